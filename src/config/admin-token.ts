@@ -1,4 +1,7 @@
-/** The tokens of the provisioning routes: configured, or one created at the first start and stored in the data directory. */
+/**
+ * Finds the tokens for the provisioning routes. If none are configured, we create one at the first start and store it
+ * in the data directory.
+ */
 import { randomBytes } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -10,7 +13,10 @@ import { parseYamlFile } from './yaml-file.ts';
 
 const tokenFileName = 'admin-token';
 
-/** Returns the configured tokens, else the data directory's. Of several processes that start at once, the first writes it and the others read. */
+/**
+ * Returns the configured tokens, or else the one in the data directory. If several processes start at the same time,
+ * the first one writes the file and the others read it.
+ */
 export async function readOrCreateAdminTokens(configured: readonly string[], dataDir: string): Promise<readonly string[]> {
   if (configured.length > 0) return configured;
   const file = join(dataDir, tokenFileName);
@@ -21,24 +27,32 @@ export async function readOrCreateAdminTokens(configured: readonly string[], dat
   } catch (error) {
     if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
     const text = await readFile(file, 'utf8');
-    // Also empty, after a crash or a full disk at the first start: every request would be rejected.
+    // The file may also be empty if the process crashed or the disk was full during the first start. We fail, because
+    // otherwise we would reject every request.
     if (!adminTokensPattern.test(text.trim())) throw new Error(`${file} ${adminTokensMessage}. Delete it to have one created`);
     return splitTokens(text);
   }
 }
 
-/** The tokens for commands, which send the first: of the environment, else of gateway.yaml, else of the data directory. Empty: there is none. */
+/**
+ * Returns the tokens for commands, which send the first one. They come from the environment, or else from gateway.yaml,
+ * or else from the data directory. The list is empty if there are none.
+ */
 export async function findAdminTokens(env: Environment, { adminTokens, server }: EnvironmentSettings): Promise<readonly string[]> {
   if (adminTokens.length > 0) return adminTokens;
   const configured = await readConfiguredAdminTokens(env);
   if (configured.length > 0) return configured;
-  return splitTokens(await readFile(join(server.dataDir, tokenFileName), 'utf8').catch(() => '')); // Absent or unreadable: no token from here.
+  // If the file is missing or unreadable, it provides no token.
+  return splitTokens(await readFile(join(server.dataDir, tokenFileName), 'utf8').catch(() => ''));
 }
 
-/** The tokens in gateway.yaml, for commands on the same machine. Empty when absent or malformed; errors elsewhere in the file do not matter. */
+/**
+ * Returns the tokens in gateway.yaml, for commands on the same machine. The list is empty if they are missing or
+ * malformed. We ignore any other errors in the file.
+ */
 async function readConfiguredAdminTokens(env: Environment): Promise<readonly string[]> {
   const fileName = env.GATEWAY_CONFIG?.trim() || 'gateway.yaml';
-  const text = await readFile(fileName, 'utf8').catch(() => ''); // A missing file has no token.
+  const text = await readFile(fileName, 'utf8').catch(() => ''); // If the file is missing, it has no token.
   const { value } = parseYamlFile(text, { fileName, env: withSecretFiles(env, [], text) }, []);
   const tokens = isObject(value) ? value.admin_token : null;
   return typeof tokens === 'string' && adminTokensPattern.test(tokens.trim()) ? splitTokens(tokens) : [];

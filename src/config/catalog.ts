@@ -1,12 +1,13 @@
 /**
- * Builds catalog rows with integer prices, in nano-dollars per million tokens, from the decimal text of the file.
+ * Builds catalog rows with integer prices (nano-dollars per million tokens) from the decimal text of the file.
  *
- * Omitted prices: `cached_input` and `cache_write` cost what input costs, which is never less than the vendor charges. With the messages
- * dialect, cache writes cost 1.25 times the input for five minutes and 2 times for an hour, as its vendor charges.
+ * If a row omits `cached_input` or `cache_write`, they cost the same as input, which is never less than the vendor
+ * charges. In the messages dialect, cache writes cost 1.25 times the input price for five minutes and twice the input
+ * price for an hour, because that's what its vendor charges.
  *
- * Traits (`supports_schema`, `thinking`, `reasons`, `takes_reasoning`, `serves`, `takes`), limits
- * (`max_output_tokens`, `max_input_tokens`, `context_window`), service tier factors and tool prices that a row omits
- * come from the starter catalog. A row with a different price doesn't mean that the model behaves differently.
+ * If a row omits traits (`supports_schema`, `thinking`, `reasons`, `takes_reasoning`, `serves`, `takes`), limits
+ * (`max_output_tokens`, `max_input_tokens`, `context_window`), service tier factors or tool prices, we use those of the
+ * starter catalog. Even if the row has a different price, the model still behaves the same.
  */
 import type { ModelTraits } from '../core/candidate.ts';
 import { nanosFromUsd } from '../core/cost.ts';
@@ -23,25 +24,25 @@ import type { Path } from './yaml-file.ts';
 export interface CatalogOptions {
   readonly source: RowSource;
   readonly addError: AddError;
-  /** Source text of the number at a path of the file. Null when the row is not from a file. */
+  /** Returns the source text of the number at this path. Returns null if the row doesn't come from a file. */
   readonly getSourceText: (path: Path) => string | null;
   readonly findProvider: FindProvider;
 }
 
-/** Returns the provider of that name, or null. */
+/** Returns the provider with this name, or null. */
 export type FindProvider = (name: string) => Pick<ProviderConfig, 'dialect' | 'baseUrl'> | null;
 
 export function buildCatalogRows(values: Readonly<Record<string, ModelValues>>, options: CatalogOptions): Record<string, CatalogRow> {
   return Object.fromEntries(Object.entries(values).map(([id, row]) => [id, buildRow(id, row, options)]));
 }
 
-/** Imported rows: the valid ones, and the errors of the others, each with its path. */
+/** The imported rows that are valid, and the errors of the other rows, each with its path. */
 export interface ImportedRows {
   readonly rows: Readonly<Record<string, CatalogRow>>;
   readonly errors: readonly string[];
 }
 
-/** Parses imported rows, which have the file's format: `{"<provider>/<model>": {"input": "0.15", …}}`. */
+/** Parses imported rows, which have the same format as in the file: `{"<provider>/<model>": {"input": "0.15", …}}`. */
 export function parseImportedRows(models: unknown, findProvider: FindProvider): ImportedRows {
   if (!isObject(models)) return { rows: {}, errors: ['models: must be rows by model'] };
   const errors: string[] = [];
@@ -134,7 +135,7 @@ function buildRow(id: string, row: ModelValues, { addError, source, getSourceTex
     contextWindow: row.context_window ?? starter?.context_window ?? null,
     firstContentTimeoutMs: row.first_content_timeout_ms ?? null,
     imageTokens: row.image_tokens ?? (kind === 'chat' ? findImageTokens(model) : null),
-    // Factors have six decimals, but amounts are parsed with nine.
+    // Amounts are parsed with nine decimals, but factors have six.
     tierMillionths: Object.fromEntries(Object.entries(tiers).map(([tier, factor]) => [tier, factor / 1_000n])),
     perToolUseNanos: amounts('per_tool_use', { ...toolPrices, ...starter?.per_tool_use, ...row.per_tool_use }),
     traits: toTraits({ ...starter, ...row }),
@@ -150,7 +151,7 @@ function buildRow(id: string, row: ModelValues, { addError, source, getSourceTex
 
 const textKinds: ReadonlySet<Kind> = new Set(['chat', 'embeddings', 'moderations', 'rerank']);
 
-/** The fields in `takes` must be optional fields of the model's kind. */
+/** Checks that all fields in `takes` are optional fields for this kind of model. */
 function checkTakes(fields: readonly string[], kind: Kind, addError: (message: string, index: number) => void): void {
   const allowed: readonly string[] = kind === 'images' || kind === 'speech' ? takeableFields[kind] : [];
   for (const [index, field] of fields.entries()) {
@@ -168,12 +169,12 @@ function toTraits({ supports_schema: supportsSchema, thinking, reasons, takes_re
   };
 }
 
-/** One price for all kinds of tokens. */
+/** Returns a price that is the same for all kinds of tokens. */
 function flatPrice(nanos: bigint): Price {
   return { inputNanos: nanos, outputNanos: nanos, cachedInputNanos: nanos, cacheWriteNanos: nanos, cacheWrite1hNanos: nanos };
 }
 
-/** The part of a model id before its first slash. */
+/** Returns the part of a model id before the first slash. */
 export function getProviderName(id: string): string {
   return id.slice(0, id.indexOf('/'));
 }

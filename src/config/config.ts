@@ -1,6 +1,6 @@
 /**
- * The configuration: one validated, frozen object. Modules receive the part they need as an argument; most may not import `config` and declare
- * that part themselves with the same names.
+ * The configuration, a single object that is validated and frozen. Modules receive the part that they need as an
+ * argument. Most of them can't import `config`, so they declare this part themselves with the same names.
  */
 import type { Dialect, Route, Tiers } from '../core/call.ts';
 import type { ModelTraits, ResponsesSupport } from '../core/candidate.ts';
@@ -12,66 +12,66 @@ export type Kind = 'chat' | 'embeddings' | 'moderations' | 'rerank' | 'images' |
 
 export interface ProviderConfig {
   readonly name: string;
-  /** With the version prefix, without a trailing slash. */
+  /** Includes the version prefix, but no trailing slash. */
   readonly baseUrl: string;
   readonly apiKey: string | null;
   readonly dialect: ProviderDialect;
   readonly serves: readonly Route[];
-  /** Unknown when the row does not say what it serves and the vendor is not a known one. */
+  /** Unknown if the row doesn't say which routes the provider serves and we don't know the vendor. */
   readonly responses: ResponsesSupport;
-  /** Header of the API key, and the scheme before the key (`Bearer`), if any. */
+  /** The header for the API key, and the scheme that comes before the key (e.g. `Bearer`), if any. */
   readonly auth: { readonly header: string; readonly scheme: string | null };
   readonly headers: Readonly<Record<string, string>>;
   readonly connectTimeoutMs: number;
   readonly firstByteTimeoutMs: number;
   readonly idleTimeoutMs: number;
-  /** Longest wait for the first content of a response. Null: no limit of its own. */
+  /** How long we wait for the first content of a response. Null if this provider has no limit of its own. */
   readonly firstContentTimeoutMs: number | null;
   readonly imageShape: 'openai' | 'artifacts';
-  /** False: never send `response_format: b64_json`. True: send it to the models that accept it. */
+  /** If this is true, we send `response_format: b64_json` to the models that accept it. Otherwise we never send it. */
   readonly imageResponseFormat: boolean;
   readonly speechShape: 'openai' | 'voice';
   readonly speechMediaType: string | null;
-  /** Request format of vendors with the speech shape `voice`. */
+  /** The request format for vendors that have the speech shape `voice`. */
   readonly speech: {
     readonly voiceIn: 'path' | 'query';
     readonly path: string;
     readonly textField: string;
     readonly body: Readonly<Record<string, unknown>>;
   };
-  /** Additional hosts from which this vendor's files may be fetched. */
+  /** Other hosts from which we may download this vendor's files. */
   readonly assetHosts: readonly string[];
 }
 
-/** Origin of a catalog row, by precedence: gateway.yaml, `gateway catalog import`, built in. */
+/** Where a catalog row comes from. The file takes precedence over imports, which take precedence over built-in rows. */
 export type RowSource = 'file' | 'import' | 'starter';
 
-/** A model of the catalog. Amounts are nano-dollars. */
+/** A model in the catalog. Amounts are in nano-dollars. */
 export interface CatalogRow {
   /** `<provider>/<model>`. */
   readonly id: string;
   readonly source: RowSource;
   readonly kind: Kind;
-  /** Token prices. Null when tokens have no price. */
+  /** The token prices, or null if tokens have no price. */
   readonly price: Price | null;
-  /** Prices of calls whose input is longer than `tokens`, in ascending order. */
+  /** Prices for calls whose input has more than `tokens` tokens, in ascending order. */
   readonly aboveTokens: readonly { readonly tokens: number; readonly price: Price }[];
   readonly maxOutputTokens: number | null;
   readonly maxInputTokens: number | null;
-  /** Tokens of input and requested output together, where the vendor checks their sum. */
+  /** The maximum for input and requested output together, if the vendor checks their sum. */
   readonly contextWindow: number | null;
-  /** Longest wait for the first content of a response. Null: as the provider. */
+  /** How long we wait for the first content of a response. If this is null, we use the provider's setting. */
   readonly firstContentTimeoutMs: number | null;
-  /** The most tokens that one image can have. */
+  /** The most tokens that a single image can have. */
   readonly imageTokens: number | null;
-  /** Factors that multiply the token prices in other service tiers, in millionths, by tier. */
+  /** The factors for token prices in other service tiers, in millionths, by tier. */
   readonly tierMillionths: Readonly<Record<string, bigint>>;
-  /** Nano-dollars per use of each tool that the vendor runs. */
+  /** Nano-dollars for each use of a tool that the vendor runs, by tool. */
   readonly perToolUseNanos: Readonly<Record<string, bigint>>;
   readonly traits: ModelTraits;
-  /** Routes of a chat model. Null: all that its provider serves. */
+  /** The routes of a chat model. Null if it has all the routes that its provider serves. */
   readonly serves: readonly Route[] | null;
-  /** Optional fields that an image or speech model accepts. Null: unknown. */
+  /** The optional fields that an image or speech model accepts, or null if we don't know them. */
   readonly takes: readonly TakeableField[] | null;
   readonly imageInputNanos: bigint | null;
   readonly perImageNanos: bigint | null;
@@ -83,15 +83,24 @@ export interface CatalogRow {
 export interface Config {
   readonly server: ServerConfig;
   readonly temporal: TemporalConfig;
-  /** Null: no traces. */
+  /** Null if traces are turned off. */
   readonly tracing: TracingConfig | null;
-  /** Each is valid; commands send the first. Empty: created at the first start and stored in the data directory. */
+  /**
+   * All of these tokens are valid, and commands send the first one. If the list is empty, we create a token at the
+   * first start and store it in the data directory.
+   */
   readonly adminTokens: readonly string[];
-  /** Scheme and host under which browsers reach the gateway, without a trailing slash. Null: as the request names them. */
+  /**
+   * The scheme and host that browsers use to reach the gateway, without a trailing slash. If this is null, we use the
+   * host of the request.
+   */
   readonly publicUrl: string | null;
-  /** Null: no identity provider. */
+  /** Null if there is no identity provider. */
   readonly oidc: OidcConfig | null;
-  /** Origins of web pages that may call the routes of virtual keys; `*` for all. Empty: none. */
+  /**
+   * The origins of web pages that may call the routes for virtual keys. `*` allows all origins, and an empty list
+   * allows none.
+   */
   readonly corsOrigins: readonly string[];
   readonly providers: Readonly<Record<string, ProviderConfig>>;
   readonly models: Readonly<Record<string, CatalogRow>>;
@@ -109,41 +118,44 @@ export interface Config {
   readonly auto: { readonly classifier: 'rules' | 'model' | 'off' };
   readonly catalogFill: boolean;
   readonly onBudgetStoreDown: 'allow' | 'refuse';
-  /** How long the reasons of failed attempts are kept. */
+  /** How long we keep the reasons of failed attempts. */
   readonly errorRetentionMs: number;
   readonly memory: {
     readonly idleMs: number;
     readonly recallDeadlineMs: number;
-    /** Waits between the tries of a learning batch. */
+    /** The delays between the attempts of a learning batch. */
     readonly retry: { readonly initialMs: number; readonly factor: number; readonly maxMs: number };
   };
   readonly localEmbedder: {
-    /** Whether the configuration needs `withLocalEmbedder`: it uses the model that the gateway itself runs. */
+    /** Whether the configuration uses the model that the gateway itself runs, so that it needs `withLocalEmbedder`. */
     readonly isUsed: boolean;
-    /** The operator's folder with its files; null for the cache directory. */
+    /** The operator's folder that contains the model's files, or null to use the cache directory. */
     readonly folder: string | null;
   };
-  /** Sync the journal to the disk at each write (`GATEWAY_JOURNAL_SYNC=on`). */
+  /** Whether each write to the journal is flushed to the disk (`GATEWAY_JOURNAL_SYNC=on`). */
   readonly journalSync: boolean;
-  /** True when no provider is configured anywhere: start the demo vendor and use `demoConfig`. */
+  /** True if no provider is configured anywhere. In this case, start the demo vendor and use `demoConfig`. */
   readonly demo: boolean;
-  /** What is valid and probably a mistake, each as one line with its location. */
+  /** Settings that are valid but probably a mistake, one per line with their location. */
   readonly warnings: readonly string[];
 }
 
-/** Identity provider for sign-in to the console (OpenID Connect). */
+/** The identity provider for signing in to the console (OpenID Connect). */
 export interface OidcConfig {
   readonly issuer: string;
   readonly clientId: string;
-  /** Null for a public client, which proves itself by PKCE alone. */
+  /** Null for a public client, which only uses PKCE to prove its identity. */
   readonly clientSecret: string | null;
-  /** A verified e-mail address of these domains gets an account; lower case. */
+  /**
+   * We create an account for people who have a verified e-mail address in one of these domains. The domains are in
+   * lower case.
+   */
   readonly allowedDomains: readonly string[];
 }
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent';
 
-/** `auto` is text if standard output is a terminal, else JSON. */
+/** `auto` means text if standard output is a terminal, and JSON otherwise. */
 export type LogFormat = 'auto' | 'json' | 'text';
 
 export interface ServerConfig {
@@ -153,45 +165,51 @@ export interface ServerConfig {
   readonly databaseUrl: string | null;
   readonly logLevel: LogLevel;
   readonly logFormat: LogFormat;
-  /** Number of API processes. */
+  /** The number of API processes. */
   readonly workers: number;
-  /** Limit of the request bodies that a process holds. */
+  /** The maximum size of all request bodies that a process holds in memory. */
   readonly bodyMemoryBytes: number;
-  /** After a stop signal: how long the process is not ready and still serves calls, so that load balancers notice before it refuses any. */
+  /**
+   * How long the process reports that it isn't ready, but still serves calls, after it was asked to stop. This gives
+   * load balancers time to notice before we reject any calls.
+   */
   readonly stopDelayMs: number;
-  /** After the stop delay: how long running calls and durable work may take to end before they are aborted. */
+  /** How long running calls and durable work may take to finish after the stop delay, before we abort them. */
   readonly stopTimeoutMs: number;
-  /** Where `/metrics` is served without a token; null for nowhere. */
+  /** The address at which we serve `/metrics` without a token, or null if we don't. */
   readonly metricsAddress: { readonly host: string; readonly port: number } | null;
 }
 
-/** Where traces go, and how many (docs/traces.md). */
+/** Where we send traces, and how many of them (docs/traces.md). */
 export interface TracingConfig {
-  /** The complete address to which traces are sent. */
+  /** The complete address that we send traces to. */
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
-  /** Describe the process; `service.name` is among them. */
+  /** Attributes that describe the process, including `service.name`. */
   readonly resource: Readonly<Record<string, string>>;
-  /** The ratio of traces that begin here, and whether a `traceparent` of the caller decides instead. */
+  /** The ratio of traces that we start ourselves, and whether the caller's `traceparent` decides instead. */
   readonly sampler: { readonly ratio: number; readonly followsParent: boolean };
 }
 
 export interface TemporalConfig {
-  /** `dev`: the gateway runs its own dev server. */
+  /** With `dev`, the gateway runs its own dev server. */
   readonly mode: 'off' | 'external' | 'dev';
   readonly address: string | null;
-  /** Null only with `dev`, whose namespace is named after the data directory. */
+  /** This can only be null with `dev`. We name the namespace of the dev server after the data directory. */
   readonly namespace: string | null;
-  /** Whether to create a namespace that does not exist. The dev server's is always created. */
+  /** Whether we create the namespace if it doesn't exist. We always create the dev server's namespace. */
   readonly createNamespace: boolean;
   readonly apiKey: string | null;
-  /** Null: no TLS. The files are read when connecting. */
+  /** Null if we don't use TLS. We read the files when we connect. */
   readonly tls: TemporalTls | null;
-  /** Keys of 32 bytes in base64: the first encrypts payloads, all decrypt. Empty: no encryption. */
+  /**
+   * Keys of 32 bytes in base64. The first one encrypts payloads, and all of them can decrypt. If the list is empty,
+   * payloads aren't encrypted.
+   */
   readonly payloadKeys: readonly string[];
   readonly workerBuildId: string | null;
-  /** Base address of the web UI of an external server, without a trailing slash. */
+  /** The base address of the web UI of an external server, without a trailing slash. */
   readonly uiUrl: string | null;
 }
 
@@ -202,7 +220,7 @@ export interface TemporalTls {
   readonly keyFile: string | null;
 }
 
-/** All errors of the settings, each as one line with its location. */
+/** Thrown with all errors in the settings, one per line with their location. */
 export class ConfigError extends Error {
   readonly errors: readonly string[];
 

@@ -1,14 +1,16 @@
 /**
- * Defaults without a configuration file: providers for the vendors whose API key is in the environment, with tiers of models of the starter
- * catalog; or the demo vendor without any key. The values have gateway.yaml's format and are built by the same code.
+ * The defaults if there is no configuration file. For each vendor whose API key is in the environment we add a
+ * provider, and tiers with models of the starter catalog. If there are no keys, we use the demo vendor. The values have
+ * the same format as gateway.yaml, and the same code processes them.
  */
 import type { Environment } from './environment.ts';
 import type { FileValues } from './file-schema.ts';
 import type { VariableName } from './variables.ts';
 
 /**
- * Tiers begin with models that take `temperature`, `max_tokens` and tools on the vendor's chat or messages route, as existing clients send
- * them; newer models refuse some of these. OpenAI shuts down gpt-4o-mini and gpt-4.1 on 2027-01-14: the second model then responds.
+ * Each tier starts with a model that accepts `temperature`, `max_tokens` and tools on the vendor's chat or messages
+ * route, because existing clients send them and newer models reject some of them. OpenAI will shut down gpt-4o-mini and
+ * gpt-4.1 on 2027-01-14, after which the second model takes over.
  */
 const vendors: readonly { readonly variable: VariableName; readonly values: (apiKey: string) => FileValues }[] = [
   {
@@ -23,7 +25,7 @@ const vendors: readonly { readonly variable: VariableName; readonly values: (api
       },
       image_tiers: { standard: ['openai/gpt-image-2.6-flare'] },
       speech_tiers: { standard: ['openai/tts-1'] },
-      // Only the second one translates.
+      // Only whisper-1 can translate.
       transcription_tiers: { standard: ['openai/gpt-transcribe'], translate: ['openai/whisper-1'] },
     }),
   },
@@ -40,7 +42,7 @@ const vendors: readonly { readonly variable: VariableName; readonly values: (api
   },
 ];
 
-/** Merged values for the API keys in the environment. Null without any key. */
+/** Returns the merged values for all API keys in the environment, or null if there aren't any. */
 export function vendorDefaults(env: Environment): FileValues | null {
   const defaults = vendors.flatMap(({ variable, values }) => {
     const apiKey = env[variable]?.trim();
@@ -49,7 +51,10 @@ export function vendorDefaults(env: Environment): FileValues | null {
   return defaults.length === 0 ? null : defaults.reduce(mergeDefaults);
 }
 
-/** Values for the demo vendor. Its models have prices, so that cost and ceilings can be tried out. It accepts any API key. */
+/**
+ * Returns the values for the demo vendor, which accepts any API key. Its models have prices, so that you can try out
+ * costs and ceilings.
+ */
 export function demoDefaults(demoUrl: string): FileValues {
   const url = demoUrl.replace(/\/+$/, '');
   return {
@@ -92,7 +97,10 @@ export function demoDefaults(demoUrl: string): FileValues {
   };
 }
 
-/** Merges the values of two vendors. Concatenates the chains of a tier, so that one vendor is the fallback of the other. */
+/**
+ * Merges the values of two vendors. We concatenate the chains of a tier, so that one vendor becomes the fallback for
+ * the other.
+ */
 function mergeDefaults(left: FileValues, right: FileValues): FileValues {
   return {
     providers: { ...left.providers, ...right.providers },

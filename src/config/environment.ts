@@ -1,4 +1,7 @@
-/** Parses and validates the gateway's environment variables; reports all errors at once. An empty variable counts as absent. */
+/**
+ * Parses and validates the gateway's environment variables, and reports all errors at once. Empty variables count as
+ * absent.
+ */
 import type { Config, LogFormat, LogLevel, TemporalConfig, TemporalTls } from './config.ts';
 import { adminTokensMessage, adminTokensPattern } from './file-schema.ts';
 import { parseTracing } from './tracing-settings.ts';
@@ -14,8 +17,9 @@ const logLevels: readonly LogLevel[] = ['debug', 'info', 'warn', 'error', 'silen
 const logFormats: readonly LogFormat[] = ['auto', 'json', 'text'];
 
 /**
- * Returns the settings, with defaults in place of invalid variables, and the errors. `hasBadFile`: whether the value of a variable should be in a
- * file that has a mistake, which is reported elsewhere.
+ * Returns the settings and all errors. Invalid variables are replaced by their defaults. `hasBadFile` tells whether a
+ * variable's value should come from a file that has a mistake. We don't report such a variable as missing, because the
+ * mistake is already reported elsewhere.
  */
 export function parseEnvironment(
   env: Environment,
@@ -54,7 +58,7 @@ export function parseEnvironment(
   const adminTokens = getText('GATEWAY_ADMIN_TOKEN');
   if (adminTokens !== null && !adminTokensPattern.test(adminTokens)) errors.push(`GATEWAY_ADMIN_TOKEN: ${adminTokensMessage}`);
   const temporal = parseTemporal(getText, getChoice, errors);
-  // Each process would start a separate dev server, and none would see the others' workflows.
+  // Each process would start its own dev server and couldn't see the workflows of the others.
   if (temporal.mode === 'dev' && (command === 'serve' || command === 'worker')) {
     errors.push(`TEMPORAL_ADDRESS: gateway ${command} needs it; without durable work set GATEWAY_TEMPORAL=off`);
   }
@@ -68,9 +72,10 @@ export function parseEnvironment(
       logFormat: getChoice('LOG_FORMAT', 'auto', logFormats),
       workers,
       bodyMemoryBytes: getInteger('GATEWAY_BODY_MEMORY_MIB', 512, 32, 1_048_576) * 1024 * 1024,
-      // Probes watch a process that only serves; a worker serves no calls.
+      // By default only `serve` waits, because it has readiness probes that need time to notice. A worker doesn't serve
+      // any calls.
       stopDelayMs: command === 'worker' ? 0 : getInteger('GATEWAY_STOP_DELAY_SECONDS', command === 'serve' ? 5 : 0, 0, 300) * 1_000,
-      // Somebody who presses Ctrl-C waits for it.
+      // People who press Ctrl-C don't want to wait long.
       stopTimeoutMs: getInteger('GATEWAY_STOP_TIMEOUT_SECONDS', command === 'start' ? 10 : 600, 0, 3_600) * 1_000,
       metricsAddress: parseAddress('GATEWAY_METRICS_ADDRESS', getText, errors),
     },
@@ -86,12 +91,12 @@ export function parseEnvironment(
   return { settings, errors };
 }
 
-/** The tokens of a text, the first one first: commands send it. */
+/** Splits a text into tokens. The first one is the one that commands send. */
 export function splitTokens(text: string): string[] {
   return text.split(/\s+/).filter((token) => token !== '');
 }
 
-/** Host and port; an IPv6 address is in brackets. Null when the variable is absent or invalid. */
+/** Parses a host and port. IPv6 addresses have to be in brackets. Returns null if the variable is absent or invalid. */
 function parseAddress(
   name: VariableName,
   getText: (name: VariableName) => string | null,
@@ -133,7 +138,7 @@ function parseTemporal(
     if (!['true', 'false', '1', '0'].includes(setting)) errors.push(`${name}: must be true or false`);
     return setting === 'true' || setting === '1';
   };
-  // An API key is only sent over TLS, and naming certificate files implies TLS.
+  // We only send an API key over TLS, and if there are certificate files, we also assume TLS.
   const isTlsImplied = apiKey !== null || Object.values(files).some((file) => file !== null);
   const usesTls = getBoolean('TEMPORAL_TLS') ?? isTlsImplied;
   return {
@@ -149,7 +154,7 @@ function parseTemporal(
   };
 }
 
-/** Parses comma-separated keys. The error does not quote them. */
+/** Parses comma-separated keys. The error doesn't quote them. */
 function parsePayloadKeys(input: string | null, errors: string[]): readonly string[] {
   const keys = input === null ? [] : input.split(',').map((key) => key.trim());
   const isKey = (key: string): boolean => /^[A-Za-z0-9+/]{43}=$/.test(key);

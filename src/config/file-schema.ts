@@ -1,22 +1,23 @@
 /**
- * Schema of gateway.yaml: keys, types, ranges, and what docs/configuration.md says of each (`node scripts/write-configuration.js`). `load.ts`
- * checks references between its parts and applies the defaults.
+ * The schema of gateway.yaml. It defines the keys, types and ranges, and what docs/configuration.md says about each
+ * setting (`node scripts/write-configuration.js`). `load.ts` checks references between its parts and applies the
+ * defaults.
  */
 import { z } from 'zod';
 import { routes } from '../core/call.ts';
 import { takeableFields } from '../core/takeable-fields.ts';
 
-/** One token, or both of a rotation. */
+/** Matches one token, or several while you rotate them. */
 export const adminTokensPattern = /^[\x21-\x7e]{16,}(?:\s+[\x21-\x7e]{16,})*$/;
 export const adminTokensMessage = 'must have at least 16 characters; several tokens are separated by spaces or line breaks';
 
-/** An optional setting with its meaning and what applies without it, both in Markdown. */
+/** Defines an optional setting with its meaning and its default, both in Markdown. */
 function setting<Schema extends z.ZodType>(schema: Schema, meaning: string, byDefault?: string): z.ZodOptional<Schema> {
   return schema.optional().meta({ description: meaning, ...(byDefault !== undefined && { byDefault }) });
 }
 
 const milliseconds = z.int().min(1).max(3_600_000);
-/** Bounded, and valid as a PostgreSQL text, because it is a key in the database. */
+/** Model ids are keys in the database, so their length is limited and they have to be valid PostgreSQL text. */
 export const modelId = z
   .string()
   .max(300, { abort: true })
@@ -29,12 +30,12 @@ const tierName = z
   .meta({ title: '<tier>' });
 const tiers = z.record(tierName, z.array(modelId).min(1));
 const headerName = z.string().regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/, 'is not a valid header name');
-/** Framing and connection headers, which the HTTP client sets. */
+/** Matches framing and connection headers, because the HTTP client sets these. */
 const connectionHeaders = /^(?:connection|content-length|expect|host|keep-alive|proxy-connection|te|trailer|transfer-encoding|upgrade)$/i;
 const fixedHeader = headerName.refine((name) => !connectionHeaders.test(name), 'this header is set by the HTTP connection');
 const apiKey = z.string().regex(/^[\x21-\x7e]+$/, 'must be visible characters without spaces or line breaks');
 const headerValue = z.string().regex(/^[\t\x20-\x7e]*$/, 'contains a character that is not allowed in headers');
-/** A number or decimal text; `catalog.ts` parses the source text of numbers. */
+/** A number or decimal text. `catalog.ts` parses the source text of numbers. */
 const amount = z.union([z.number(), z.string()]).meta({ title: 'USD' });
 const factor = z.union([z.number(), z.string()]).meta({ title: 'decimal number' });
 const tokenPrices = {
@@ -44,7 +45,7 @@ const tokenPrices = {
   cache_write: setting(amount, 'per million input tokens written to its cache', '`input`; 1.25 times `input` with the dialect `messages`'),
   cache_write_1h: setting(amount, 'the same, kept for an hour', '`cache_write`; 2 times `input` with the dialect `messages`'),
 };
-/** Name of a service tier or of a tool that the vendor runs. */
+/** The name of a service tier, or of a tool that the vendor runs. */
 const extraName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, 'is a name of letters, digits, ".", "_" and "-"');
 const tokenCount = z.int().min(1).max(100_000_000);
 const builtIn = "that of the vendor's built-in row";
@@ -180,7 +181,7 @@ const providerName = z
   .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, 'a provider is named with letters, digits, ".", "_" and "-"')
   .meta({ title: '<provider>' });
 
-/** As browsers send it: compared byte for byte. */
+/** An origin exactly as browsers send it, because we compare it byte for byte. */
 const origin = z
   .string()
   .refine((text) => text === '*' || (!text.includes('*') && URL.canParse(text) && /^https?:/.test(text) && new URL(text).origin === text), {
@@ -279,7 +280,7 @@ export type FileValues = z.output<typeof fileSchema>;
 export type ProviderValues = z.output<typeof provider>;
 export type ModelValues = z.output<typeof modelRow>;
 
-/** JSON Schema of gateway.yaml; `byDefault` of a member is what applies without it. */
+/** Returns the JSON Schema of gateway.yaml. `byDefault` of a member tells what applies if it's missing. */
 export function describeFile(): object {
   return z.toJSONSchema(fileSchema, { io: 'input' });
 }

@@ -1,6 +1,6 @@
 /**
- * Loads the configuration from environment and gateway.yaml; reports all errors at once. `loadConfig` is pure and cheap, so that a reload can
- * try it and keep the active configuration when it throws.
+ * Loads the configuration from the environment and gateway.yaml, and reports all errors at once. `loadConfig` has no
+ * side effects and is cheap. A reload can simply try it, and keep the active configuration if it throws.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import type { z } from 'zod';
@@ -25,18 +25,18 @@ import { type Path, parseYamlFile, type YamlFile } from './yaml-file.ts';
 
 export interface ConfigSource {
   readonly env: Environment;
-  /** Text of gateway.yaml; null when there is no file. */
+  /** The text of gateway.yaml, or null if there is no file. */
   readonly fileText: string | null;
-  /** Name of the file in error messages. */
+  /** The name of the file for error messages. */
   readonly fileName: string;
   readonly secrets?: SecretFiles;
-  /** `serve`, `worker` and `migrate` need a database server. */
+  /** Matters because `serve`, `worker` and `migrate` need a database server. */
   readonly command?: Command;
 }
 
 export function loadConfig({ env: variables, secrets = noSecretFiles, fileText, fileName, command }: ConfigSource): Config {
   const env = { ...variables, ...secrets.values };
-  /** The file of the variable has a mistake, which `secrets.errors` reports: the variable is not missing. */
+  /** The variable isn't missing if its file has a mistake, which `secrets.errors` already reports. */
   const hasBadFile = (name: string): boolean =>
     secrets.errors.length > 0 && Boolean(variables[`${name}_FILE`]?.trim()) && !(name in secrets.values);
   const { settings, errors } = parseEnvironment(env, command, hasBadFile);
@@ -45,13 +45,13 @@ export function loadConfig({ env: variables, secrets = noSecretFiles, fileText, 
   const addError: AddError = (path, sentence) => errors.push(`${file.location(path)}: ${sentence}`);
   const fileValues = parseValues(file, addError);
   const sections = isObject(file.value) ? file.value : {};
-  /** False: what the file lacks is unknown. */
+  /** If we can't read the file, we don't know which settings it lacks. */
   const isReadable = !file.hasSyntaxError && isObject(file.value);
   const hasProviders = 'providers' in sections;
   const builtIn = hasProviders ? null : vendorDefaults(env);
   const values = builtIn ? overlay(builtIn, fileValues) : fileValues;
   const demo = builtIn === null && !hasProviders;
-  // Includes providers with errors, so that references to them are not reported too.
+  // Includes providers that have errors, so that we don't also report the references to them.
   const providerNames = new Set([
     ...Object.keys(values.providers ?? {}),
     ...Object.keys(isObject(sections.providers) ? sections.providers : {}),
@@ -59,7 +59,7 @@ export function loadConfig({ env: variables, secrets = noSecretFiles, fileText, 
   const usesLocalEmbedder = isLocalEmbedderUsed(settings.localEmbedder.mode, { tiers: values.tiers ?? {}, providerNames });
   if (settings.localEmbedder.mode !== 'off') providerNames.add(localProvider);
   const parts = buildSections(values, { source: 'file', getSourceText: file.getSourceText, addError });
-  // With the demo vendor, providers are known only once it runs.
+  // If there's only the demo vendor, we don't know its providers until it runs.
   if (!demo) {
     checkNames(values, (name) => providerNames.has(name), addError);
     checkMedia(parts, addError);
@@ -69,7 +69,7 @@ export function loadConfig({ env: variables, secrets = noSecretFiles, fileText, 
     );
   }
   const adminTokens = settings.adminTokens.length > 0 ? settings.adminTokens : splitTokens(values.admin_token ?? '');
-  // Each process would create its own, and reject that of the others.
+  // Otherwise each process would create its own token and reject those of the others.
   const isTokenNamed = hasBadFile('GATEWAY_ADMIN_TOKEN') || 'admin_token' in sections;
   const sharesDatabase = command === 'serve' || (command === 'start' && settings.server.databaseUrl !== null);
   if (sharesDatabase && isReadable && adminTokens.length === 0 && !isTokenNamed) {
@@ -106,10 +106,13 @@ export function loadConfig({ env: variables, secrets = noSecretFiles, fileText, 
   });
 }
 
-/** Keys with which a configuration without providers has vendors. */
+/** If the configuration has no providers, these keys add vendors. */
 const vendorVariables = ['OPENAI_API_KEY', 'ANTHROPIC_API_KEY'] as const;
 
-/** Reads the file named by `GATEWAY_CONFIG`, else `gateway.yaml` if it exists, and the files of secrets. Throws ConfigError when it cannot be read. */
+/**
+ * Reads the file that `GATEWAY_CONFIG` names, or else `gateway.yaml` if it exists, and all secret files. Throws
+ * ConfigError if it can't read the configuration file.
+ */
 export function readConfigSource(env: Environment, command?: Command): ConfigSource {
   const named = env.GATEWAY_CONFIG?.trim() || null;
   const fileName = named ?? 'gateway.yaml';
@@ -125,7 +128,10 @@ function readConfigFile(fileName: string): string {
   }
 }
 
-/** The configuration with the demo vendor at `demoUrl` as its only vendor. Keeps the file's models and tiers. */
+/**
+ * Returns the configuration with the demo vendor at `demoUrl` as its only vendor. It keeps the models and tiers of the
+ * file.
+ */
 export function demoConfig(config: Config, demoUrl: string): Config {
   const built = buildSections(demoDefaults(demoUrl), builtInOrigin);
   const { providers, models, tiers, imageTiers, speechTiers, transcriptionTiers, defaults } = built;
@@ -141,7 +147,10 @@ export function demoConfig(config: Config, demoUrl: string): Config {
   });
 }
 
-/** The configuration with the embedder of this service, if it uses it: as a provider, and as the tier `embed` where no other is configured. */
+/**
+ * Adds the embedder of this service as a provider if the configuration uses it. It also becomes the tier `embed` if no
+ * other embeddings are configured.
+ */
 export function withLocalEmbedder(config: Config, endpoint: { readonly url: string; readonly token: string } | null): Config {
   if (!config.localEmbedder.isUsed || endpoint === null) return config;
   const { providers, models, tiers } = buildSections(localEmbedderValues(endpoint), builtInOrigin);
@@ -153,7 +162,7 @@ export function withLocalEmbedder(config: Config, endpoint: { readonly url: stri
   });
 }
 
-/** Validates the file's values. Reports and omits invalid rows, so that errors in the other rows are found too. */
+/** Validates the file's values. We report and omit invalid rows, so that we can find errors in the other rows too. */
 function parseValues(file: YamlFile, addError: AddError): FileValues {
   if (!isObject(file.value)) {
     addError([], 'must be a mapping with keys such as providers');
@@ -176,7 +185,7 @@ function parseValues(file: YamlFile, addError: AddError): FileValues {
   return rest.success ? rest.data : {};
 }
 
-/** Describes an invalid key of a record by its own issues instead of zod's "Invalid key in record". */
+/** Describes an invalid key of a record by its own issues, instead of using zod's "Invalid key in record". */
 function invalidKeyMessage(issue: z.core.$ZodIssue): string | null {
   return issue.code === 'invalid_key' ? issue.issues.map(({ message }) => message).join(', ') : null;
 }
@@ -202,7 +211,7 @@ type CatalogSections = Pick<Config, 'providers' | 'models' | 'tiers' | 'imageTie
 
 type Origin = Omit<CatalogOptions, 'findProvider'>;
 
-/** For built-in values, which are tested and have no errors. */
+/** Used for built-in values. Tests make sure that they don't have any errors. */
 const builtInOrigin: Origin = { source: 'starter', getSourceText: () => null, addError: () => undefined };
 
 function buildSections(values: FileValues, origin: Origin): CatalogSections {
@@ -213,7 +222,8 @@ function buildSections(values: FileValues, origin: Origin): CatalogSections {
   const starterRows = buildCatalogRows(starterModels(providers), { ...builtInOrigin, findProvider });
   return {
     providers,
-    // The file's rows first, in its order: bare model names resolve in catalog order.
+    // The file's rows come first and in their original order, because model names without a provider resolve in catalog
+    // order.
     models: { ...ownRows, ...Object.fromEntries(Object.entries(starterRows).filter(([id]) => !Object.hasOwn(ownRows, id))) },
     tiers: values.tiers ?? {},
     imageTiers: values.image_tiers ?? {},
@@ -233,7 +243,9 @@ function firstServing(providers: Readonly<Record<string, ProviderConfig>>, serve
   return Object.values(providers).find((provider) => provider.serves.includes(served))?.name ?? null;
 }
 
-/** Overlays the file's values on the built-in ones: rows and tiers by name, other keys as a whole. */
+/**
+ * Overlays the file's values on the built-in ones. Rows and tiers are merged by name, while other keys are replaced.
+ */
 function overlay(builtIn: FileValues, fileValues: FileValues): FileValues {
   return {
     ...builtIn,
@@ -246,7 +258,7 @@ function overlay(builtIn: FileValues, fileValues: FileValues): FileValues {
   };
 }
 
-/** Checks that every reference to a provider names an existing one. */
+/** Checks that all references to providers name an existing one. */
 function checkNames(values: FileValues, isProvider: (name: string) => boolean, addError: AddError): void {
   const check = (path: Path, provider: string): void => {
     if (!isProvider(provider)) addError(path, `there is no provider ${provider}`);
@@ -264,7 +276,7 @@ function checkNames(values: FileValues, isProvider: (name: string) => boolean, a
   }
 }
 
-/** Default providers and the providers in chains of media tiers must serve the route. */
+/** Checks that the default providers, and the providers in the chains of media tiers, serve the route. */
 function checkMedia({ providers, defaults, imageTiers, speechTiers, transcriptionTiers }: CatalogSections, addError: AddError): void {
   const check = (path: Path, name: string | null, served: Route): void => {
     const provider = name === null ? undefined : providers[name];
@@ -284,7 +296,7 @@ function checkMedia({ providers, defaults, imageTiers, speechTiers, transcriptio
   }
 }
 
-/** Freezes the object and everything in it. */
+/** Freezes the object and everything inside it. */
 function deepFreeze<Value extends object>(value: Value): Value {
   for (const part of Object.values(value)) if (typeof part === 'object' && part !== null && !Object.isFrozen(part)) deepFreeze(part);
   return Object.freeze(value);

@@ -1,4 +1,7 @@
-/** When a configuration uses the embedding model that the gateway itself runs, and as what. */
+/**
+ * Decides whether a configuration uses the embedding model that the gateway itself runs, and defines its provider and
+ * tier.
+ */
 import type { Tiers } from '../core/call.ts';
 import { localModelId, localModelMaxTokens, localProvider } from '../core/local-model.ts';
 import { getProviderName } from './catalog.ts';
@@ -6,7 +9,7 @@ import type { FileValues } from './file-schema.ts';
 
 interface UseFacts {
   readonly tiers: Tiers;
-  /** Of the configuration. One of them may be called `local`: it is then an ordinary provider. */
+  /** The configuration's providers. If one of them is called `local`, it's just an ordinary provider. */
   readonly providerNames: ReadonlySet<string>;
 }
 
@@ -16,12 +19,15 @@ export function isLocalEmbedderUsed(mode: 'auto' | 'on' | 'off', { tiers, provid
   return mode === 'on' || isNamed || !hasEmbeddingTier(tiers);
 }
 
-/** Whether memory has a chain of embedding models. */
+/** Reports whether memory has a chain of embedding models. */
 export function hasEmbeddingTier(tiers: Tiers): boolean {
   return ['memory-embed', 'embed'].some((tier) => (tiers[tier] ?? []).length > 0);
 }
 
-/** In gateway.yaml's format. The time limits are for a process of this machine that is busy with other texts. */
+/**
+ * Returns the values in the format of gateway.yaml. The timeouts allow for a process on the same machine that is busy
+ * with other texts.
+ */
 export function localEmbedderValues({ url, token }: { readonly url: string; readonly token: string }): FileValues {
   return {
     providers: {

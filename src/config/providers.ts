@@ -1,4 +1,4 @@
-/** Builds providers from the rows of the file: applies the dialect's defaults and checks URLs. */
+/** Builds providers from the rows of the file. It applies the defaults of each dialect and checks the URLs. */
 import type { Route } from '../core/call.ts';
 import type { ResponsesSupport } from '../core/candidate.ts';
 import type { ProviderConfig, ProviderDialect } from './config.ts';
@@ -8,14 +8,14 @@ import type { Path } from './yaml-file.ts';
 /** Adds an error at a path. */
 export type AddError = (path: Path, message: string) => void;
 
-/** What a provider of each dialect serves unless its row sets `serves`. */
+/** What a provider of each dialect serves if its row doesn't set `serves`. */
 const servedByDefault: Readonly<Record<ProviderDialect, readonly Route[]>> = {
   chat: ['chat', 'embeddings', 'responses', 'moderations', 'rerank', 'images', 'speech', 'transcriptions'],
   messages: ['messages'],
   gemini: ['video'],
 };
 
-/** What a provider of each dialect may serve at most. */
+/** Everything that a provider of each dialect can serve. */
 const servable: Readonly<Record<ProviderDialect, readonly Route[]>> = {
   chat: [...servedByDefault.chat, 'video'],
   messages: ['messages'],
@@ -51,7 +51,7 @@ function buildProvider(name: string, row: ProviderValues, addError: AddError): P
     dialect,
     serves,
     responses: findResponsesSupport(row),
-    // A custom header carries the bare key unless the row also sets a scheme.
+    // If the row sets a custom header, it receives the bare key, unless the row also sets a scheme.
     auth: auth ? { header: auth.header.toLowerCase(), scheme: auth.scheme ?? null } : defaultAuth[dialect],
     headers: Object.fromEntries(Object.entries(row.headers ?? {}).map(([header, value]) => [header.toLowerCase(), value])),
     connectTimeoutMs: row.connect_timeout_ms ?? 5_000,
@@ -72,7 +72,10 @@ function buildProvider(name: string, row: ProviderValues, addError: AddError): P
   };
 }
 
-/** OpenAI and Azure have the route; another vendor has it when its row says so, and is asked when its row says nothing. */
+/**
+ * Determines whether a provider has the responses route. OpenAI and Azure do. Other vendors do if their row says so. If
+ * the row says nothing, it's unknown, so we try the vendor's route first.
+ */
 function findResponsesSupport({ dialect, serves, base_url: baseUrl }: ProviderValues): ResponsesSupport {
   if (serves !== undefined) return serves.includes('responses') ? 'native' : 'translated';
   if (dialect !== 'chat') return 'translated';
@@ -85,7 +88,10 @@ function parseAssetHosts(hosts: readonly string[], addError: AddError): string[]
   return hosts.map((host) => host.toLowerCase());
 }
 
-/** Checks the settings of the speech shape `voice`: a valid path, and fixed body members that do not collide with the text field. */
+/**
+ * Checks the settings of the speech shape `voice`. The path has to be valid, and the fixed members of the body can't
+ * include the text field.
+ */
 function checkSpeech({ speech_shape: shape, speech }: ProviderValues, addError: AddError): void {
   if (speech === undefined) return;
   if (shape !== 'voice') addError(['speech'], 'requires speech_shape: voice');
@@ -95,7 +101,7 @@ function checkSpeech({ speech_shape: shape, speech }: ProviderValues, addError: 
   if (Object.hasOwn(body, textField)) addError(['speech', 'body', textField], 'collides with the text field');
 }
 
-/** Strips trailing slashes. Errors do not quote the URL, which may contain a password. */
+/** Strips trailing slashes. The errors don't quote the URL, because it may contain a password. */
 function parseBaseUrl(text: string, addError: AddError): string {
   const url = URL.canParse(text) ? new URL(text) : null;
   if (!url || (url.protocol !== 'https:' && url.protocol !== 'http:'))

@@ -1,6 +1,7 @@
 /**
- * Secrets in files, as Docker and Kubernetes mount them: `NAME_FILE` names the file that holds the value of `NAME`. Files are read again at each
- * reload, so a secret can change while the process runs; the environment of a process cannot.
+ * Reads secrets from files, as mounted by Docker and Kubernetes. `NAME_FILE` is the name of the file that contains the
+ * value of `NAME`. We read the files again at every reload, so that a secret can change while the process runs, which
+ * isn't possible with environment variables.
  */
 import { readFileSync } from 'node:fs';
 import { errorMessage } from '../core/error-messages.ts';
@@ -10,18 +11,21 @@ import { environmentReferences } from './yaml-file.ts';
 
 const secretVariables = Object.entries(variables).flatMap(([name, variable]) => (variable.type === 'secret' ? [name] : []));
 
-/** The only one that may have several lines: both tokens of a rotation. */
+/** The only secret that can have several lines, because there are two tokens during a rotation. */
 const multiline = 'GATEWAY_ADMIN_TOKEN';
 
 export interface SecretFiles {
-  /** Values by the name of their variable. */
+  /** Maps the names of variables to their values. */
   readonly values: Readonly<Record<string, string>>;
   readonly errors: readonly string[];
 }
 
 export const noSecretFiles: SecretFiles = { values: {}, errors: [] };
 
-/** Reads the files of the secret variables, and of those that the text of gateway.yaml substitutes. Errors do not quote a value. */
+/**
+ * Reads the files of the secret variables, and of the variables that gateway.yaml substitutes. The errors don't quote
+ * any values.
+ */
 export function readSecretFiles(env: Environment, fileText: string | null): SecretFiles {
   const values: Record<string, string> = {};
   const errors: string[] = [];
@@ -41,7 +45,10 @@ export function readSecretFiles(env: Environment, fileText: string | null): Secr
   return { values, errors };
 }
 
-/** The environment with the values of its secret files; for commands that do not reload. Adds the files' errors to `errors`. */
+/**
+ * Returns the environment together with the values of its secret files, for commands that don't reload. Adds errors in
+ * the files to `errors`.
+ */
 export function withSecretFiles(env: Environment, errors: string[] = [], fileText: string | null = null): Environment {
   const secrets = readSecretFiles(env, fileText);
   errors.push(...secrets.errors);

@@ -1,4 +1,7 @@
-/** Settings of sign-in to the console: the public address, and the identity provider (OpenID Connect). The environment overrides the file. */
+/**
+ * Parses the settings for signing in to the console, i.e. the public address and the identity provider (OpenID
+ * Connect). The environment takes precedence over the file.
+ */
 import type { OidcConfig } from './config.ts';
 import type { Environment } from './environment.ts';
 import type { FileValues } from './file-schema.ts';
@@ -6,7 +9,7 @@ import type { AddError } from './providers.ts';
 import type { VariableName } from './variables.ts';
 
 export interface SignInSettings {
-  /** Scheme and host under which browsers reach the gateway, without a trailing slash. */
+  /** The scheme and host that browsers use to reach the gateway, without a trailing slash. */
   readonly publicUrl: string | null;
   readonly oidc: OidcConfig | null;
 }
@@ -19,9 +22,9 @@ interface Source {
   readonly addError: AddError;
 }
 
-/** Adds an error for each invalid setting. */
+/** Parses the settings and adds an error for each invalid one. */
 export function parseSignInSettings({ env, file, errors, addError }: Source): SignInSettings {
-  /** A setting, and how to report an error where it is written. */
+  /** Returns the value of a setting, and a function that reports an error at the place where it was set. */
   const read = (variable: VariableName, path: readonly string[], fromFile: string | undefined) => {
     const fromEnvironment = env[variable]?.trim() || null;
     const report = (message: string): void => {

@@ -1,7 +1,9 @@
-/** Anthropic's models and list prices; see starter-catalog.ts for units and dates. */
+/** Anthropic's models and list prices. See starter-catalog.ts for units and dates. */
 import type { ModelValues } from './file-schema.ts';
 
-/** Models from 4.6 on think adaptively, and 4.7 rejects a thinking budget; 4.5 models accept only a budget. */
+/**
+ * Models since 4.6 support adaptive thinking, and 4.7 rejects a thinking budget. The 4.5 models only accept a budget.
+ */
 const adaptive = { supports_schema: true, thinking: 'adaptive' } as const;
 const budgeted = { supports_schema: true, thinking: 'budget' } as const;
 /** Since version 4.6, inference in the United States costs more. */
@@ -17,7 +19,7 @@ const opus55 = { input: '4', cached_input: '0.20', cache_write: '5', cache_write
 const sonnet5 = { input: '2', cached_input: '0.20', cache_write: '2.50', cache_write_1h: '4', output: '10', ...million };
 const sonnet46 = { input: '3', cached_input: '0.30', cache_write: '3.75', cache_write_1h: '6', output: '15', ...million };
 const sonnet45 = { ...sonnet46, service_tiers: {}, ...small };
-/** Adds the beta of the fast mode, which callers request with `speed`. */
+/** Adds the factor for the fast mode (beta), which callers request with `speed`. */
 const fast = { service_tiers: { us: '1.1', fast: '6' } };
 const haiku55 = {
   ...{ input: '0.10', cached_input: '0.01', cache_write: '0.125', cache_write_1h: '0.20', output: '0.50', ...million },
@@ -35,7 +37,7 @@ export const anthropicModels: Readonly<Record<string, ModelValues>> = {
   'claude-fable-5-2': fable52,
   'claude-fable-5-1': fable51,
   'claude-fable-5': fable5,
-  // Fable for verified organizations, at the same prices.
+  // Mythos is Fable for verified organizations, at the same prices.
   'claude-mythos-5-2': fable52,
   'claude-mythos-5-1': fable51,
   'claude-mythos-5': fable5,

@@ -1,7 +1,8 @@
 /**
- * OpenAI's models and list prices; see starter-catalog.ts for units and dates. Above 272,000 input tokens the newer models charge twice the
- * input price and 1.5 times the output price for the whole call. Models without reasoning reject `reasoning_effort`, and a call whose prompt and
- * requested output are together longer than `context_window`.
+ * OpenAI's models and list prices. See starter-catalog.ts for units and dates. For calls with more than 272,000 input
+ * tokens, the newer models charge twice the input price and 1.5 times the output price for the whole call. Models
+ * without reasoning reject `reasoning_effort`. They also reject a call if its prompt and requested output together
+ * exceed `context_window`.
  */
 import type { ModelValues } from './file-schema.ts';
 
@@ -26,11 +27,11 @@ const reasoning = { max_input_tokens: 200_000, max_output_tokens: 100_000, servi
  */
 export const openaiToolPrices = {
   ...{ web_search: '0.01', web_search_preview: '0.01', file_search: '0.0025', code_interpreter: '0.03', image_generation: '0.25' },
-  // OpenAI charges only for the tokens of these tools.
+  // OpenAI only charges for the tokens of these tools.
   ...{ mcp: '0', tool_search: '0' },
 };
 
-/** Output tokens are image tokens; edits have image tokens in their input, too. */
+/** The output tokens are image tokens, and edits also have image tokens in their input. */
 const image = {
   ...{ kind: 'images', input: '5', image_input: '8', cached_input: '1.25', output: '30' },
   takes: ['quality', 'background', 'output_format', 'output_compression', 'moderation', 'safety_identifier', 'user'],
@@ -119,7 +120,7 @@ const models: Readonly<Record<string, ModelValues>> = {
   'whisper-1': { kind: 'transcriptions', per_second: '0.0001' },
 };
 
-/** Names with a date, which clients pin; they cost what the model does whose version they are. */
+/** Clients pin these names with a date. They cost the same as the model without the date. */
 const versions: readonly string[] = [
   ...['gpt-5.5-2026-04-23', 'gpt-5.4-mini-2026-03-17', 'gpt-5.4-nano-2026-03-17', 'gpt-5.2-2025-12-11', 'gpt-5.1-2025-11-13'],
   ...['gpt-5-2025-08-07', 'gpt-5-mini-2025-08-07', 'gpt-5-nano-2025-08-07'],

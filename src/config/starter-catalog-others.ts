@@ -1,11 +1,14 @@
-/** Models and list prices of other vendors; see starter-catalog.ts for units and dates. */
+/** The models and list prices of other vendors. See starter-catalog.ts for units and dates. */
 import type { ModelValues } from './file-schema.ts';
 
 type Models = Readonly<Record<string, ModelValues>>;
 
 const gemini = { max_input_tokens: 1_048_576, max_output_tokens: 65_536 };
 
-/** Text and images with the dialect `chat` (base URL .../v1beta/openai), videos with the dialect `gemini`. */
+/**
+ * Text and images use the dialect `chat` (the base URL ends with /v1beta/openai), while videos use the dialect
+ * `gemini`.
+ */
 export const googleModels: Models = {
   'gemini-3.8-flash': { input: '0.75', cached_input: '0.075', output: '3.75', ...gemini },
   'gemini-3.7-flash': { input: '0.75', cached_input: '0.075', output: '3.75', ...gemini },
@@ -51,11 +54,11 @@ export const groqModels: Models = {
 const deepseek = { max_input_tokens: 1_000_000, max_output_tokens: 384_000, takes_reasoning: 'text' } as const;
 const deepseekFlash = { input: '0.30', cached_input: '0.006', output: '1.20', ...deepseek };
 
-/** Prices of peak hours; the vendor charges half of them at other times. */
+/** These are the prices of peak hours. At other times the vendor charges half as much. */
 export const deepseekModels: Models = {
   'deepseek-v4-pro': { input: '1.32', cached_input: '0.044', output: '3.96', ...deepseek },
   'deepseek-flash': deepseekFlash,
-  // The former name.
+  // The model's former name.
   'deepseek-v4-flash': deepseekFlash,
 };
 

@@ -1,14 +1,15 @@
 /**
- * The starter catalog: common vendors by host, with their widely used models and list prices, so that a provider row with URL and key is
- * enough to call models and see their cost. Rows of gateway.yaml and imported rows (`gateway catalog import`) take precedence.
+ * The starter catalog has common vendors by host, with their widely used models and list prices. All you need is a
+ * provider row with a URL and a key to call models and see what they cost. Rows of gateway.yaml and imported rows
+ * (`gateway catalog import`) take precedence.
  *
- * Token prices are for the vendor's standard service tier, in USD per million tokens unless the name says otherwise;
- * `service_tiers` has the factors of the other tiers. They are the prices published by 2026-11-20 on the vendors'
- * pages, or else in the public price table of that day. We omit models that their vendor has shut down, models with
- * an announced price change, and models that are charged by more than tokens. For current prices, import the public
- * price table.
+ * Token prices are for the vendor's standard service tier, in USD per million tokens unless the name says otherwise,
+ * and `service_tiers` has the factors for other tiers. The prices are those that the vendors had published on their
+ * pages by 2026-11-20, or else those in the public price table of that day. We omit models that have been shut down,
+ * that have an announced price change, or that are charged by more than tokens. Import the public price table to get
+ * current prices.
  *
- * Hosts match exactly, because a vendor's regional hosts and resellers may charge more.
+ * Hosts have to match exactly, because a vendor's regional hosts and resellers may charge more.
  */
 import type { Kind, ProviderConfig } from './config.ts';
 import type { ModelValues } from './file-schema.ts';
@@ -18,10 +19,12 @@ import * as others from './starter-catalog-others.ts';
 
 export interface Vendor {
   readonly hosts: readonly string[];
-  /** The vendor's names in the public price table: in `litellm_provider` and as the prefix of its models. */
+  /**
+   * The vendor's names in the public price table, which uses them in `litellm_provider` and as the prefix of models.
+   */
   readonly tableNames: readonly string[];
   readonly models: Readonly<Record<string, ModelValues>>;
-  /** USD per use of each tool that the vendor runs. Applies to all of the vendor's chat models. */
+  /** USD for each use of a tool that the vendor runs, by tool. Applies to all of the vendor's chat models. */
   readonly toolPrices?: Readonly<Record<string, string>>;
 }
 
@@ -40,7 +43,8 @@ const vendors: readonly Vendor[] = [
   { hosts: ['api.z.ai'], tableNames: ['zai'], models: others.zaiModels },
   { hosts: ['api.cerebras.ai'], tableNames: ['cerebras'], models: others.cerebrasModels },
   { hosts: ['api.elevenlabs.io'], tableNames: ['elevenlabs'], models: others.elevenlabsModels },
-  // Only in the public price table: too many models, or prices that differ by hardware.
+  // The models of these vendors are only in the public price table, because there are too many of them or because their
+  // prices depend on the hardware.
   { hosts: ['openrouter.ai'], tableNames: ['openrouter'], models: {} },
   { hosts: ['api.together.xyz', 'api.together.ai'], tableNames: ['together_ai'], models: {} },
   { hosts: ['api.fireworks.ai'], tableNames: ['fireworks_ai', 'fireworks_ai-embedding-models'], models: {} },
@@ -53,18 +57,18 @@ const vendors: readonly Vendor[] = [
   { hosts: ['api.minimax.io'], tableNames: ['minimax'], models: {} },
 ];
 
-/** The vendor with this host, or null. */
+/** Returns the vendor with this host, or null. */
 export function findVendorByHost(host: string): Vendor | null {
   return vendors.find(({ hosts }) => hosts.includes(host)) ?? null;
 }
 
-/** The starter row of a model at the vendor with this base URL, or null. */
+/** Returns the starter row of a model at the vendor with this base URL, or null. */
 export function findStarterRow(baseUrl: string, model: string): ModelValues | null {
   const models = findVendorByHost(getHost(baseUrl))?.models ?? {};
   return Object.hasOwn(models, model) ? (models[model] ?? null) : null;
 }
 
-/** Starter rows, under the providers' names, for the models that providers at known vendors serve. */
+/** Returns starter rows for all providers at known vendors. Their ids contain the provider's name. */
 export function starterModels(providers: Readonly<Record<string, ProviderConfig>>): Record<string, ModelValues> {
   return Object.fromEntries(
     Object.values(providers).flatMap(({ name, baseUrl, serves }) => {
@@ -74,7 +78,10 @@ export function starterModels(providers: Readonly<Record<string, ProviderConfig>
   );
 }
 
-/** The kind of a row, inferred from its price unit when `kind` is absent: chat unless it is priced per image, character, second or search. */
+/**
+ * Returns the kind of a row. If `kind` is missing, we infer it from the unit of the price. It's `chat` unless the price
+ * is per image, character, second or search.
+ */
 export function inferKind(row: ModelValues): Kind {
   if (row.kind !== undefined) return row.kind;
   if (row.per_image !== undefined) return 'images';
@@ -83,13 +90,13 @@ export function inferKind(row: ModelValues): Kind {
   return row.per_search === undefined ? 'chat' : 'rerank';
 }
 
-/** Whether a provider with these routes serves models of this kind. */
+/** Reports whether a provider with these routes serves models of this kind. */
 export function isServed(kind: Kind, serves: readonly string[]): boolean {
   const routes: readonly string[] = kind === 'chat' ? ['chat', 'messages', 'responses'] : [kind];
   return serves.some((route) => routes.includes(route));
 }
 
-/** The host of a URL; empty for an invalid URL. */
+/** Returns the host of a URL, or an empty string if the URL is invalid. */
 export function getHost(address: string): string {
   return URL.canParse(address) ? new URL(address).hostname : '';
 }

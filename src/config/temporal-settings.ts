@@ -1,4 +1,4 @@
-/** Temporal's connection settings, with the contents of the TLS files they name. */
+/** Reads the connection settings for Temporal, including the contents of its TLS files. */
 import { readFileSync } from 'node:fs';
 import { errorMessage } from '../core/error-messages.ts';
 import { ConfigError, type TemporalConfig, type TemporalTls } from './config.ts';
@@ -9,7 +9,7 @@ interface TlsFiles {
   readonly clientCertPair?: { readonly crt: Buffer; readonly key: Buffer };
 }
 
-/** Throws ConfigError with each file that cannot be read. */
+/** Throws a ConfigError that lists all files that we can't read. */
 export function readTemporalConnection(config: TemporalConfig) {
   const { mode, address, namespace, createNamespace, apiKey, tls, workerBuildId } = config;
   return {
@@ -23,7 +23,7 @@ export function readTemporalConnection(config: TemporalConfig) {
   };
 }
 
-/** True: TLS with the system's CA certificates. */
+/** Returns true to use TLS with the system's CA certificates. */
 function readTls({ serverName, caFile, certificateFile, keyFile }: TemporalTls): true | TlsFiles {
   const errors: string[] = [];
   const read = (file: string): Buffer => {

@@ -1,4 +1,6 @@
-/** Parses OpenTelemetry's standard variables. Without an endpoint they have no effect and are not validated. */
+/**
+ * Parses the standard variables of OpenTelemetry. Without an endpoint they have no effect, so we don't validate them.
+ */
 import type { TracingConfig } from './config.ts';
 import type { VariableName } from './variables.ts';
 
@@ -13,7 +15,7 @@ const samplers: Readonly<Record<string, { readonly ratio: number | null; readonl
   parentbased_traceidratio: { ratio: null, followsParent: true },
 };
 
-/** Null: no traces. Adds errors, which quote no value of a header. */
+/** Returns null if traces are turned off. Adds errors, which never quote the value of a header. */
 export function parseTracing(getText: GetText, errors: string[]): TracingConfig | null {
   const exporter = getText('OTEL_TRACES_EXPORTER')?.toLowerCase() ?? 'otlp';
   if (getText('OTEL_SDK_DISABLED')?.toLowerCase() === 'true' || exporter === 'none') return null;
@@ -53,7 +55,7 @@ export function parseTracing(getText: GetText, errors: string[]): TracingConfig 
   }
 }
 
-/** The address for traces is used as it is; to the address for all signals the path of traces is added. */
+/** We use an address for traces as it is. If the address is for all signals, we append the path for traces. */
 function parseUrl(getText: GetText, errors: string[]): string | null {
   const [name, text] = getForTraces(getText, 'ENDPOINT');
   if (text === null) return null;
@@ -76,7 +78,9 @@ function parseSampler(getText: GetText, errors: string[]): TracingConfig['sample
   return { ratio: isRatio ? Number(text) : 1, followsParent };
 }
 
-/** Name and value of a variable of the exporter: that for traces, else that for all signals. */
+/**
+ * Returns the name and value of an exporter variable. The one for traces takes precedence over the one for all signals.
+ */
 function getForTraces(getText: GetText, name: 'ENDPOINT' | 'PROTOCOL' | 'TIMEOUT'): [VariableName, string | null] {
   const [forTraces, forAll] = [`OTEL_EXPORTER_OTLP_TRACES_${name}`, `OTEL_EXPORTER_OTLP_${name}`] as const;
   const value = getText(forTraces);

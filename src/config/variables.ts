@@ -1,26 +1,29 @@
 /**
- * Every environment variable that the gateway reads, for the documentation and for `environment.ts`, which can read no other. Variables that
- * gateway.yaml names as `${NAME}` are not among them.
+ * Lists every environment variable that the gateway reads. We generate the documentation from it, and `environment.ts`
+ * can't read any others. It doesn't include variables that gateway.yaml refers to as `${NAME}`.
  */
 export interface Variable {
-  /** Form of the value. A secret is never logged, shown or quoted in an error, and may be in a file (`secret-files.ts`). */
+  /**
+   * The format of the value. We never log, show or quote a secret in an error. Secrets can also come from files
+   * (`secret-files.ts`).
+   */
   readonly type: 'text' | 'secret' | 'integer' | 'number' | 'boolean' | 'choice' | 'list' | 'path' | 'URL';
-  /** What applies without the variable, in Markdown; null when it has no default. */
+  /** Describes in Markdown what applies if the variable isn't set. Null if there is no default. */
   readonly default: string | null;
-  /** What it does, in Markdown: format, unit, and what needs it. */
+  /** Describes in Markdown what the variable does, including its format, its unit, and what needs it. */
   readonly meaning: string;
-  /** Which commands use the value; absent: start, serve and worker. */
+  /** The commands that use the value. If this is missing, they are start, serve and worker. */
   readonly readers?: readonly Reader[];
 }
 
 /** The commands that read the configuration. */
 export type Command = 'start' | 'serve' | 'worker' | 'migrate' | 'codec-server' | 'payload-key';
 
-/** `commands` are those that call a running service. */
+/** `commands` stands for all commands that call a running service. */
 type Reader = Command | 'commands';
 
 const api: readonly Reader[] = ['start', 'serve'];
-/** The processes of a deployment. */
+/** The commands that run the processes of a deployment. */
 const services: readonly Reader[] = [...api, 'worker'];
 const addressed: readonly Reader[] = [...services, 'commands'];
 const temporal: readonly Reader[] = [...services, 'payload-key'];

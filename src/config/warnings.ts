@@ -1,4 +1,4 @@
-/** What a configuration may hold although it is probably a mistake. */
+/** Finds settings that are valid but probably a mistake. */
 import { isIP } from 'node:net';
 import { localModelId } from '../core/local-model.ts';
 import type { Config } from './config.ts';
@@ -35,7 +35,7 @@ export function findWarnings(config: Checked): Warning[] {
 }
 
 function hasPrice({ models }: Checked, id: string): boolean {
-  // Its row is added when the embedder runs.
+  // We add its row when the embedder runs.
   if (id === localModelId) return true;
   const row = Object.hasOwn(models, id) ? models[id] : undefined;
   if (!row) return false;
@@ -43,7 +43,7 @@ function hasPrice({ models }: Checked, id: string): boolean {
   return [price, perImageNanos, perMillionCharactersNanos, perSecondNanos, perSearchNanos].some((amount) => amount !== null);
 }
 
-/** Names and addresses under which clouds give credentials to the machine, other than link-local ones. */
+/** The names and addresses, other than link-local ones, at which clouds provide credentials to a machine. */
 const metadataHosts = new Set([
   'metadata.google.internal',
   'metadata.goog',
@@ -54,7 +54,10 @@ const metadataHosts = new Set([
   '[fd00:ec2::254]',
 ]);
 
-/** 169.254.0.0/16 and fe80::/10, also as an IPv4 address in an IPv6 one. `URL` has normalized other notations of an address. */
+/**
+ * Matches 169.254.0.0/16 and fe80::/10, including IPv4 addresses that are mapped to IPv6. `URL` has already normalized
+ * other notations.
+ */
 function isLocalService(baseUrl: string): boolean {
   if (!URL.canParse(baseUrl)) return false;
   const host = new URL(baseUrl).hostname.replace(/\.$/, '');

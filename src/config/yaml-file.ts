@@ -1,6 +1,7 @@
 /**
- * Parses gateway.yaml into plain values and remembers the line of each path and the source text of each number, so that prices never become
- * binary fractions. `${NAME}` is substituted in parsed strings, so that an environment value can never change the file's structure.
+ * Parses gateway.yaml into plain values. We remember the line of each path, and the source text of each number so that
+ * prices never become binary fractions. `${NAME}` is substituted after parsing, so that the value of a variable can
+ * never change the structure of the file.
  */
 import { isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from 'yaml';
 import type { Environment } from './environment.ts';
@@ -10,16 +11,16 @@ export type Path = readonly (string | number)[];
 const reference = /\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g;
 
 export interface YamlFile {
-  /** Empty after a syntax error. */
+  /** Empty if there was a syntax error. */
   readonly value: unknown;
   readonly hasSyntaxError: boolean;
-  /** Prefix of an error at `path`: `gateway.yaml:12 providers.openai.base_url`. */
+  /** Returns the prefix for an error at `path`, e.g. `gateway.yaml:12 providers.openai.base_url`. */
   location(path: Path): string;
-  /** Source text of the number at `path`, or null. */
+  /** Returns the source text of the number at `path`, or null. */
   getSourceText(path: Path): string | null;
 }
 
-/** The names in `${NAME}`, wherever they are. */
+/** Returns the names of all variables in `${NAME}` references, no matter where they are. */
 export function environmentReferences(text: string): string[] {
   return [...text.matchAll(reference)].map(([, name = '']) => name);
 }
@@ -27,11 +28,14 @@ export function environmentReferences(text: string): string[] {
 export interface YamlFileOptions {
   readonly fileName: string;
   readonly env: Environment;
-  /** Whether the value of a variable should be in a file that has a mistake, which is reported elsewhere. */
+  /**
+   * Tells whether a variable's value should come from a file that has a mistake. We don't report such a variable as
+   * missing, because the mistake is already reported elsewhere.
+   */
   readonly hasBadFile?: (variable: string) => boolean;
 }
 
-/** Parses the text; adds syntax errors and unset variables to `errors`. */
+/** Parses the text. Adds syntax errors and variables that aren't set to `errors`. */
 export function parseYamlFile(text: string, { fileName, env, hasBadFile = () => false }: YamlFileOptions, errors: string[]): YamlFile {
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, uniqueKeys: true });
@@ -39,7 +43,7 @@ export function parseYamlFile(text: string, { fileName, env, hasBadFile = () => 
   const sources = new Map<string, string>();
 
   const location = (path: Path): string => {
-    // A missing key gets the line of its nearest existing ancestor.
+    // If the key is missing, we use the line of its closest ancestor that exists.
     let line: number | undefined;
     for (let length = path.length; length > 0 && line === undefined; length -= 1) line = starts.get(pathKey(path.slice(0, length)));
     return [line === undefined ? fileName : `${fileName}:${line}`, path.join('.')].filter((part) => part !== '').join(' ');
@@ -54,7 +58,8 @@ export function parseYamlFile(text: string, { fileName, env, hasBadFile = () => 
     });
 
   const toValue = (node: unknown, path: Path): unknown => {
-    // Nested aliases can expand a few lines to gigabytes, and an alias of an ancestor never ends.
+    // We don't support aliases, because a few lines of nested aliases can expand to gigabytes, and an alias of an
+    // ancestor never ends.
     if (isAlias(node)) {
       errors.push(`${location(path)}: aliases (*${node.source}) are not supported; write it out`);
       return null;
@@ -83,7 +88,8 @@ export function parseYamlFile(text: string, { fileName, env, hasBadFile = () => 
     if (offset !== undefined) starts.set(pathKey(path), lines.linePos(offset).line);
   };
 
-  // After the first syntax error the parser misreads the rest, so later errors are noise. Duplicate keys are independent errors.
+  // After the first syntax error the parser misreads the rest of the file, so we don't report any errors after it.
+  // Duplicate keys don't affect other errors.
   const firstBroken = document.errors.findIndex(({ code }) => code !== 'DUPLICATE_KEY');
   const reported = firstBroken < 0 ? document.errors : document.errors.slice(0, firstBroken + 1);
   for (const { pos, message } of reported) {

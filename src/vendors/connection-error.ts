@@ -1,4 +1,4 @@
-/** Says in a sentence why there was no connection to a vendor, from the code of Node or undici. Pure. */
+/** Turns the error code of Node or undici into a sentence that says why we couldn't connect to a vendor. */
 
 const sentences: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'the connection was refused',
@@ -13,7 +13,7 @@ const sentences: Readonly<Record<string, string>> = {
   ENETUNREACH: 'the network of the host cannot be reached',
 };
 
-/** Codes of OpenSSL and of Node's check of certificates. */
+/** Matches the codes of OpenSSL and of Node's certificate checks. */
 const certificateCodes = /CERT|SIGNED|UNABLE_TO|ALTNAME|HOSTNAME_MISMATCH/;
 const tlsCodes = /^(?:EPROTO|ERR_SSL|ERR_TLS)/;
 

@@ -1,12 +1,12 @@
-/** Ends a request to a vendor that has sent no content in time, whatever else it has sent. */
+/** Aborts a request if the vendor hasn't sent any content in time, no matter what else it has sent. */
 import { VendorError } from '../core/errors.ts';
 
 export interface ContentTimeout {
-  /** Ends the request: aborted by the timeout, or by the caller's signal. */
+  /** Aborts the request if the timeout passes or the caller's signal fires. */
   readonly signal: AbortSignal;
-  /** Returns `error`, or that of the timeout if it broke the stream off. */
+  /** Returns the timeout's error if the timeout broke off the stream, or else `error`. */
   explain(error: unknown): unknown;
-  /** Call when there is content, or the request has failed. */
+  /** Call this as soon as there's content or the request has failed. */
   clear(): void;
 }
 

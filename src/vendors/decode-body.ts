@@ -1,12 +1,13 @@
 /**
- * Decodes the body of a vendor that compresses its response although we ask for `identity`. All limits, and the back pressure of a slow
- * reader, apply to the decoded bytes, so a small response that expands to gigabytes takes no more memory than any other.
+ * Decodes the response of a vendor that compresses it although we ask for `identity`. All limits and the backpressure
+ * of a slow reader apply to the decoded bytes. A small response that expands to gigabytes therefore takes no more
+ * memory than any other.
  */
 import { constants, createBrotliDecompress, createUnzip, createZstdDecompress } from 'node:zlib';
 import { VendorError } from '../core/errors.ts';
 import { type BodySource, createResponseBody, type IncomingBody } from './response-body.ts';
 
-// A body that breaks off is decoded as far as it arrived: without these flags, the decoder would fail instead.
+// With these flags we decode as much of an interrupted body as has arrived. Otherwise the decoder would fail.
 const decoders = {
   gzip: () => createUnzip({ finishFlush: constants.Z_SYNC_FLUSH }),
   deflate: () => createUnzip({ finishFlush: constants.Z_SYNC_FLUSH }),
@@ -16,7 +17,7 @@ const decoders = {
 
 export type ContentEncoding = keyof typeof decoders;
 
-/** Returns the encoding of a response; null if it isn't encoded or we can't decode it. */
+/** Returns the encoding of a response, or null if it isn't encoded or we can't decode it. */
 export function parseContentEncoding(header: string | string[] | undefined): ContentEncoding | null {
   if (header === undefined) return null;
   const name = String(header).trim().toLowerCase().replace(/^x-/, '');

@@ -1,7 +1,7 @@
 /**
- * Holds the opening of a stream back until its content begins, by default only for a moment. Vendors report some
- * failures only after they have opened the response, such as a prompt that is too long on `/v1/responses`, and until the
- * caller has received something we can try another model.
+ * Holds back the opening of a stream until its content starts, by default only for a moment. Vendors report some
+ * failures only after they have opened the response, e.g. a prompt that is too long on `/v1/responses`. As long as the
+ * caller hasn't received anything, we can still try another model.
  */
 import { withTimeout } from '../core/time-limit.ts';
 import type { ChunkReader, StreamChunk, StreamEnd } from './stream.ts';
@@ -12,14 +12,20 @@ export interface OpenedStream {
   readonly end: StreamEnd | null;
 }
 
-/** Failures that vendors find before they generate anything arrive at once. A model that thinks for longer must not appear to be silent. */
+/**
+ * If a vendor finds a problem before it generates anything, the error arrives almost immediately. We don't wait any
+ * longer, because a model that thinks for longer shouldn't appear to be silent.
+ */
 const maxHoldMs = 1_000;
-/** An opening repeats the request at most, as that of `/v1/responses` does; a vendor that opens for ever must not fill the memory. */
+/**
+ * An opening contains at most a copy of the request, as on `/v1/responses`. The limit protects our memory from a vendor
+ * that never stops sending it.
+ */
 const maxHeldBytes = 4 * 1024 * 1024;
 
 /**
- * `first` is the first chunk of `relay`. Set `isLimited` if a timeout ends the relay: the opening is then held until
- * there is content. Rejects when `relay` throws.
+ * `first` is the first chunk of `relay`. Set `isLimited` if a timeout ends the relay, so that we hold the opening until
+ * there is content. Rejects if `relay` throws.
  */
 export async function holdOpening(relay: ChunkReader, first: StreamChunk, isLimited = false): Promise<OpenedStream> {
   const held = [first];

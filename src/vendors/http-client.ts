@@ -1,7 +1,8 @@
 /**
- * The HTTP client for vendors: every request to a vendor goes through it and ends with a response or one VendorError.
+ * The HTTP client for vendors. Every request to a vendor goes through it, and ends with either a response or a
+ * VendorError.
  *
- * One undici pool per origin, no redirects (undici follows none), bounded sizes, and a timeout for every wait.
+ * There is one undici pool per origin. We don't follow redirects, all sizes are limited, and every wait has a timeout.
  */
 import { Readable } from 'node:stream';
 import { buildConnector, type Dispatcher, errors, Pool } from 'undici';
@@ -14,22 +15,27 @@ import { createResponseBody, type IncomingBody, type ResponseBody } from './resp
 
 export interface Timeouts {
   readonly connectTimeoutMs: number;
-  /** Until the response headers. */
+  /** The time until the response headers arrive. */
   readonly firstByteTimeoutMs: number;
-  /** Between two chunks of the response. */
+  /** The time between two chunks of the response. */
   readonly idleTimeoutMs: number;
 }
 
-/** The parts of a URL that a request needs. A URL computes each of them whenever it is read, so those of fixed addresses are kept. */
+/**
+ * The parts of a URL that a request needs. A URL computes each part whenever we read it, so we cache the parts of fixed
+ * addresses.
+ */
 export type Address = Pick<URL, 'origin' | 'pathname' | 'search'>;
 
 export interface HttpRequest extends Timeouts {
   readonly url: Address;
   readonly method: 'POST' | 'GET';
   readonly headers: Readonly<Record<string, string>>;
-  /** A body of chunks needs the header `content-length`, or is sent chunked. */
+  /**
+   * If the body consists of chunks, set the `content-length` header, because otherwise it's sent with chunked encoding.
+   */
   readonly body: Buffer | AsyncIterable<Buffer> | null;
-  /** Aborts the request with VendorError `aborted`. When absent, only the timeouts end it. */
+  /** Aborts the request with VendorError `aborted`. Without a signal, only the timeouts end the request. */
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -41,9 +47,12 @@ export interface HttpResponse {
 
 export interface VendorHttpClient {
   send(request: HttpRequest): Promise<HttpResponse>;
-  /** Ends running requests with VendorError `stopped` and rejects new ones with `connect`, so that waiting calls settle at once. */
+  /**
+   * Ends running requests with VendorError `stopped` and rejects new ones with `connect`, so that waiting calls settle
+   * immediately.
+   */
   abort(): void;
-  /** Connections and waiting requests of all vendors. */
+  /** Counts the connections and waiting requests of all vendors. */
   stats(): VendorConnections;
   /** Closes idle connections and waits for running requests. */
   close(): Promise<void>;
@@ -56,9 +65,9 @@ export interface VendorConnections {
 }
 
 export function createVendorHttpClient(): VendorHttpClient {
-  /** By origin and connect timeout. */
+  /** Maps origins and connect timeouts to pools. */
   const pools = new Map<string, Map<number, Pool>>();
-  /** Pools without new requests, whose running ones have not ended yet. */
+  /** Pools that get no new requests, but whose running requests haven't ended yet. */
   const retired = new Set<Pool>();
   let abortedWith: VendorError | null = null;
 
@@ -70,7 +79,10 @@ export function createVendorHttpClient(): VendorHttpClient {
     pools.set(origin, ofOrigin.set(connectTimeoutMs, pool));
     return pool;
   };
-  /** Closes the pool's idle connections, which the vendor has probably closed as well, so that the next request gets a new one. */
+  /**
+   * Closes the pool's idle connections so that the next request gets a new one, because the vendor has probably closed
+   * them as well.
+   */
   const retire = (pool: Pool, origin: string, connectTimeoutMs: number): void => {
     const ofOrigin = pools.get(origin);
     if (ofOrigin?.get(connectTimeoutMs) !== pool) return;
@@ -126,17 +138,23 @@ interface ExchangeOptions {
   readonly reject: (error: VendorError) => void;
 }
 
-/** Receives one response from undici. The callbacks of its `request` cost three times as much CPU (measured). */
+/**
+ * Receives a single response from undici. We don't use undici's `request`, because its callbacks cost three times as
+ * much CPU (measured).
+ */
 function createExchange(options: ExchangeOptions): Dispatcher.DispatchHandler {
   const { upload, firstByteTimeoutMs, signal } = options;
-  /** Null once there is a response: its promise would keep the headers in memory as long as the body is open. */
+  /**
+   * We set this to null once there is a response, because the promise would otherwise keep the headers in memory until
+   * the body ends.
+   */
   let waiting: Pick<ExchangeOptions, 'resolve' | 'reject'> | null = options;
   let connection: Dispatcher.DispatchController | null = null;
   let body: IncomingBody | null = null;
   let startedAt = 0;
   let firstByteTimer: NodeJS.Timeout | undefined;
 
-  /** Undici's own timeout starts again at each interim response. */
+  /** Undici restarts its own timeout at every interim response, so we need another one. */
   const limitInterimResponses = (): void => {
     const isUpload = upload instanceof Readable;
     if (firstByteTimer || (isUpload && !upload.readableEnded)) return;
@@ -163,14 +181,15 @@ function createExchange(options: ExchangeOptions): Dispatcher.DispatchHandler {
       if (signal?.aborted) started.abort(signal.reason);
     },
     onResponseStart(started, status, headers) {
-      // Interim responses, such as 103, precede the response.
+      // Interim responses, such as 103, come before the actual response.
       if (status < 200) return limitInterimResponses();
       clearTimeout(firstByteTimer);
-      // Parsed above. The raw ones keep 2 kB of memory as long as the response is open (measured).
+      // We have already parsed the headers, and the raw ones would take 2 kB of memory until the response ends
+      // (measured).
       started.rawHeaders = null;
       const encoding = parseContentEncoding(headers['content-encoding']);
       body = encoding === null ? createResponseBody(started) : createDecodedBody(started, encoding);
-      // The length is that of the encoded body.
+      // The length is that of the encoded body, so it no longer applies.
       const decoded = encoding === null ? headers : { ...headers, 'content-length': undefined, 'content-encoding': undefined };
       waiting?.resolve({ status, headers: decoded, body });
       waiting = null;
@@ -196,7 +215,10 @@ function ignoreLateError(): void {
   // The response is already complete or abandoned, so a later connection error has no effect.
 }
 
-/** Classifies a connection error. `phase` is `unsent` until there is a connection, and `body` once the response headers have arrived. */
+/**
+ * Classifies a connection error. `phase` is `unsent` until there is a connection, and `body` once the response headers
+ * have arrived.
+ */
 export function toVendorError(cause: unknown, phase: 'unsent' | 'start' | 'body'): VendorError {
   const isUnsent = phase === 'unsent';
   if (cause instanceof VendorError)
@@ -207,8 +229,8 @@ export function toVendorError(cause: unknown, phase: 'unsent' | 'start' | 'body'
   if (cause instanceof errors.BodyTimeoutError) return new VendorError('broken', 'the response stalled', { cause });
   if (phase === 'body') return new VendorError('broken', 'the response broke off', { cause });
   const code = asString(errorCode(cause));
-  // A connection that closes before any byte of the response counts as unreachable.
-  // Only the system's code, such as ECONNREFUSED: never an address or a message.
+  // If a connection closes before any byte of the response arrives, we treat the vendor as unreachable. The message
+  // only contains the system's code, such as ECONNREFUSED, but never an address or the original message.
   const closedWhileSending = isObject(cause) && closingErrors.has(cause);
   return new VendorError('connect', `no connection (${code ?? 'closed'})`, {
     isUnsent: isUnsent || closedWhileSending,
@@ -218,13 +240,13 @@ export function toVendorError(cause: unknown, phase: 'unsent' | 'start' | 'body'
   });
 }
 
-/** Errors of kept-alive connections that closed before a request was completely sent. */
+/** Errors of keep-alive connections that closed before the request was completely sent. */
 const closingErrors = new WeakSet<object>();
 
 /**
- * Connects, and finds out whether a connection that closes has sent its request completely. Otherwise the vendor cannot have processed it:
- * either a write failed, or the operating system has not taken the last bytes. A reset after that proves nothing, because the vendor may have
- * read the request before.
+ * Connects to a vendor, and records whether a closing connection had sent its whole request. If not, the vendor can't
+ * have processed it. We know this if a write failed, or if the operating system hasn't accepted the last bytes. A reset
+ * after this point proves nothing, because the vendor may have read the request first.
  */
 function createConnector(timeout: number): buildConnector.connector {
   const connect = buildConnector({ timeout });

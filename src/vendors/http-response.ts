@@ -1,4 +1,4 @@
-/** Reads the responses of vendors: headers, JSON bodies and error responses. */
+/** Reads the headers, JSON bodies and errors of vendor responses. */
 import { VendorError, type VendorReport } from '../core/errors.ts';
 import { isObject, type JsonObject, parseJson } from '../core/json/narrow.ts';
 import type { VendorErrorBody } from '../dialects/contract/vendor-error.ts';
@@ -6,7 +6,7 @@ import type { HttpResponse } from './http-client.ts';
 import { parseRetryAfter } from './retry-after.ts';
 import { stripSecrets } from './strip-secrets.ts';
 
-/** Returns the first value of a header; null when it is absent. */
+/** Returns the first value of a header, or null if it's absent. */
 export function getHeader(response: HttpResponse, name: string): string | null {
   const value = response.headers[name];
   return typeof value === 'string' ? value : (value?.[0] ?? null);
@@ -16,28 +16,28 @@ export function isSuccess({ status }: HttpResponse): boolean {
   return status >= 200 && status <= 299;
 }
 
-/** Reads a JSON object. Throws VendorError `unreadable` for anything else, and the errors of `readAll`. */
+/** Reads a JSON object. Throws VendorError `unreadable` for anything else, as well as the errors of `readAll`. */
 export async function readJsonObject({ body, status }: HttpResponse, maxBytes: number): Promise<JsonObject> {
   const json = parseJson((await body.readAll(maxBytes)).toString('utf8'));
   if (!isObject(json)) throw new VendorError('unreadable', 'the response is not a JSON object', { status });
   return json;
 }
 
-/** Statuses that say how long to wait: limited, unavailable, overloaded. */
+/** Statuses that tell us how long to wait because the vendor is limiting us, unavailable or overloaded. */
 const waitingStatuses: ReadonlySet<number> = new Set([429, 503, 529]);
 
 interface ErrorResponse {
   readonly response: HttpResponse;
   readonly bytes: Buffer;
   readonly body: VendorErrorBody;
-  /** The vendor's message without secrets, for the caller. */
+  /** The vendor's message for the caller, without secrets. */
   readonly errorText: string | null;
   readonly secrets: readonly string[];
-  /** For a retry hint that is a date. */
+  /** The current time, because a retry hint may be a date. */
   readonly now: number;
 }
 
-/** Returns the error of an unsuccessful response. */
+/** Creates the error for an unsuccessful response. */
 export function toStatusError({ response, bytes, body, errorText, secrets, now }: ErrorResponse): VendorError {
   const { status } = response;
   const retryAfterMs = waitingStatuses.has(status) ? parseRetryAfter(response.headers, bytes, now) : undefined;
@@ -53,13 +53,13 @@ export function toStatusError({ response, bytes, body, errorText, secrets, now }
 
 const maxDetailLength = 2_000;
 
-/** Returns what the vendor says, for operators: its message, or else the beginning of its text. */
+/** Returns the vendor's message for operators, or the beginning of the body's text if there is no message. */
 function readDetail(bytes: Buffer, { message }: VendorErrorBody, secrets: readonly string[]): string | null {
   const text = message ?? toPlainText(bytes.toString('utf8', 0, 4 * maxDetailLength));
   return stripSecrets(text, secrets).slice(0, maxDetailLength).trim() || null;
 }
 
-/** Proxies in front of vendors often send pages. */
+/** Proxies in front of vendors often send HTML pages. */
 function toPlainText(text: string): string {
   return /^\s*</.test(text) ? text.replaceAll(/<(?:style|script)\b.*?<\/(?:style|script)>|<[^>]*>/gs, ' ').replaceAll(/\s+/g, ' ') : text;
 }
@@ -67,7 +67,7 @@ function toPlainText(text: string): string {
 const maxNameLength = 128;
 const maxNames = 20;
 
-/** Bounds what the vendor says and strips the key from it, which some vendors repeat. */
+/** Limits the length of the vendor's values and strips the key, because some vendors repeat it. */
 export function toReport({ code, type, param, windowTokens, details }: VendorReport, secrets: readonly string[]): VendorReport {
   const boundText = (text: string): string => stripSecrets(text, secrets).slice(0, maxNameLength);
   const bound = (text: string | null): string | null => (text === null ? null : boundText(text));

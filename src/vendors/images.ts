@@ -1,6 +1,6 @@
 /**
- * Requests images in one of two formats: OpenAI's, and the `artifacts` of NVIDIA and Stability (docs/vendors.md). Images are always returned
- * as base64. Sending throws VendorError.
+ * Requests images in one of two formats, either OpenAI's or the `artifacts` of NVIDIA and Stability (docs/vendors.md).
+ * We always return images as base64. Sending throws VendorError.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { backoffDelays } from '../core/backoff.ts';
@@ -17,24 +17,24 @@ import { fetchVendorFile, sendMediaRequest, vendorErrorText } from './media.ts';
 
 export interface ImageResponse {
   readonly status: number;
-  /** Unix seconds; null when the vendor sent none. */
+  /** Unix seconds, or null if the vendor didn't send a time. */
   readonly created: number | null;
-  /** Base64, one string per image. */
+  /** One base64 string per image. */
   readonly images: readonly string[];
   readonly tokens: Tokens | null;
 }
 
-/** Ten images of ten megabytes, in base64. */
+/** Enough for ten images of ten megabytes each, in base64. */
 export const maxImageResponseBytes = 128 * 1024 * 1024;
 
 /** A request that is ready to be sent. */
 export interface PreparedImages {
-  /** Number of requested images. */
+  /** The number of requested images. */
   readonly count: number;
   readonly send: (httpClient: VendorHttpClient) => Promise<ImageResponse>;
 }
 
-/** Prepares the request. Throws GatewayError `bad_shape`, and `bad_json` for values that the format cannot express. */
+/** Prepares the request. Throws GatewayError `bad_shape`, or `bad_json` for values that the format can't express. */
 export function prepareImages(request: MediaRequest): PreparedImages {
   switch (request.provider.imageShape) {
     case 'openai':
@@ -46,7 +46,7 @@ export function prepareImages(request: MediaRequest): PreparedImages {
   }
 }
 
-/** Applies the defaults of docs/api/reference.md#images; values of the caller are forwarded unchanged. */
+/** Applies the defaults from docs/api/reference.md#images. We forward the caller's values unchanged. */
 function prepareOpenAi({ provider, model, fields, takes, now }: MediaRequest): PreparedImages {
   const members = {
     model: JSON.stringify(model),
@@ -65,7 +65,7 @@ function prepareOpenAi({ provider, model, fields, takes, now }: MediaRequest): P
         return sendMediaRequest(httpClient, provider, { url, method: 'POST', accept: 'application/json', body, now });
       };
       const response = await post(sendsFormat ? '"b64_json"' : undefined).catch((error: unknown) => {
-        // It is unknown whether the model takes the field, and the vendor says that it does not.
+        // We didn't know whether the model accepts the field, and now the vendor says that it doesn't.
         if (sendsFormat && takes === null && rejectsResponseFormat(error)) return post();
         throw error;
       });
@@ -79,7 +79,10 @@ function rejectsResponseFormat(error: unknown): boolean {
   return `${error.report.param} ${error.vendorMessage}`.includes('response_format');
 }
 
-/** OpenAI's GPT image models reject it and always return base64; its older models, and the vendors that copied these, return URLs without it. */
+/**
+ * OpenAI's GPT image models reject `response_format` and always return base64. Its older models, and the vendors that
+ * copied them, return URLs if it's missing.
+ */
 function takesResponseFormat(model: string, takes: MediaRequest['takes']): boolean {
   return takes === null ? !/^(?:chatgpt|gpt)-image/.test(model) : takes.includes('response_format');
 }
@@ -95,7 +98,7 @@ async function readOpenAiImages(
   return { status, created: asCount(body.created) ?? null, images, tokens: parseResponsesUsage(body.usage) };
 }
 
-/** Returns the images of a response in base64; downloads those that it contains as addresses. */
+/** Returns the images of a response as base64, downloading those that the vendor sent as URLs. */
 export async function inlineImages(
   httpClient: VendorHttpClient,
   rows: readonly unknown[],
@@ -104,7 +107,7 @@ export async function inlineImages(
   if (rows.length === 0) throw unreadable('the response contains no image', status);
   const images: string[] = [];
   let remainingBytes = maxImageResponseBytes;
-  // Sequentially, because all images are in memory until the last one is downloaded.
+  // We download one image at a time, because all of them stay in memory until the last one is done.
   for (const row of rows) {
     const { b64_json, url } = asObject(row);
     const image = asNonEmptyString(b64_json) ?? (await fetchImage(httpClient, asNonEmptyString(url), { provider, remainingBytes, now }));
@@ -115,7 +118,10 @@ export async function inlineImages(
   return images;
 }
 
-/** Downloads an image; null without an address. A failure makes the vendor's response unreadable, for whatever reason. */
+/**
+ * Downloads an image, or returns null if there is no address. If anything fails, we treat the vendor's response as
+ * unreadable.
+ */
 async function fetchImage(
   httpClient: VendorHttpClient,
   address: string | null,
@@ -133,7 +139,10 @@ async function fetchImage(
   }
 }
 
-/** Puts the model into the path and the size into two members; adds only the number of steps to the caller's values. */
+/**
+ * The model becomes part of the path, and the size becomes two members. The only default that we add is the number of
+ * steps.
+ */
 function prepareArtifacts({ provider, model, fields, now }: MediaRequest): PreparedImages {
   const size = parseSize(fields.size);
   const body = formatFields({
@@ -167,13 +176,13 @@ function parseArtifact({ base64, finishReason }: Readonly<Record<string, unknown
   throw new VendorError('status', `the vendor responded with ${status} without an image: ${vendorErrorText(reason, provider)}`, { status });
 }
 
-/** NVIDIA serves jobs of these hosts at another host; every other vendor at its own. */
+/** NVIDIA serves the jobs of these hosts at a different host. All other vendors use the same host. */
 const jobHosts: Readonly<Record<string, string>> = {
   'https://ai.api.nvidia.com': 'https://api.nvcf.nvidia.com',
   'https://integrate.api.nvidia.com': 'https://api.nvcf.nvidia.com',
 };
 
-/** Polls a job until it is done, at most for the provider's first-byte timeout. */
+/** Polls a job until it's done, but no longer than the provider's first-byte timeout. */
 async function pollJob(
   httpClient: VendorHttpClient,
   provider: MediaProvider,
@@ -196,7 +205,7 @@ async function pollJob(
   throw new VendorError('timeout', 'the images were not ready in time');
 }
 
-/** Reads the response; one that breaks off is unreadable. */
+/** Reads the response. If it breaks off, it counts as unreadable. */
 function readObject(response: HttpResponse): Promise<JsonObject> {
   return readJsonObject(response, maxImageResponseBytes).catch((cause: unknown) => {
     throw cause instanceof VendorError && cause.kind === 'broken' ? unreadable(cause.message, response.status, cause) : cause;

@@ -1,4 +1,7 @@
-/** Shared by the media routes: providers, requests whose errors contain the vendor's message, and downloads of files from a vendor's hosts. */
+/**
+ * Shared by the media routes. It defines their providers, sends requests whose errors contain the vendor's message, and
+ * downloads files from a vendor's hosts.
+ */
 import type { MediaRoute } from '../core/call.ts';
 import { VendorError } from '../core/errors.ts';
 import type { TakeableField } from '../core/takeable-fields.ts';
@@ -14,9 +17,12 @@ import type { ProviderConnection } from './vendor.ts';
 import type { VendorHosts } from './vendor-hosts.ts';
 import { buildVendorHosts, parseVendorAddress, resolveRedirect } from './vendor-hosts.ts';
 
-/** Formats of a provider's media routes: plain strings, because an unknown one is reported to the caller as `bad_shape`. */
+/**
+ * The formats of a provider's media routes. They're plain strings, because we report unknown ones to the caller as
+ * `bad_shape`.
+ */
 interface MediaFormats {
-  /** Dialect of its video API; only `gemini` is supported. */
+  /** The dialect of the provider's video API. We only support `gemini`. */
   readonly dialect: string;
   readonly imageShape: string;
   readonly imageResponseFormat: boolean;
@@ -30,7 +36,7 @@ export interface MediaProvider extends ProviderConnection, MediaFormats {
   readonly hosts: VendorHosts;
 }
 
-/** Request format of a vendor with the speech shape `voice`. */
+/** The request format of a vendor that has the speech shape `voice`. */
 export interface VoiceShape {
   readonly voiceIn: 'path' | 'query';
   readonly path: string;
@@ -46,7 +52,7 @@ export interface MediaProviderSource extends ProviderSource, MediaFormats {
 
 const mediaRoutes: readonly string[] = ['images', 'speech', 'transcriptions', 'video'] satisfies readonly MediaRoute[];
 
-/** Returns the providers that serve a media route, by name. Rebuilt completely at each reload. */
+/** Returns the providers that serve a media route, by name. We rebuild all of them at every reload. */
 export function buildMediaProviders(sources: Readonly<Record<string, MediaProviderSource>>): ReadonlyMap<string, MediaProvider> {
   const serving = Object.entries(sources).filter(([, { serves }]) => serves.some((route) => mediaRoutes.includes(route)));
   return new Map(
@@ -66,9 +72,9 @@ export interface MediaRequest {
   /** The vendor's model id or voice. */
   readonly model: string;
   readonly fields: MediaFields;
-  /** Optional fields that the model accepts; null when unknown. */
+  /** The optional fields that the model accepts, or null if we don't know. */
   readonly takes: readonly TakeableField[] | null;
-  /** For a `Retry-After` that is a date. */
+  /** Returns the current time, because `Retry-After` may be a date. */
   readonly now: () => number;
 }
 
@@ -76,15 +82,18 @@ export interface MediaHttpRequest {
   readonly url: URL;
   readonly method: 'POST' | 'GET';
   readonly accept: string;
-  /** JSON, or an upload; null for GET. */
+  /** Either JSON or an upload. Null for GET requests. */
   readonly body: Buffer | UploadBody | null;
-  /** When absent, only the timeouts end the request. */
+  /** Without a signal, only the timeouts end the request. */
   readonly signal?: AbortSignal;
-  /** For a `Retry-After` that is a date. */
+  /** Returns the current time, because `Retry-After` may be a date. */
   readonly now: () => number;
 }
 
-/** Sends a request to the provider's origin. Throws VendorError; the message of an error response contains its status and body. */
+/**
+ * Sends a request to the provider's origin. Throws VendorError. For an error response, its message contains the status
+ * and the body.
+ */
 export async function sendMediaRequest(
   httpClient: VendorHttpClient,
   provider: MediaProvider,
@@ -123,7 +132,7 @@ async function readStatusError(response: HttpResponse, provider: MediaProvider, 
   return toStatusError({ response, bytes, body: parseVendorError(bytes), errorText, secrets: provider.secrets, now: now() });
 }
 
-/** Returns the beginning of an error body. A body that breaks off does not change the meaning of the status. */
+/** Returns the beginning of an error body. If the body breaks off, the status still means the same. */
 async function readErrorBody(body: ResponseBody): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let size = 0;
@@ -134,17 +143,20 @@ async function readErrorBody(body: ResponseBody): Promise<Buffer> {
       if (size > maxErrorBytes) break;
     }
   } catch {
-    // The body broke off: use what was received.
+    // If the body broke off, we use what we received.
   }
   return Buffer.concat(chunks).subarray(0, maxErrorBytes);
 }
 
-/** Returns a vendor's message for the caller: bounded, without the provider's key, which some vendors repeat. */
+/**
+ * Returns the vendor's message for the caller. We limit its length and remove the provider's key, because some vendors
+ * repeat it.
+ */
 export function vendorErrorText(text: string, { secrets }: MediaProvider): string {
   return stripSecrets(text, secrets).trim().slice(0, maxErrorTextLength);
 }
 
-/** A URL is not on one of the provider's hosts; the cause of a VendorError `unreadable`. */
+/** Thrown as the cause of VendorError `unreadable` if a URL isn't on one of the provider's hosts. */
 export class HostNotAllowedError extends Error {
   constructor() {
     super('the address is not on a host of the vendor');
@@ -154,7 +166,7 @@ export class HostNotAllowedError extends Error {
 
 export interface FileRequest {
   readonly provider: MediaProvider;
-  /** URL as sent by the vendor or the caller. */
+  /** The URL as the vendor or the caller sent it. */
   readonly address: string;
   readonly accept: string;
   readonly signal?: AbortSignal;
@@ -164,8 +176,9 @@ export interface FileRequest {
 const maxRedirects = 5;
 
 /**
- * Downloads a file from the provider's hosts. Follows redirects within these hosts only, and sends the key to the provider's origin only.
- * Throws VendorError, with the cause HostNotAllowedError when a URL is not allowed; such a URL is not requested.
+ * Downloads a file from the provider's hosts. We only follow redirects within these hosts, and only send the key to the
+ * provider's origin. Throws VendorError. If a URL isn't allowed, we don't request it, and the error's cause is a
+ * HostNotAllowedError.
  */
 export async function fetchVendorFile(
   httpClient: VendorHttpClient,

@@ -1,4 +1,4 @@
-/** Builds the connections of configured providers. Rebuilt completely at each reload. */
+/** Builds the connections of the configured providers. We rebuild all of them at every reload. */
 import { isDialect } from '../core/call.ts';
 import { collectSecrets } from './strip-secrets.ts';
 import type { Provider, ProviderConnection } from './vendor.ts';
@@ -9,7 +9,7 @@ export interface ProviderSource extends Omit<ProviderConnection, 'secrets'> {
   readonly firstContentTimeoutMs?: number | null;
   readonly apiKey: string | null;
   readonly auth: { readonly header: string; readonly scheme: string | null };
-  /** Fixed headers, as configured. */
+  /** The fixed headers from the configuration. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
@@ -22,7 +22,7 @@ export function buildProviders(sources: Readonly<Record<string, ProviderSource>>
   return providers;
 }
 
-/** Returns the headers of every request to the provider, including its key. */
+/** Returns the headers that we send with every request to the provider, including its key. */
 export function buildHeaders({ apiKey, auth, headers }: ProviderSource): Record<string, string> {
   const all: Record<string, string> = {};
   for (const [name, value] of Object.entries(headers)) all[name.toLowerCase()] = value;

@@ -1,45 +1,56 @@
 /**
- * The body of a vendor's response. Bytes that arrive together are one chunk, whatever chunks HTTP made of them: its reader is woken, and
- * writes, once for all of them.
+ * The body of a vendor's response. Bytes that arrive together become a single chunk, even if HTTP split them. This way
+ * the reader only wakes up and writes once for all of them.
  *
- * A reader that is too slow pauses the connection. Every error is a VendorError.
+ * A slow reader pauses the connection. All errors are VendorErrors.
  */
 import { VendorError } from '../core/errors.ts';
 
 export interface ResponseBody {
-  /** The bytes that have arrived. Null when there are none. Throws `broken`, `aborted` and what `destroy` was called with. */
+  /**
+   * Returns the bytes that have arrived, or null if there are none. Throws `broken`, `aborted`, or the error that was
+   * passed to `destroy`.
+   */
   take(): Buffer | null;
-  /** No bytes will arrive any more. */
+  /** Reports whether there are no more bytes to read, now or later. */
   isEnded(): boolean;
-  /** Resolves when bytes have arrived, or the body has ended or failed. For one reader at a time. */
+  /** Resolves when bytes have arrived, or when the body has ended or failed. Only one reader may wait at a time. */
   arrival(): Promise<void>;
-  /** The whole body. Throws `unreadable` when it is larger than `limitBytes`, and like `take`. */
+  /**
+   * Returns the whole body. Throws the same errors as `take`, and `unreadable` if the body is larger than `limitBytes`.
+   */
   readAll(limitBytes: number): Promise<Buffer>;
-  /** The whole body if it has arrived, as a short one often does with its headers. Null if it has not, is empty or is larger than `limitBytes`. */
+  /**
+   * Returns the whole body if it has already arrived, as short ones often do together with their headers. Returns null
+   * if it hasn't, or if it's empty or larger than `limitBytes`.
+   */
   takeComplete(limitBytes: number): Buffer | null;
-  /** Closes the connection, unless the body is complete. */
+  /** Closes the connection unless the body is complete. */
   destroy(error?: VendorError): void;
-  /** Call unless the body was read to its end. Drains a short remainder, so that the connection is reused; a longer one closes it. */
+  /**
+   * Call this if you didn't read the body to its end. It drains a short remainder so that the connection can be reused.
+   * If the remainder is longer, it closes the connection.
+   */
   release(): void;
 }
 
-/** The connection that a body arrives on. */
+/** The connection that delivers the body. */
 export interface BodySource {
   pause(): void;
   resume(): void;
   abort(error: VendorError): void;
 }
 
-/** A body, and what its connection reports. */
+/** A body together with the callbacks for its connection. */
 export interface IncomingBody extends ResponseBody {
   add(chunk: Buffer): void;
   end(): void;
   fail(error: VendorError): void;
 }
 
-/** Bytes that wait for the reader before the connection is paused. */
+/** We pause the connection if this many bytes are waiting for the reader. */
 const highWaterBytes = 64 * 1024;
-/** After the last event of a stream there is at most a line end. */
+/** The last event of a stream is followed by at most a line end. */
 const maxDrainBytes = 16 * 1024;
 
 export function createResponseBody(source: BodySource): IncomingBody {
@@ -47,7 +58,7 @@ export function createResponseBody(source: BodySource): IncomingBody {
   let size = 0;
   let maxBytes = highWaterBytes;
   let isPaused = false;
-  /** Bytes since `release`; null before. */
+  /** The bytes that arrived since `release` was called, or null if it wasn't. */
   let drainedBytes: number | null = null;
   let isEnded = false;
   let failure: VendorError | null = null;
@@ -136,7 +147,10 @@ export function createResponseBody(source: BodySource): IncomingBody {
   };
 }
 
-/** Relays a body with back pressure. Throws like `take`; returning it early ends the vendor's request. */
+/**
+ * Relays a body with backpressure. Throws the same errors as `take`. If you stop reading early, this ends the vendor's
+ * request.
+ */
 export async function* relayBody(body: ResponseBody): AsyncGenerator<Buffer, void> {
   try {
     while (!body.isEnded()) {

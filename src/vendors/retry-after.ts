@@ -1,12 +1,15 @@
 /**
- * Parses how long a vendor asks to wait. In order of precedence: millisecond headers, `retry-after`, a hint in the body, reset headers
- * (docs/vendors.md). A time in the past is 0.
+ * Parses how long a vendor asks us to wait. We look at millisecond headers first, then `retry-after`, then a hint in
+ * the body, and finally reset headers (docs/vendors.md). A time in the past counts as 0.
  */
 import { asArray, asObject, asString, isObject, parseJson } from '../core/json/narrow.ts';
 
 type Headers = Readonly<Record<string, string | string[] | undefined>>;
 
-/** Returns milliseconds to wait. Null when waiting does not help (a spend limit or quota); undefined when no valid hint was sent. */
+/**
+ * Returns the milliseconds to wait. Returns null if waiting doesn't help (a spend limit or quota), and undefined if
+ * there was no valid hint.
+ */
 export function parseRetryAfter(headers: Headers, body: Buffer, nowMs: number): number | null | undefined {
   const json = parseJson(body.toString('utf8'));
   // Google's chat endpoint wraps the error in a list.
@@ -22,7 +25,10 @@ export function parseRetryAfter(headers: Headers, body: Buffer, nowMs: number): 
   );
 }
 
-/** Reports OpenAI's exhausted quota or Anthropic's enforced spend limit: 429s that do not end by waiting. */
+/**
+ * Reports whether the error is OpenAI's exhausted quota or Anthropic's enforced spend limit. These 429s don't go away
+ * by waiting.
+ */
 function isQuotaExhausted(body: unknown): boolean {
   const error = asObject(asObject(body).error);
   if (error.code === 'insufficient_quota' || error.type === 'insufficient_quota') return true;
@@ -36,12 +42,16 @@ function parseNumber(value: string | string[] | undefined, unitMs: number): numb
   return Number.isFinite(waitMs) ? waitMs : undefined;
 }
 
-/** Parses an HTTP date or an RFC 3339 time. Checks the format first, because `Date.parse` accepts nearly any text with a number. */
+/**
+ * Parses an HTTP date or an RFC 3339 time. We check the format first, because `Date.parse` accepts almost any text that
+ * has a number in it.
+ */
 function parseDate(value: string | string[] | undefined, nowMs: number): number | undefined {
   const text = firstValue(value);
   if (text === undefined || !/^(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? .*|\d{4}-\d{2}-\d{2}T)\d{2}:\d{2}:\d{2}/.test(text))
     return undefined;
-  // The oldest of the three HTTP date formats has no zone: it is UTC too (RFC 9110, section 5.6.7).
+  // The oldest of the three HTTP date formats has no time zone, but is in UTC like the others (RFC 9110, section
+  // 5.6.7).
   const at = Date.parse(/^[A-Z][a-z]{2} .* \d{4}$/.test(text) ? `${text} GMT` : text);
   return Number.isNaN(at) ? undefined : Math.max(0, at - nowMs);
 }
@@ -50,7 +60,7 @@ function firstValue(value: string | string[] | undefined): string | undefined {
   return typeof value === 'string' ? value : value?.[0];
 }
 
-/** Parses Google's `google.rpc.RetryInfo`: `"retryDelay": "37s"`. */
+/** Parses Google's `google.rpc.RetryInfo`, e.g. `"retryDelay": "37s"`. */
 function parseRetryInfo(body: unknown): number | undefined {
   for (const detail of asArray(asObject(asObject(body).error).details)) {
     const delay = isObject(detail) ? asString(detail.retryDelay) : null;
@@ -59,7 +69,10 @@ function parseRetryInfo(body: unknown): number | undefined {
   return undefined;
 }
 
-/** Returns the latest of the reset headers: durations (`6m0s`, `120ms`) or RFC 3339 times. Only exhausted limits count. */
+/**
+ * Returns the longest wait of the reset headers, which are either durations (`6m0s`, `120ms`) or RFC 3339 times. We
+ * only look at limits that are used up.
+ */
 function parseResetHeaders(headers: Headers, nowMs: number): number | undefined {
   const waits: number[] = [];
   for (const [name, value] of Object.entries(headers)) {
@@ -76,7 +89,7 @@ function parseResetHeaders(headers: Headers, nowMs: number): number | undefined 
 
 const unitsMs: Readonly<Record<string, number>> = { h: 3_600_000, m: 60_000, s: 1000, ms: 1 };
 
-/** Parses a Go duration to milliseconds; undefined when invalid. */
+/** Parses a Go duration and returns milliseconds, or undefined if it's invalid. */
 function parseDuration(text: string): number | undefined {
   if (!/^(\d+(\.\d+)?(h|ms|m|s))+$/.test(text)) return undefined;
   let total = 0;

@@ -1,6 +1,6 @@
 /**
- * Requests speech in one of two formats: OpenAI's, and that of vendors whose URL contains the voice (docs/vendors.md). The audio is streamed
- * with back pressure. Sending throws VendorError.
+ * Requests speech in one of two formats, either OpenAI's or that of vendors whose URL contains the voice
+ * (docs/vendors.md). The audio is streamed with backpressure. Sending throws VendorError.
  */
 import { gatewayError, VendorError } from '../core/errors.ts';
 import { asString, parseJson } from '../core/json/narrow.ts';
@@ -14,14 +14,17 @@ import { relayBody } from './response-body.ts';
 export interface SpeechResponse {
   readonly status: number;
   readonly contentType: string;
-  /** Audio in order. Throws VendorError `broken` and `aborted`; returning it early ends the vendor's request. */
+  /**
+   * The audio in order. Throws VendorError `broken` or `aborted`. If you stop reading early, this ends the vendor's
+   * request.
+   */
   readonly chunks: AsyncGenerator<Buffer, void>;
 }
 
-/** Resolves with the first audio chunk: until then a vendor error can still be returned with a status. */
+/** Resolves when the first chunk of audio arrives, because until then we can still respond with an error status. */
 export type SendSpeech = (httpClient: VendorHttpClient, signal: AbortSignal | undefined) => Promise<SpeechResponse>;
 
-/** Prepares the request. Throws GatewayError `bad_shape` and `no_route`. */
+/** Prepares the request. Throws GatewayError `bad_shape` or `no_route`. */
 export function prepareSpeech(request: MediaRequest): SendSpeech {
   const { provider, now } = request;
   const { url, body } = writeRequest(request);
@@ -63,9 +66,12 @@ function writeRequest({ provider, model, fields, takes }: MediaRequest): { url: 
   }
 }
 
-/** Inserts the voice at `{voice}` in the configured path, otherwise as the last path segment or as the query parameter `model`. */
+/**
+ * Replaces `{voice}` in the configured path. If the path doesn't contain it, the voice becomes the last path segment or
+ * the query parameter `model`.
+ */
 function voiceUrl(baseUrl: string, { voiceIn, path }: MediaProvider['speech'], voice: string): URL {
-  // URL parsing would resolve such a segment to another path.
+  // URL parsing would turn such a segment into a different path.
   if (voice === '.' || voice === '..') throw gatewayError('no_route');
   const encoded = encodeURIComponent(voice);
   if (path.includes('{voice}')) return new URL(baseUrl + path.replaceAll('{voice}', encoded));
@@ -73,7 +79,7 @@ function voiceUrl(baseUrl: string, { voiceIn, path }: MediaProvider['speech'], v
   return new URL(`${baseUrl}${path}${path.includes('?') ? '&' : '?'}model=${encoded}`);
 }
 
-/** Media types of the formats that callers request; docs/decisions/2026-11-22-media-fields.md. */
+/** The media types of the formats that callers can request. See docs/decisions/2026-11-22-media-fields.md. */
 const formatTypes: Readonly<Record<string, string>> = {
   mp3: 'audio/mpeg',
   opus: 'audio/ogg',
@@ -84,8 +90,8 @@ const formatTypes: Readonly<Record<string, string>> = {
 };
 
 /**
- * Returns the configured media type, else that of the requested format, which is `audio/mpeg` by default. An unknown format has the vendor's
- * audio type. Null for text, which is not audio.
+ * Returns the configured media type, or else the type of the requested format, which is `audio/mpeg` by default. If we
+ * don't know the format, we use the vendor's audio type. Returns null if the response is text rather than audio.
  */
 function audioType(response: HttpResponse, { provider: { speechMediaType, speechShape }, fields }: MediaRequest): string | null {
   const type = getHeader(response, 'content-type') ?? '';

@@ -1,4 +1,4 @@
-/** Relays a vendor's event stream as complete events with unchanged bytes, and returns how it ended. */
+/** Relays a vendor's event stream as complete events without changing their bytes, and returns how the stream ended. */
 import type { Span } from '../core/json/spans.ts';
 import { createSseParser, type SseEvent, SseEventTooLargeError } from '../core/sse.ts';
 import type { StreamReader } from '../dialects/contract/route-codec.ts';
@@ -6,36 +6,45 @@ import { toVendorError } from './http-client.ts';
 import type { ResponseBody } from './response-body.ts';
 import { stripSecrets, stripSecretsFromBytes } from './strip-secrets.ts';
 
-/** How a stream ended: complete, or broken by the vendor. `errorForwarded`: the vendor's error event has been relayed. */
+/**
+ * Tells whether the stream was complete, or was broken off by the vendor. `errorForwarded` means that we have relayed
+ * the vendor's error event.
+ */
 export type StreamEnd =
   | { readonly kind: 'whole' }
   | { readonly kind: 'broken'; readonly message: string; readonly errorForwarded: boolean };
 
-/** Bytes of complete events. `isLast` marks the chunk that completes the response, so that the call is recorded before it is sent. */
+/**
+ * The bytes of complete events. `isLast` marks the chunk that completes the response, because we record the call before
+ * we send this chunk.
+ */
 export interface StreamChunk {
   readonly kind: 'chunk';
   readonly bytes: Buffer;
   readonly isLast: boolean;
-  /** The response has no content so far: only its opening, or that and an error. Absent otherwise. */
+  /** Set if there's no content so far, but only the opening of the response and possibly an error. */
   readonly isOpening?: true;
-  /** Events of `bytes` that only report usage, in order; absent when there are none. */
+  /** The events in `bytes` that only report usage, in order. Absent if there are none. */
   readonly usage?: readonly Span[];
 }
 
 /**
- * The chunks of a stream. What has arrived is read without waiting, through all stages of a call, and only its last reader waits: a promise
- * per stage and chunk would cost more than the chunk (measured).
+ * Reads the chunks of a stream. All stages of a call read what has arrived without waiting, and only the last reader
+ * waits, because a promise per stage and chunk would cost more than the chunk itself (measured).
  */
 export interface ChunkReader {
-  /** The next chunk, and how the stream ended after the last one. Null when nothing has arrived. Throws VendorError `aborted`. */
+  /**
+   * Returns the next chunk, or how the stream ended after the last chunk. Returns null if nothing has arrived. Throws
+   * VendorError `aborted`.
+   */
   read(): StreamChunk | StreamEnd | null;
-  /** Resolves when `read` may return something else than null. For one reader at a time. */
+  /** Resolves when `read` may return something other than null. Only one reader may wait at a time. */
   ready(): Promise<void>;
-  /** Call after the last `read`. Ends the vendor's request unless the response is complete. */
+  /** Call this after the last `read`. It ends the vendor's request unless the response is complete. */
   close(): void;
 }
 
-/** Waits for the next chunk or the end. Throws like `read`. */
+/** Waits for the next chunk or the end of the stream. Throws the same errors as `read`. */
 export async function nextChunk(chunks: ChunkReader): Promise<StreamChunk | StreamEnd> {
   for (;;) {
     const step = chunks.read();
@@ -44,7 +53,7 @@ export async function nextChunk(chunks: ChunkReader): Promise<StreamChunk | Stre
   }
 }
 
-/** The bytes of a chunk without its events that only report usage. */
+/** Returns the bytes of a chunk without the events that only report usage. */
 export function omitUsage({ bytes, usage = [] }: Pick<StreamChunk, 'bytes' | 'usage'>): Buffer {
   const kept: Buffer[] = [];
   let at = 0;
@@ -55,16 +64,20 @@ export function omitUsage({ bytes, usage = [] }: Pick<StreamChunk, 'bytes' | 'us
   return Buffer.concat([...kept, bytes.subarray(at)]);
 }
 
-/** Limit of buffered keep-alives before the first chunk: a vendor that sends nothing else must not fill the memory. */
+/**
+ * Limits the keep-alives that we buffer before the first chunk, so that a vendor that sends nothing else can't fill our
+ * memory.
+ */
 const maxBufferedBytes = 1024 * 1024;
 const noSpans: readonly Span[] = [];
 
 /**
- * Returns no chunk before the first one of the response: until then keep-alives are buffered and another model can be tried. A stream that
- * fails earlier is `broken` without a chunk. Throws VendorError `aborted` when the caller cancelled it, and `stopped` when the service stops
- * before the first chunk. The vendor's error event is relayed without the `secrets` that it may repeat.
+ * Relays the events of a response. Until the response starts, we buffer keep-alives and return no chunk, so that
+ * another model can be tried. If the stream fails before this point, it's `broken` without a chunk. Throws VendorError
+ * `aborted` if the caller cancelled the request, and `stopped` if the service stops before the first chunk. We strip
+ * the `secrets` from the vendor's error event, because it may repeat them.
  *
- * After a complete response `body` stays open, so that its connection is reused; in every other case it is destroyed.
+ * After a complete response `body` stays open so that its connection can be reused. Otherwise we destroy it.
  */
 export function relayEvents(body: ResponseBody, reader: StreamReader, secrets: readonly string[] = []): ChunkReader {
   const parser = createSseParser();
@@ -73,7 +86,10 @@ export function relayEvents(body: ResponseBody, reader: StreamReader, secrets: r
   let buffered: Buffer[] = [];
   let bufferedBytes = 0;
   let end: StreamEnd | null = null;
-  /** Of the bytes that are being read: events that only report usage, the error, and whether the last event belongs to the dialect. */
+  /**
+   * These describe the bytes that we're currently reading. They are the events that only report usage, the error, and
+   * whether the last event belongs to the dialect.
+   */
   let usage = noSpans;
   let error: SseEvent | null = null;
   let isReadable = true;
@@ -102,15 +118,15 @@ export function relayEvents(body: ResponseBody, reader: StreamReader, secrets: r
     },
   };
 
-  /** The bytes to send of complete events: anything after an error, such as `[DONE]`, would make the response appear complete. */
+  /** Cuts off everything after an error, because e.g. `[DONE]` would make the response look complete. */
   const cutAtError = (bytes: Buffer): Buffer => {
     if (error === null) return bytes;
-    // Secrets are stripped from the error alone: the positions of `usage` are those of the events before it.
+    // We only strip secrets from the error itself, because `usage` has positions of events before it.
     const reported = stripSecretsFromBytes(bytes.subarray(error.start, error.end), secrets);
     return Buffer.concat([bytes.subarray(0, error.start), reported]);
   };
 
-  /** The chunk of complete events: those that were buffered, then `bytes`. */
+  /** Creates a chunk from the buffered events followed by `bytes`. */
   const toChunk = (bytes: Buffer): StreamChunk => {
     const offset = bufferedBytes;
     const all = offset === 0 ? bytes : Buffer.concat([...buffered, bytes]);
@@ -138,7 +154,8 @@ export function relayEvents(body: ResponseBody, reader: StreamReader, secrets: r
     isReadable = true;
     const bytes = cutAtError(parser.scanEnd(visitor));
     end ??= reader.finished() ? { kind: 'whole' } : { kind: 'broken', message: 'the vendor ended the stream early', errorForwarded: false };
-    // An incomplete event is relayed only if it completes the response: a client could not parse an error event after it.
+    // We only relay an incomplete event if it completes the response, because a client couldn't parse an error event
+    // after it.
     const isSent = hasStarted && isReadable && bytes.length > 0 && (end.kind === 'whole' || end.errorForwarded);
     return isSent ? toChunk(bytes) : null;
   };

@@ -1,12 +1,14 @@
 /**
- * Removes what concerns the provider's account from vendor messages before callers see them: some vendors repeat the key that they received,
- * whole or masked, or name the organization that it belongs to. Pure.
+ * Removes details of the provider's account from vendor messages before callers see them. Some vendors repeat the key
+ * that they received, either in full or masked, or name the organization that it belongs to.
  */
 
-/** Shorter values are placeholder keys or values such as `true`, whose removal would garble messages. */
+/** Shorter values are placeholder keys or words like `true`. Removing them would garble the messages. */
 const minSecretLength = 5;
 
-/** Returns the values that no message may contain: the key, and fixed headers, which may contain another key. */
+/**
+ * Returns the values that no message may contain, i.e. the key, and fixed headers because they may contain another key.
+ */
 export function collectSecrets({
   apiKey,
   headers,
@@ -18,12 +20,16 @@ export function collectSecrets({
 }
 
 /**
- * `sk-proj-********cdef`, `sk-a...cdef`. Bounded repetitions, so that the time is linear. In JSON text a word begins after an escape such as
- * `\n`, and no match begins within one.
+ * Matches masked keys such as `sk-proj-********cdef` and `sk-a...cdef`. The repetitions are bounded so that it takes
+ * linear time. In JSON text, a key may follow an escape such as `
+ * `, but a match can't start inside an escape.
  */
 const maskedKey =
   /(?<!\\(?:u[\da-fA-F]{0,3})?)[\w-]{0,64}\*{3,}[\w*-]{0,64}|(?<!(?<!\\|\\u[\da-fA-F]{3})\w)(?:sk|gsk|pk|xai|AIza)[\w-]{0,64}(?:\.{3}|…|\\u2026)[\w-]{0,64}/g;
-/** Ids of OpenAI, OpenRouter and Anthropic, of AWS, and of Google. A digit tells them from names such as `org-structure`. */
+/**
+ * Matches account ids of OpenAI, OpenRouter, Anthropic, AWS and Google. We require a digit so that names such as
+ * `org-structure` don't match.
+ */
 const accountId =
   /(?<!(?<!\\|\\u[\da-fA-F]{3})\w)(?:(?:org|proj|acct|team|user|wrkspc)[-_](?=[A-Za-z]{0,64}\d)[A-Za-z0-9]{8,64}\b|arn:aws[\w:/.-]{1,256}|projects?[ /#]\d{6,20}\b)/g;
 
@@ -32,7 +38,7 @@ export function stripSecrets(text: string, secrets: readonly string[]): string {
   return rest.replace(maskedKey, '[key]').replace(accountId, '[account]');
 }
 
-/** The same of the bytes of an error event; returns the same buffer when nothing is stripped. */
+/** Strips secrets from the bytes of an error event. Returns the same buffer if there was nothing to strip. */
 export function stripSecretsFromBytes(bytes: Buffer, secrets: readonly string[]): Buffer {
   const text = bytes.toString('utf8');
   const stripped = stripSecrets(text, secrets);

@@ -1,8 +1,9 @@
 /**
- * Makes one attempt at a vendor of the text routes: sends the body and returns the response once it has begun.
+ * Makes a single attempt to call a vendor of the text routes. It sends the body, and returns the response once it has
+ * started.
  *
- * Until the first chunk of a stream every failure is thrown as a VendorError, so that another model can be tried. After that the stream
- * returns how it ended instead of throwing.
+ * Until the first chunk of a stream, every failure is thrown as a VendorError so that another model can be tried. After
+ * that, the stream doesn't throw, but returns how it ended.
  */
 import { contextOverflowCode, VendorError } from '../core/errors.ts';
 import { takeInTurns } from '../core/turns.ts';
@@ -20,7 +21,10 @@ import type { Provider } from './vendor.ts';
 const maxResponseBytes = 64 * 1024 * 1024;
 const maxErrorBytes = 64 * 1024;
 const maxVendorMessageLength = 500;
-/** Statuses about the provider's key and account, which are not the caller's: only the status is reported. */
+/**
+ * These statuses are about the provider's key and account, which callers have nothing to do with, so we only report the
+ * status.
+ */
 const accountStatuses: ReadonlySet<number> = new Set([401, 403]);
 
 export interface TextRequest {
@@ -31,11 +35,20 @@ export interface TextRequest {
   readonly stream: boolean;
   readonly forwardedHeaders: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal | undefined;
-  /** Another model can be tried: a stream is returned when its content begins, so that an earlier failure is thrown. */
+  /**
+   * Set if another model can be tried. We then only return a stream once its content starts, so that earlier failures
+   * are thrown.
+   */
   readonly mayFailOver?: boolean;
-  /** Longest wait for the first content: text, a tool call or reasoning of a stream, else the response. Null or absent for no limit. */
+  /**
+   * How long we wait for the first content. In a stream this is text, a tool call or reasoning, otherwise it's the
+   * response. Null or absent means that there is no limit.
+   */
   readonly firstContentTimeoutMs?: number | null;
-  /** For a `Retry-After` that is a date. Called when the response arrives, which may be long after the request. */
+  /**
+   * Returns the current time, because `Retry-After` may be a date. We call it when the response arrives, which may be
+   * long after the request was sent.
+   */
   readonly now: () => number;
 }
 
@@ -50,20 +63,20 @@ export interface JsonResponse {
 export interface StreamResponse {
   readonly kind: 'stream';
   readonly status: number;
-  /** Call once. The reader must be closed: only then is the vendor's connection free. */
+  /** Call this once. You have to close the reader, because this frees the vendor's connection. */
   chunks(): ChunkReader;
   summary(): ResponseSummary;
   /** See `StreamReader`. */
   hasAllOutput(choices: number): boolean;
   /** See `StreamReader`. */
   readonly formatFailure?: StreamReader['formatFailure'];
-  /** The vendor has only opened the response so far. */
+  /** Set if the vendor has only opened the response so far. */
   readonly isWithoutContent?: true;
 }
 
 export type VendorResponse = JsonResponse | StreamResponse;
 
-/** Throws VendorError. */
+/** Sends a request to a vendor. Throws VendorError. */
 export function sendToVendor(httpClient: VendorHttpClient, request: TextRequest): Promise<VendorResponse> {
   const { firstContentTimeoutMs = null } = request;
   return firstContentTimeoutMs === null ? send(httpClient, request) : sendInTime(httpClient, request, firstContentTimeoutMs);
@@ -108,14 +121,14 @@ async function readResponse(response: HttpResponse, request: TextRequest): Promi
   return toJsonResponse(response, await response.body.readAll(maxResponseBytes), request);
 }
 
-/** Where a route's requests to a provider go, and their headers without those of the caller. */
+/** Where we send a route's requests to a provider, and their headers except for those of the caller. */
 interface Target {
   readonly url: Address;
   readonly plainHeaders: Readonly<Record<string, string>>;
   readonly streamHeaders: Readonly<Record<string, string>>;
 }
 
-/** Of each provider, by path. */
+/** Maps each provider and path to its target. */
 const targets = new WeakMap<Provider, Map<string, Target>>();
 
 function targetOf(provider: Provider, codec: RouteCodec): Target {
@@ -156,14 +169,17 @@ function toJsonResponse(response: HttpResponse, bytes: Buffer, { provider, codec
 }
 
 async function readStatusError(response: HttpResponse, { provider, now }: TextRequest): Promise<VendorError> {
-  // An unreadable error body does not change the meaning of the status.
+  // If we can't read the error body, the status still means the same.
   const bytes = await response.body.readAll(maxErrorBytes).catch(() => Buffer.alloc(0));
   const body = parseVendorError(bytes);
   const errorText = accountStatuses.has(response.status) ? null : vendorErrorText(body.message ?? plainTextBody(response, bytes), provider);
   return toStatusError({ response, bytes, body, errorText, secrets: provider.secrets, now: now() });
 }
 
-/** The error of a prompt that is too long, from a vendor that has already responded with 200: the same as its 400. */
+/**
+ * Creates the error for a prompt that is too long if the vendor has already responded with 200. It's the same as for a
+ * 400.
+ */
 function overflowError(body: VendorErrorBody, provider: Provider): VendorError {
   const vendorMessage = vendorErrorText(body.message, provider);
   const message = vendorMessage ?? 'the prompt is too long for the model';
@@ -174,7 +190,7 @@ function vendorErrorText(text: string | null, { secrets }: Provider): string | n
   return text === null ? null : stripSecrets(text, secrets).slice(0, maxVendorMessageLength);
 }
 
-/** Returns a plain-text body: proxies in front of vendors often do not send JSON. */
+/** Returns a plain-text body, because proxies in front of vendors often don't send JSON. */
 function plainTextBody(response: HttpResponse, bytes: Buffer): string | null {
   return /^text\/plain\b/i.test(getHeader(response, 'content-type') ?? '') ? bytes.toString('utf8').trim() || null : null;
 }
@@ -183,7 +199,7 @@ async function openStream(
   response: HttpResponse,
   { provider, codec, mayFailOver = false, firstContentTimeoutMs = null }: TextRequest,
 ): Promise<StreamResponse> {
-  // The functions below must not use `response`: they would keep its headers in memory as long as the stream is open.
+  // Don't use `response` in the functions below, because that would keep its headers in memory until the stream ends.
   const { status, body } = response;
   const type = getHeader(response, 'content-type') ?? 'text/event-stream';
   if (!/^text\/event-stream\b/i.test(type)) {
@@ -192,7 +208,8 @@ async function openStream(
   }
   const reader = codec.createStreamReader();
   const relay = relayEvents(body, reader, provider.secrets);
-  // With a limit for the content we need no other, and can hold the opening for as long as it takes.
+  // If there's a limit for the first content, we don't need another one and can hold the opening for as long as it
+  // takes.
   const isLimited = firstContentTimeoutMs !== null;
   const first = relay.read() ?? (await (isLimited ? nextChunk(relay) : waitForChunk(relay, body, provider)));
   const fail = (reason: string): never => {
@@ -226,7 +243,7 @@ async function openStream(
   };
 }
 
-/** Keep-alives do not count: a vendor that sends nothing else is treated like one that sends nothing. */
+/** Keep-alives don't count, so if a vendor sends nothing else, we treat it as if it had sent nothing. */
 function waitForChunk(relay: ChunkReader, body: ResponseBody, { firstByteTimeoutMs }: Provider): Promise<StreamChunk | StreamEnd> {
   const timer = setTimeout(() => body.destroy(new VendorError('timeout', 'no chunk of the response in time')), firstByteTimeoutMs);
   return nextChunk(relay).finally(() => clearTimeout(timer));

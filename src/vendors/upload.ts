@@ -1,6 +1,6 @@
 /**
- * Relays an upload to a vendor while it arrives, and the response back: its bytes are unchanged, except for images that the vendor sends as
- * addresses. Sending throws VendorError, or the error of the upload.
+ * Relays an upload to a vendor while it arrives, and relays the response back. Its bytes are unchanged, except for
+ * images that the vendor sends as URLs. Sending throws VendorError, or the error of the upload.
  */
 import { GatewayError, gatewayError, VendorError } from '../core/errors.ts';
 import { asArray, asObject, parseJson } from '../core/json/narrow.ts';
@@ -31,15 +31,18 @@ export interface UploadRequest {
 export interface UploadResponse {
   readonly status: number;
   readonly contentType: string;
-  /** A plain response is one chunk. Throws VendorError `broken` and `aborted`; returning it early ends the vendor's request. */
+  /**
+   * A plain response is a single chunk. Throws VendorError `broken` or `aborted`. If you stop reading early, this ends
+   * the vendor's request.
+   */
   readonly chunks: AsyncGenerator<Buffer, void>;
-  /** Null until the vendor has reported its usage. */
+  /** Returns null until the vendor has reported the usage. */
   readonly usage: () => UploadUsage | null;
-  /** The transcript, as far as it has been received; empty for images. */
+  /** Returns the part of the transcript that we have received. It's empty for images. */
   readonly texts: () => readonly string[];
 }
 
-/** Throws `no_route` for a provider whose format has no uploads. */
+/** Throws `no_route` if the provider's format doesn't support uploads. */
 export async function sendUpload(httpClient: VendorHttpClient, request: UploadRequest): Promise<UploadResponse> {
   const { provider, kind, signal, now } = request;
   const upload = watchUpload(request.body);
@@ -67,13 +70,13 @@ export async function sendUpload(httpClient: VendorHttpClient, request: UploadRe
   return { status, contentType, chunks: once(bytes), usage: () => usage, texts: () => [usage.text ?? ''] };
 }
 
-/** Reports shapes without uploads. Throws `no_route`. */
+/** Throws `no_route` if the provider's image shape doesn't support uploads. */
 export function assertTakesUploads({ name, imageShape }: MediaProvider, { route, path }: UploadKind): void {
   if (route === 'images' && imageShape !== 'openai')
     throw gatewayError('no_route', { message: `the provider ${name} does not serve ${path.slice(1)}` });
 }
 
-/** Keeps the error of an upload, which the HTTP client reports as a failed connection. */
+/** Remembers the error of an upload, because the HTTP client reports it as a failed connection. */
 function watchUpload(body: UploadBody): { readonly body: UploadBody; readonly error: () => unknown } {
   let failure: unknown = null;
   async function* chunks(): AsyncGenerator<Buffer, void> {
@@ -87,7 +90,7 @@ function watchUpload(body: UploadBody): { readonly body: UploadBody; readonly er
   return { body: { ...body, chunks: chunks() }, error: () => failure };
 }
 
-/** The vendor's bytes, or the same JSON with base64 in place of addresses. */
+/** Returns the vendor's bytes, or the same JSON with base64 instead of URLs. */
 async function inlineEdits(httpClient: VendorHttpClient, bytes: Buffer, { provider, now }: UploadRequest, status: number): Promise<Buffer> {
   const body = asObject(parseJson(bytes.toString('utf8')));
   const rows = asArray(body.data);
@@ -100,7 +103,7 @@ async function* once(bytes: Buffer): AsyncGenerator<Buffer, void> {
   yield bytes;
 }
 
-/** Relays the chunks as they arrive, and reads the usage from the events in them. */
+/** Relays the chunks as they arrive, and reads the usage from their events. */
 function relayStream({ status, body }: HttpResponse, contentType: string): UploadResponse {
   const parser = createSseParser(maxImageResponseBytes);
   let usage: UploadUsage | null = null;

@@ -1,26 +1,29 @@
 /**
- * Decides which URLs from vendors and callers may be requested, and which of them get the provider's key.
+ * Decides which URLs from vendors and callers we may request, and which of them receive the provider's key.
  *
- * A URL is checked after parsing, because the parsed URL is what is requested: its origin must be that of the provider's base URL or of one
- * of its asset hosts. URLs that the parser would repair (spaces, invisible characters, backslashes, missing slashes, user info) are rejected,
- * because other parsers may read them differently. Pure: resolves no host names.
+ * We check the URL after parsing it, because the parsed URL is the one we request. Its origin has to be that of the
+ * provider's base URL or of one of its asset hosts. We reject URLs that the parser would repair (spaces, invisible
+ * characters, backslashes, missing slashes, user info), because other parsers may read them differently. We don't
+ * resolve any host names.
  */
 
-/** Origins of a provider's files and operations. */
+/** The origins of a provider's files and operations. */
 export interface VendorHosts {
-  /** Origin of the base URL: the only one that gets the key. */
+  /** The origin of the base URL. We don't send the key to any other origin. */
   readonly origin: string;
   readonly assetOrigins: readonly string[];
 }
 
-/** A URL that may be requested. */
+/** A URL that we may request. */
 export interface VendorAddress {
   readonly url: URL;
-  /** The URL has the origin of the provider's base URL, so it may get the key. */
+  /** Whether the URL has the same origin as the provider's base URL, so that we may send it the key. */
   readonly isProviderOrigin: boolean;
 }
 
-/** `assetHosts` are hosts with an optional port. They use https, and http only if the provider's base URL does. */
+/**
+ * `assetHosts` are hosts with an optional port. We use https for them, and also http if the provider's base URL does.
+ */
 export function buildVendorHosts(baseUrl: string, assetHosts: readonly string[]): VendorHosts {
   const base = new URL(baseUrl);
   const schemes = new Set(['https:', base.protocol]);
@@ -30,17 +33,17 @@ export function buildVendorHosts(baseUrl: string, assetHosts: readonly string[])
   };
 }
 
-/** Vendors use shorter ones; the longest known are Google's signed URLs of about 2,000 characters. */
+/** Vendors use shorter URLs. The longest that we know are Google's signed URLs, which have about 2,000 characters. */
 const maxAddressLength = 8_192;
 
 const ambiguousCharacters = /[\p{C}\s\\]/u;
 
-/** Reports whether a text is an absolute URL that needs no repair, on any host. */
+/** Reports whether a text is an absolute URL, on any host, that doesn't need to be repaired. */
 export function isAddress(text: string): boolean {
   return text.length <= maxAddressLength && !ambiguousCharacters.test(text) && URL.canParse(text);
 }
 
-/** Parses an absolute URL; null when it may not be requested. */
+/** Parses an absolute URL. Returns null if we may not request it. */
 export function parseVendorAddress(text: string, hosts: VendorHosts): VendorAddress | null {
   if (!isAddress(text)) return null;
   const authority = /^https?:\/\/([^/?#]+)/i.exec(text)?.[1];
@@ -50,7 +53,7 @@ export function parseVendorAddress(text: string, hosts: VendorHosts): VendorAddr
   return isProviderOrigin || hosts.assetOrigins.includes(url.origin) ? { url, isProviderOrigin } : null;
 }
 
-/** Resolves a redirect by the same rule; a relative location stays on its host. */
+/** Resolves a redirect by the same rules. A relative location stays on its host. */
 export function resolveRedirect(location: string, from: URL, hosts: VendorHosts): VendorAddress | null {
   if (/^[a-z][a-z0-9+.-]*:/i.test(location)) return parseVendorAddress(location, hosts);
   if (ambiguousCharacters.test(location) || !URL.canParse(location, from.href)) return null;

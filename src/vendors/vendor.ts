@@ -1,13 +1,16 @@
-/** Providers as requests to vendors need them; built from the configuration by `registry.ts` and `media.ts`. */
+/**
+ * The parts of a provider that requests to vendors need. `registry.ts` and `media.ts` build them from the
+ * configuration.
+ */
 import type { Dialect } from '../core/call.ts';
 import type { Timeouts } from './http-client.ts';
 
-/** Address, headers and timeouts of a provider. */
+/** The address, headers and timeouts of a provider. */
 export interface ProviderConnection extends Timeouts {
   readonly name: string;
-  /** With the version prefix and without a trailing slash; the path of the route is appended. */
+  /** Includes the version prefix, but no trailing slash. We append the route's path. */
   readonly baseUrl: string;
-  /** Authentication and fixed headers with lower-case names. Sent to the provider's origin only. */
+  /** The authentication and fixed headers, with lower-case names. We only send them to the provider's origin. */
   readonly headers: Readonly<Record<string, string>>;
   /** Values that no message may contain. */
   readonly secrets: readonly string[];
@@ -16,6 +19,6 @@ export interface ProviderConnection extends Timeouts {
 /** A provider of the text routes. */
 export interface Provider extends ProviderConnection {
   readonly dialect: Dialect;
-  /** Longest wait for the first content of a response. Null or absent: no limit of its own. */
+  /** How long we wait for the first content of a response. Null or absent if this provider has no limit of its own. */
   readonly firstContentTimeoutMs?: number | null;
 }

@@ -1,8 +1,9 @@
 /**
- * Client of Gemini's video API (docs/vendors.md): a start returns an operation, polls return its state, and a file is downloaded from the URL
- * that the vendor returns. The key is sent in a header, to the provider's origin only.
+ * The client for Gemini's video API (docs/vendors.md). Starting a video returns an operation, polling returns its
+ * state, and a file is downloaded from the URL that the vendor returns. We send the key in a header, and only to the
+ * provider's origin.
  *
- * Every failure is thrown as a VendorError, whose message contains the vendor's status and message.
+ * Every failure is thrown as a VendorError whose message contains the vendor's status and message.
  */
 import { VendorError } from '../core/errors.ts';
 import type { JsonObject } from '../core/json/narrow.ts';
@@ -16,36 +17,45 @@ import { isOperationName } from './video-address.ts';
 
 export interface VideoVendorDeps {
   readonly httpClient: VendorHttpClient;
-  /** For a `Retry-After` that is a date. */
+  /** Returns the current time, because `Retry-After` may be a date. */
   readonly now: () => number;
 }
 
-/** State of an operation. `reason` is the vendor's failure code, `message` its message, which may quote the prompt. */
+/**
+ * The state of an operation. `reason` is the vendor's error code. `message` is the vendor's message, which may quote
+ * the prompt.
+ */
 export type VideoState =
   | { readonly kind: 'running' }
   | { readonly kind: 'done'; readonly uris: readonly string[] }
   | { readonly kind: 'failed'; readonly reason: string; readonly message: string };
 
-/** A file download. */
+/** A file that is being downloaded. */
 export interface VideoFile {
   readonly contentType: string;
-  /** The declared length; null when the vendor declared none. */
+  /** The declared length, or null if the vendor didn't declare one. */
   readonly lengthBytes: number | null;
-  /** Applies back pressure. Throws VendorError `broken` and `aborted`; returning it early ends the vendor's request. */
+  /**
+   * Applies backpressure. Throws VendorError `broken` or `aborted`. If you stop reading early, this ends the vendor's
+   * request.
+   */
   readonly chunks: AsyncGenerator<Buffer, void>;
 }
 
 export interface VideoVendor {
-  /** Starts a video with a request body in the vendor's format; returns the name of the operation. */
+  /** Starts a video. `body` is in the vendor's format. Returns the name of the operation. */
   start(provider: MediaProvider, model: string, body: Buffer): Promise<string>;
   poll(provider: MediaProvider, operation: string, signal?: AbortSignal): Promise<VideoState>;
-  /** Downloads a file. Follows redirects within the vendor's hosts; VendorError `unreadable` for others, and for too many. */
+  /**
+   * Downloads a file. Follows redirects within the vendor's hosts. Throws VendorError `unreadable` for redirects to
+   * other hosts, or if there are too many.
+   */
   open(provider: MediaProvider, address: URL, signal: AbortSignal): Promise<VideoFile>;
 }
 
 const maxResponseBytes = 1024 * 1024;
 const maxFailureMessageLength = 500;
-/** A poll that takes longer is repeated later. */
+/** If a poll takes longer, we try again later. */
 const pollTimeoutMs = 30_000;
 
 export function createVideoVendor({ httpClient, now }: VideoVendorDeps): VideoVendor {
@@ -54,7 +64,7 @@ export function createVideoVendor({ httpClient, now }: VideoVendorDeps): VideoVe
       const url = new URL(`${provider.baseUrl}/models/${model}:predictLongRunning`);
       const response = await sendMediaRequest(httpClient, provider, { url, method: 'POST', accept: 'application/json', body, now });
       const name = asString((await readJsonObject(response, maxResponseBytes)).name);
-      // A name that cannot be polled is an error: the caller could never get the video.
+      // If we can't poll this name, we fail right away, because the caller would never get the video.
       if (name === null || !isOperationName(name))
         throw new VendorError('unreadable', 'the response names no operation', { status: response.status });
       return name;
@@ -94,7 +104,7 @@ function toVideoState(json: JsonObject, status: number, provider: MediaProvider)
   const { generatedSamples, raiMediaFilteredCount, raiMediaFilteredReasons } = asObject(asObject(json.response).generateVideoResponse);
   const samples = asArray(generatedSamples);
   const reasons = asArray(raiMediaFilteredReasons);
-  // A response without samples is not billed: all were filtered, or the vendor gives no reason.
+  // A response without samples isn't billed. Either all of them were filtered, or the vendor doesn't give a reason.
   if (samples.length === 0)
     return failedAs(reasons.length > 0 || asCount(raiMediaFilteredCount) ? 'FILTERED' : 'NO_VIDEO', reasons.map(String).join(' '));
   const uris = samples.map((sample) => asString(asObject(asObject(sample).video).uri) ?? '').filter(isAddress);

@@ -1,15 +1,15 @@
-/** Deletes settled videos after their retention. Their costs remain in the rows of their calls. */
+/** Deletes settled videos after their retention period. Their costs stay in the rows of their calls. */
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
 import { batchSize } from '../db/row-batches.ts';
 
 /**
- * Longer than vendors keep operations and files (about two days), since the row identifies their owner, and longer than a call may wait in a
- * journal before the row corrects it.
+ * The row tells us who owns a video, so we have to keep it longer than vendors keep operations and files (about two
+ * days). A call may also wait in a journal for a while before the row can correct it.
  */
 const retentionDays = 30;
 
-/** Deletes one batch and returns its size; 0 when none remains. Running videos are kept at any age. */
+/** Deletes one batch and returns its size, which is 0 once there is nothing left. Running videos are never deleted. */
 export async function deleteExpiredVideos(database: Database, clock: Clock): Promise<number> {
   const rows = await database.query(
     `delete from videos where call_id in (

@@ -1,6 +1,7 @@
 /**
- * Videos: one row per operation that a vendor accepted, written together with the outbox row of its polling workflow. The first to learn the
- * result settles the video and the cost of its call; later attempts change nothing.
+ * Stores videos, with one row for each operation that a vendor accepted. We write the row together with the outbox row
+ * of the polling workflow. Whoever learns the result first settles the video and the cost of its call. Later attempts
+ * don't change anything.
  */
 import { createHash } from 'node:crypto';
 import type { Outcome } from '../core/call.ts';
@@ -17,7 +18,7 @@ export interface NewVideo {
   readonly provider: string;
   readonly model: string;
   readonly operation: string;
-  /** Null when the price is unknown. */
+  /** Null if the price is unknown. */
   readonly secondNanos: number | null;
   readonly durationMs: number;
   readonly samples: number;
@@ -27,18 +28,18 @@ export interface NewVideo {
 export interface Video extends NewVideo {
   readonly state: 'running' | 'done' | 'failed' | 'unknown';
   readonly uris: readonly string[];
-  /** The vendor's class of the failure. */
+  /** The vendor's failure code. */
   readonly failure: string | null;
   readonly polledAt: number | null;
 }
 
-/** `unknown`: polling was given up. */
+/** `unknown` means that we gave up polling. */
 export type VideoResult =
   | { readonly kind: 'done'; readonly uris: readonly string[]; readonly fileKeys: readonly string[] }
   | { readonly kind: 'failed'; readonly failure: string }
   | { readonly kind: 'unknown' };
 
-/** Changes to the row of the call that started the video. `outcome` null keeps the call's outcome. */
+/** Changes to the row of the call that started the video. If `outcome` is null, the call keeps its outcome. */
 export interface VideoCorrection {
   readonly callId: string;
   readonly outcome: Outcome | null;
@@ -49,13 +50,16 @@ export interface VideoCorrection {
 
 interface VideosDeps {
   readonly database: Database;
-  /** Applies the corrections to calls that are already stored, in the transaction `tx`. */
+  /** Applies the corrections to calls that are already stored, as part of the transaction `tx`. */
   readonly correctCalls: (tx: Queries, corrections: readonly VideoCorrection[]) => Promise<unknown>;
 }
 
 export type Videos = ReturnType<typeof createVideos>;
 
-/** All reject with `budget_unavailable` when the database is unavailable: a video that cannot be recorded must not be started. */
+/**
+ * All functions reject with `budget_unavailable` if the database is unavailable, because we mustn't start a video that
+ * we can't record.
+ */
 export function createVideos({ database, correctCalls }: VideosDeps) {
   const mapUnavailable = async <Result>(work: Promise<Result>): Promise<Result> => {
     try {
@@ -71,12 +75,15 @@ export function createVideos({ database, correctCalls }: VideosDeps) {
   };
 
   return {
-    /** Rejects when a video could not be recorded now. */
+    /** Rejects if we couldn't record a video at the moment. */
     async assertWritable(): Promise<void> {
       await mapUnavailable(database.query('select 1 from videos limit 1'));
     },
 
-    /** Inserts the video and the outbox row of its workflow. Idempotent, so that it can be retried after an unknown outcome. */
+    /**
+     * Inserts the video and the outbox row of its workflow. This is idempotent, so you can retry it if you don't know
+     * whether it succeeded.
+     */
     add: (video: NewVideo): Promise<void> =>
       mapUnavailable(
         database.transaction(async (tx) => {
@@ -104,20 +111,20 @@ export function createVideos({ database, correctCalls }: VideosDeps) {
       ),
 
     get: (callId: string) => findVideo('where call_id = $1::uuid', [callId]),
-    /** Prefers a video of this project over one of another project. */
+    /** Prefers the videos of this project over those of other projects. */
     findByOperation: (projectId: string, operation: string) =>
       findVideo(`where operation = $2::text ${ownProjectFirst}`, [projectId, operation]),
     findByFile: (projectId: string, fileKey: string) =>
       findVideo(`where file_keys @> array[$2::text] ${ownProjectFirst}`, [projectId, fileKey]),
 
-    /** Records that the vendor reported the video as running. */
+    /** Records that the vendor reported the video as still running. */
     async recordPoll(callId: string, polledAt: number): Promise<void> {
       await mapUnavailable(
         database.query('update videos set polled_at = $2::timestamptz where call_id = $1::uuid', [callId, new Date(polledAt)]),
       );
     },
 
-    /** Settles the video and its call, unless they are settled already. */
+    /** Settles the video and its call unless they are already settled. */
     settle: (video: Video, result: VideoResult, settledAt: number): Promise<void> =>
       mapUnavailable(
         database.transaction(async (tx) => {
@@ -144,8 +151,9 @@ export function createVideos({ database, correctCalls }: VideosDeps) {
 }
 
 /**
- * Corrections for calls that are being stored in the transaction `tx`, from the rows of their videos. The rows stay locked until it ends, so that
- * a video that settles concurrently is either included here or finds the call stored.
+ * Returns corrections from the rows of videos whose calls are being stored in the transaction `tx`. The rows stay
+ * locked until the transaction ends. A video that settles concurrently is therefore either included in the result, or
+ * finds the call already stored.
  */
 export async function lockCorrections(tx: Queries, callIds: readonly string[]): Promise<readonly VideoCorrection[]> {
   if (callIds.length === 0) return [];
@@ -156,21 +164,24 @@ export async function lockCorrections(tx: Queries, callIds: readonly string[]): 
   return rows.map(toCorrection);
 }
 
-/** Enqueues the polling workflows of all running videos again, since Temporal may have lost its state. A workflow that runs is not started twice. */
+/**
+ * Enqueues the polling workflows of all running videos again, because Temporal may have lost its state. A workflow that
+ * is already running isn't started twice.
+ */
 export function reenqueueVideoPolls(database: Database): Promise<void> {
   const text = `select call_id as id, call_id as "callId", project_id as "projectId", provider, operation from videos
                  where state = 'running' and call_id > $1::uuid order by call_id limit $2::integer`;
   return enqueueInPages<VideoKey & { readonly id: string }>(database, text, toOutboxEntry);
 }
 
-/** Nano-dollars of `samples` videos, rounded once. */
+/** Returns the price of `samples` videos in nano-dollars, rounded only once. */
 function videoCost({ secondNanos, durationMs }: Pick<NewVideo, 'secondNanos' | 'durationMs'>, samples: number): number | null {
   if (secondNanos === null) return null;
   const prices = { perSecondNanos: BigInt(secondNanos), perImageNanos: null, perMillionCharactersNanos: null };
   return unitsCost({ seconds: (durationMs * samples) / 1_000 }, prices);
 }
 
-/** A failed video is free; an unknown one keeps its estimated cost. */
+/** Failed videos are free, while unknown ones keep their estimated cost. */
 function resultCost(video: Video, result: VideoResult): number | null {
   switch (result.kind) {
     case 'done':
@@ -184,7 +195,7 @@ function resultCost(video: Video, result: VideoResult): number | null {
 
 type VideoKey = Pick<NewVideo, 'callId' | 'projectId' | 'provider' | 'operation'>;
 
-/** The workflow id includes the call, since a vendor may reuse operation names. */
+/** The workflow id includes the call, because a vendor may use the same operation name again. */
 function toOutboxEntry({ callId, projectId, provider, operation }: VideoKey): OutboxEntry {
   const hash = createHash('sha256').update([provider, operation, callId].join('\n')).digest('hex');
   return { workflow: 'videoOperation', workflowId: `video/${hash}`, input: { call_id: callId }, projectId };

@@ -1,4 +1,4 @@
-/** Assembles the chunks of a streamed chat response into the equivalent JSON response. Pure. */
+/** Assembles the chunks of a streamed chat response into the equivalent JSON response. */
 import type { JsonObject } from '../../core/json/narrow.ts';
 import { rejectUntranslatable } from '../contract/untranslatable.ts';
 import { isLosslessObject } from '../json/lossless-json.ts';
@@ -6,7 +6,7 @@ import { expectArray, expectKnownObject, expectString, isSameJson } from '../jso
 
 export const contentFields = ['content', 'refusal'] as const;
 export const reasoningFields = ['reasoning_content', 'reasoning'] as const;
-/** Text fields of a message that are streamed in parts. */
+/** The text fields of a message that vendors stream in parts. */
 export const messageTextFields = [...contentFields, ...reasoningFields];
 
 const choiceMembers = new Set(['index', 'delta', 'finish_reason']);
@@ -27,14 +27,14 @@ interface OpenChoice {
   finishReason: string | null;
 }
 
-/** `chunks` come from `parseLossless`. Throws UntranslatableError. */
+/** Takes chunks that were parsed by `parseLossless`. Throws UntranslatableError if we can't assemble them. */
 export function assembleChat(chunks: readonly unknown[]): JsonObject {
   const head = new Map<string, unknown>();
   const choices = new Map<number, OpenChoice>();
   let usage: unknown = null;
   for (const chunk of chunks) {
     if (!isLosslessObject(chunk)) rejectUntranslatable('a chunk is not an object');
-    // `obfuscation` is padding against traffic analysis.
+    // `obfuscation` is random padding that protects against traffic analysis, so we drop it.
     const { object: _object, choices: choiceChunks, usage: usageOfChunk, obfuscation: _padding, ...rest } = chunk;
     for (const [name, value] of Object.entries(rest)) mergeHead(head, name, value);
     usage = usageOfChunk ?? usage;
@@ -54,8 +54,8 @@ export function assembleChat(chunks: readonly unknown[]): JsonObject {
 }
 
 /**
- * Merges a member next to `choices`, which has the same value in all chunks that carry it. Some vendors send it empty in the first chunk,
- * and a new `created` in each.
+ * Merges a top-level member of a chunk. Such a member has the same value in all chunks that carry it, but some vendors
+ * send it empty in the first chunk, and some send a new `created` in each.
  */
 function mergeHead(head: Map<string, unknown>, name: string, value: unknown): void {
   const existing = head.get(name);
@@ -86,7 +86,7 @@ function addChoice(choices: Map<number, OpenChoice>, chunk: unknown): void {
   if (isLosslessObject(legacyCall)) choice.legacyCall = appendToFunction(choice.legacyCall ?? { name: '', arguments: '' }, legacyCall);
 }
 
-/** Only complete entries: how parts of an entry are joined depends on the vendor. */
+/** Accepts only complete entries, because each vendor has its own way of joining the parts of an entry. */
 function addDetail({ details }: OpenChoice, detail: unknown): void {
   const { index } = isLosslessObject(detail) ? detail : {};
   if (typeof index !== 'number' || details.has(index)) rejectUntranslatable('reasoning_details are in parts');
@@ -106,7 +106,7 @@ function appendToFunction(open: OpenFunction, delta: unknown): OpenFunction {
   return { name: mergeOnce(open.name, name), arguments: open.arguments + expectString(more, 'arguments') };
 }
 
-/** Ids and names arrive complete; some vendors repeat them in each delta. */
+/** Ids and names always arrive in one piece, but some vendors repeat them in every delta. */
 function mergeOnce(existing: string, value: unknown): string {
   const text = expectString(value, 'a name');
   if (existing !== '' && text !== '' && existing !== text) rejectUntranslatable('a tool call has two names');

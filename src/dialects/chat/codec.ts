@@ -1,4 +1,4 @@
-/** Codec of OpenAI chat completions (docs/vendors.md). */
+/** The codec for OpenAI chat completions (docs/vendors.md). */
 
 import type { AssistantTurn } from '../../core/call.ts';
 import { gatewayError } from '../../core/errors.ts';
@@ -50,7 +50,10 @@ function parseRequest(body: Buffer, spans: BodySpans): RequestSummary {
   };
 }
 
-/** Whether the caller itself set `stream_options.include_usage`, which `patchForVendor` sets for every caller. */
+/**
+ * Reports whether the caller set `stream_options.include_usage`. We can't tell from the patched body, because
+ * `patchForVendor` sets it for everyone.
+ */
 function asksForUsage(body: Buffer, { members }: BodySpans): boolean {
   const options = members.get('stream_options');
   return options?.kind === 'object' && scanMembers(body, options.value.start).members.get('include_usage')?.kind === 'true';
@@ -62,7 +65,7 @@ function patchForVendor(body: Buffer, spans: BodySpans, vendorModel: string, str
   const options = spans.members.get('stream_options');
   if (options === undefined || options.kind === 'null') splices.push(setMember(spans, 'stream_options', '{"include_usage":true}'));
   else if (options.kind === 'object') splices.push(setMember(scanMembers(body, options.value.start), 'include_usage', 'true'));
-  // Any other type is forwarded unchanged: the vendor rejects it with its own message.
+  // If `stream_options` has any other type, we forward it unchanged and let the vendor reject it with its own message.
   return mergeInsertions(splices);
 }
 
@@ -84,7 +87,7 @@ function parseResponse(bytes: Buffer): ResponseSummary | null {
   const tokens = parseChatUsage(response.usage);
   const text = asString(message.content) ?? asString(message.refusal) ?? '';
   const finished = response.choices.length > 0 && response.choices.every(isFinished);
-  // Only an estimate needs the count.
+  // We only need the count to estimate usage that the vendor didn't report.
   const generatedCharacters = tokens === null ? countChoices(response.choices) : 0;
   return { tokens, isFinal: tokens !== null, turn: { text, toolCalls }, generatedCharacters, finished, ...readBillingReport(response) };
 }
@@ -131,7 +134,10 @@ function readTextDelta(chunk: JsonObject, characters: number): string | null {
   return isText && index === 0 && !finishReason && calls === undefined && legacyCall === undefined ? content : null;
 }
 
-/** Whether a choice of a chunk has more than the role: the first one of many vendors has nothing else. */
+/**
+ * Reports whether a choice of a chunk has anything besides the role. Many vendors send a first chunk that only has the
+ * role.
+ */
 function holdsContent(choice: unknown): boolean {
   const { delta, finish_reason: finishReason } = asObject(choice);
   if (typeof finishReason === 'string') return true;
@@ -158,10 +164,10 @@ function createStreamReader(): StreamReader {
   let tokens: ResponseSummary['tokens'] = null;
   let report: BillingReport = {};
   let generatedCharacters = 0;
-  /** Set by an event that only reports usage, or by the end of the stream. The last count is final from then on. */
+  /** Becomes true when an event only reports usage, or when the stream ends. The last count is final from then on. */
   let isCounted = false;
   let text = '';
-  /** Whether a choice has a finish reason, by its index. */
+  /** Maps the index of each choice to whether it has a finish reason. */
   const ends = new Map<unknown, boolean>();
   let problem: VendorErrorBody | null = null;
   let hasContent = false;
@@ -171,7 +177,8 @@ function createStreamReader(): StreamReader {
   const readChoice = (choice: unknown): void => {
     const { delta, finish_reason: finishReason, index } = asObject(choice);
     ends.set(index, ends.get(index) === true || typeof finishReason === 'string');
-    if (index !== undefined && index !== 0) return; // Further choices (`n` > 1) are forwarded, but a conversation continues with the first.
+    // If `n` > 1 we forward the other choices too, but a conversation continues with the first one.
+    if (index !== undefined && index !== 0) return;
     const message = asObject(delta);
     const { content, refusal } = message;
     if (typeof content === 'string') text = appendBounded(text, content);
@@ -209,7 +216,8 @@ function createStreamReader(): StreamReader {
       const isTierNew = report.serviceTier === undefined && typeof chunk.service_tier === 'string';
       if (isTierNew || isObject(chunk.usage)) report = { ...report, ...readBillingReport(chunk) };
       tokens = parseChatUsage(chunk.usage) ?? parseChatUsage(asObject(chunk.x_groq).usage) ?? tokens;
-      // An object without choices carries no content. Other vendor data may be in one, such as Azure's `prompt_filter_results`.
+      // A chunk without choices carries no content, but it may carry other vendor data, such as Azure's
+      // `prompt_filter_results`.
       if (choices.length === 0 && isObject(chunk.usage)) {
         isCounted = true;
         return 'usage';
@@ -219,7 +227,7 @@ function createStreamReader(): StreamReader {
       return hasContent ? 'delta' : 'opening';
     },
     summary: () => {
-      // Calls of other kinds have neither; they are no part of a turn.
+      // Calls of other kinds have neither a name nor arguments, and they aren't part of the turn.
       const turn = { text, toolCalls: toolCalls.filter((call) => call.name !== '' || call.arguments !== '') };
       const finished = allFinished();
       // Some vendors report usage with every chunk, so usage alone doesn't mean that the count is final.

@@ -1,4 +1,6 @@
-/** Converts a JSON chat response into the chunks that its vendor would have streamed. Pure. */
+/**
+ * Converts a JSON chat response into the chunks that the vendor would have sent if the caller had asked for a stream.
+ */
 import type { JsonObject } from '../../core/json/narrow.ts';
 import { formatEvent } from '../../core/sse.ts';
 import { rejectUntranslatable } from '../contract/untranslatable.ts';
@@ -9,7 +11,7 @@ import { callMembers, contentFields, functionMembers, messageTextFields, reasoni
 const choiceMembers = new Set(['index', 'message', 'finish_reason']);
 const messageMembers = new Set<string>(['role', 'tool_calls', 'function_call', 'reasoning_details', ...messageTextFields]);
 
-/** `response` comes from `parseLossless`. Throws UntranslatableError. */
+/** Takes a response that was parsed by `parseLossless`. Throws UntranslatableError if we can't convert it. */
 export function toChatChunks(response: unknown): string[] {
   if (!isLosslessObject(response)) rejectUntranslatable('the response is not an object');
   const { id, object: _object, created, model, choices, usage = null, ...others } = response;
@@ -40,7 +42,7 @@ function* toDeltas(message: JsonObject): Iterable<JsonObject> {
   const { content, tool_calls: calls, function_call: legacyCall } = message;
   const details = expectArray(message.reasoning_details, 'reasoning_details');
   yield { role: 'assistant', content: typeof content === 'string' ? '' : null };
-  // Reasoning precedes the content.
+  // Vendors stream the reasoning before the content.
   for (const name of reasoningFields) for (const text of splitText(expectString(message[name], name))) yield { [name]: text };
   if (details.length > 0) yield { reasoning_details: details };
   for (const name of contentFields) for (const text of splitText(expectString(message[name], name))) yield { [name]: text };

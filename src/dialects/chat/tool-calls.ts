@@ -1,51 +1,54 @@
-/** Reads the tool calls of chat responses, plain and streamed. */
+/** Reads the tool calls of chat responses, both plain and streamed. */
 import { asObject, asString, isObject, type JsonObject } from '../../core/json/narrow.ts';
 import { createObjectText, toJsonText } from '../json/json-text.ts';
 import { asLosslessObject, asNonEmptyString, isLosslessObject } from '../json/lossless-json.ts';
 
-/** The calls in a message, with the legacy `function_call` as the last one. */
+/** Returns the calls in a message. If there is a legacy `function_call`, it comes last. */
 export function listToolCalls({ tool_calls: calls, function_call: legacyCall }: JsonObject): JsonObject[] {
   const all = Array.isArray(calls) ? calls.map(asLosslessObject) : [];
   if (isLosslessObject(legacyCall)) all.push({ function: legacyCall });
   return all;
 }
 
-/** The text of `arguments`, which some vendors send as an object. */
+/** Returns `arguments` as text, because some vendors send an object instead of a string. */
 export function toArgumentText(value: unknown): string {
   if (typeof value === 'string') return value;
   return isLosslessObject(value) ? toJsonText(value) : '';
 }
 
-/** A call of a streamed response, as far as it has arrived. */
+/** A tool call of a streamed response. It may still be incomplete. */
 export interface StreamedCall {
-  /** Among the calls of the response. */
+  /** The index of this call among all calls of the response, starting at 0. */
   readonly position: number;
   readonly id: string | null;
-  /** Empty until it has arrived. */
+  /** This is empty until the name has arrived. */
   readonly name: string;
-  /** Whether its arguments are a JSON object, which no further delta can extend. */
+  /** Reports whether the arguments are a complete JSON object, which no further delta can extend. */
   isComplete(): boolean;
 }
 
 export interface ToolCallDelta {
   readonly call: StreamedCall;
-  /** It is the first delta of its call. */
+  /** Whether this is the first delta of its call. */
   readonly isFirst: boolean;
   readonly argumentText: string;
 }
 
 export interface ToolCallReader {
-  /** The calls that a delta of the message begins or continues. */
+  /** Returns the calls that this delta of the message starts or continues. */
   read(delta: JsonObject): readonly ToolCallDelta[];
-  /** Number of calls so far. */
+  /** Returns the number of calls so far. */
   count(): number;
 }
 
 const noDeltas: readonly ToolCallDelta[] = [];
 
-/** Assigns the deltas of a stream to calls, for vendors that omit the index of calls or give all of them the same one, too. */
+/**
+ * Assigns the deltas of a stream to tool calls. This also works for vendors that omit the index of calls, or that give
+ * all calls the same index.
+ */
 export function createToolCallReader(): ToolCallReader {
-  /** The call to which further deltas with a key belong. */
+  /** Maps each key to the call that further deltas with this key belong to. */
   const latest = new Map<unknown, ReturnType<typeof createCall>>();
   let lastKey: unknown = null;
   let count = 0;
@@ -59,7 +62,7 @@ export function createToolCallReader(): ToolCallReader {
 
   const readDelta = (delta: JsonObject): ToolCallDelta => {
     const { index, id, function: fn } = delta;
-    // Vendors that omit the index send complete calls, each with its id, or continue the last one.
+    // Vendors that omit the index either send complete calls, each with its own id, or continue the last call.
     const key = index ?? asNonEmptyString(id) ?? lastKey;
     lastKey = key;
     const { name, arguments: argumentPiece } = asObject(fn);
@@ -87,7 +90,7 @@ function createCall(position: number) {
   return { position, id: null as string | null, name: '', arguments: text, isComplete: text.isComplete };
 }
 
-/** Whether a delta with the index of a complete call begins another one. */
+/** Reports whether a delta starts a new call although an earlier, complete call has the same index. */
 function isOtherCall(call: StreamedCall, id: unknown, name: unknown): boolean {
   const isOther = call.id !== null && asNonEmptyString(id) !== null && id !== call.id;
   return isOther && asNonEmptyString(name) !== null && call.isComplete();

@@ -1,4 +1,4 @@
-/** Reads what vendors report about a response's price besides its tokens (docs/vendors.md#extra-charges). */
+/** Reads what vendors report about the price of a response, besides its tokens (docs/vendors.md#extra-charges). */
 import { asArray, asCount, asObject, asString, type JsonObject } from '../../core/json/narrow.ts';
 
 export interface BillingReport {
@@ -8,7 +8,7 @@ export interface BillingReport {
    * How often the response used each tool that the vendor runs and bills separately, by tool name, e.g. `web_search`.
    */
   readonly toolUses?: Readonly<Record<string, number>>;
-  /** The cost of the response as the vendor reports it. */
+  /** The cost of the response as reported by the vendor. */
   readonly reportedCostNanos?: number;
 }
 
@@ -54,7 +54,7 @@ function readServiceTier(tier: string | null, { speed, inference_geo: geo }: Jso
  */
 function readToolUses(usage: JsonObject, output: unknown): Readonly<Record<string, number>> | null {
   const { server_tool_use: requests, server_side_tool_usage_details: details } = usage;
-  // Most responses report no tools, and every response is read.
+  // Return early, because we do this for every response and most of them report no tools.
   if (requests === undefined && details === undefined && output === undefined) return null;
   const reported = { ...asObject(requests), ...asObject(details) };
   const uses: Record<string, number> = {};
@@ -67,7 +67,7 @@ function readToolUses(usage: JsonObject, output: unknown): Readonly<Record<strin
   return Object.keys(uses).length > 0 ? uses : null;
 }
 
-/** Calls of the caller's own tools, and items for which vendors bill only the tokens. */
+/** Items that vendors don't bill per call: the caller's own tools, and items that only cost tokens. */
 const unbilledItems: ReadonlySet<string> = new Set([
   'function_call',
   'custom_tool_call',

@@ -1,6 +1,6 @@
-/** Recognizes the errors by which vendors reject a prompt that is too long for the model's context window. Pure. */
+/** Recognizes the errors that vendors return when a prompt is too long for the model's context window. */
 
-/** Codes and types: OpenAI and compatible vendors, llama.cpp, z.ai. */
+/** Error codes and types that OpenAI and compatible vendors, llama.cpp and z.ai use. */
 const overflowNames: ReadonlySet<string | null> = new Set([
   'context_length_exceeded',
   'context_window_exceeded',
@@ -8,7 +8,10 @@ const overflowNames: ReadonlySet<string | null> = new Set([
   'model_context_window_exceeded',
 ]);
 
-/** Phrases in messages. Most vendors have no code for it, and some send `invalid_request_error` for everything. */
+/**
+ * We also look for phrases in the message, because most vendors have no error code for this and some send
+ * `invalid_request_error` for everything.
+ */
 const overflowPhrases = new RegExp(
   [
     'maximum context length', // OpenAI, vLLM, DeepSeek, Mistral, SGLang
@@ -44,11 +47,12 @@ interface ErrorTexts {
   readonly param: string | null;
 }
 
-/** Members that a prompt which is too long can be blamed on; an error about any other member is of another kind. */
+/** If the error blames a member that doesn't match, the prompt isn't what's too long. */
 const promptParams = /message|input|prompt|content|token/i;
 /**
- * Text that the vendor quotes, such as a value of the request, but not the message of another vendor's error. Phrases contain apostrophes, so a
- * quotation begins after a space or bracket.
+ * Matches text that the vendor quotes, such as a value from the request, so that we can ignore it. It doesn't match the
+ * quoted message of another vendor's error. A quotation has to follow a space or a bracket, because phrases contain
+ * apostrophes.
  */
 const quotations = /(?<=^|[\s([{:,=])(?<!["']message["']: ?)(?:"[^"]*"|'[^']*')/g;
 
@@ -61,7 +65,7 @@ export function isContextOverflow({ message, code, type, param }: ErrorTexts): b
 const windowInMessage =
   /(?:(?<!current )length (?:is|of)|limit is|limit of|tokens allowed|context size|context length|window limit|token limit:|model with|>) \(?([\d,]{3,12})/i;
 
-/** The window in tokens that the message of an overflow names; null when it names none. */
+/** Returns the size of the context window in tokens if the vendor's message mentions it, or else null. */
 export function parseExceededWindow(message: string): number | null {
   const digits = windowInMessage.exec(message)?.[1]?.replaceAll(',', '') ?? '';
   return digits === '' ? null : Number(digits);

@@ -1,22 +1,23 @@
 /**
- * Converts the token counts that vendors report into five disjoint counters (docs/vendors.md). OpenAI's prompt count includes cached
- * tokens, Anthropic's input count excludes them. An explicit zero is a count; a missing count is unknown, not zero.
+ * Converts the token counts that vendors report into five counters that don't overlap (docs/vendors.md). For example,
+ * OpenAI's prompt count includes cached tokens, but Anthropic's input count doesn't. A missing count means that the
+ * number is unknown, and is not the same as an explicit zero.
  */
 
 import { asCount, asObject, isObject, type JsonObject } from '../../core/json/narrow.ts';
 import type { Tokens } from '../../core/pricing.ts';
 
-/** Usage of a chat response or of its last chunk. Null when input or output tokens are missing. */
+/** Parses the usage of a chat response or of its last chunk. Returns null if the input or output tokens are missing. */
 export function parseChatUsage(usage: unknown): Tokens | null {
   if (!isObject(usage)) return null;
-  // DeepSeek reports cached tokens next to the prompt count instead of in the details.
+  // DeepSeek puts the number of cached tokens next to the prompt count rather than into the details.
   const details = asObject(usage.prompt_tokens_details);
   const cached = asCount(details.cached_tokens) ?? asCount(usage.prompt_cache_hit_tokens);
   const written = readWritten(details);
   return toTokens({ whole: usage.prompt_tokens, output: usage.completion_tokens, total: usage.total_tokens, cached, written });
 }
 
-/** Usage of the responses route. Null when input or output tokens are missing. */
+/** Parses the usage of a response on the responses route. Returns null if the input or output tokens are missing. */
 export function parseResponsesUsage(usage: unknown): Tokens | null {
   if (!isObject(usage)) return null;
   const details = asObject(usage.input_tokens_details);
@@ -57,13 +58,17 @@ function toTokens(usage: OpenAiCounts): Tokens | null {
   return { input: Math.max(0, whole - cached - written), cachedInput: cached, cacheWrite: written, cacheWrite1h: 0, output };
 }
 
-/** Usage of the messages dialect. Streams send cumulative counts in parts: later counts replace those of `earlier`. */
+/**
+ * Parses the usage of the messages dialect. Streams send cumulative counts in several events, so a later count replaces
+ * the one in `earlier`.
+ */
 export function parseMessagesUsage(usage: unknown, earlier: Tokens | null): Tokens | null {
   if (!isObject(usage)) return earlier;
   const written = asCount(usage.cache_creation_input_tokens);
   const split = asObject(usage.cache_creation);
   const written1h = asCount(split.ephemeral_1h_input_tokens);
-  // Streams report the 5-minute/1-hour split once, at the start, and the sum again at the end.
+  // Streams report how many tokens go to the 5-minute and 1-hour caches only once, at the start. At the end they only
+  // repeat the sum.
   const rest = written === undefined ? undefined : written - (written1h ?? earlier?.cacheWrite1h ?? 0);
   const written5m = asCount(split.ephemeral_5m_input_tokens) ?? rest;
   const counts = {
@@ -83,19 +88,21 @@ export function parseMessagesUsage(usage: unknown, earlier: Tokens | null): Toke
   };
 }
 
-/** Estimated tokens of a text: four characters each, the rule of thumb for English text and code. */
+/**
+ * Estimates the tokens of a text with the rule of thumb for English text and code, which is four characters per token.
+ */
 export function estimateTokens(characters: number): number {
   return Math.ceil(characters / 4);
 }
 
 /** Anthropic scales larger images down to about this many tokens. */
 export const tokensPerImage = 1_600;
-/** A page of a PDF, as text and image. */
+/** Vendors process each page of a PDF both as text and as an image. */
 const tokensPerPage = 2_000;
-/** Of base64; scanned pages are larger, pages of text smaller. */
+/** Characters of base64. Scanned pages are larger than this, and pages of text are smaller. */
 const charactersPerPage = 100_000;
 
-/** Estimated tokens of a document of this many characters of base64. */
+/** Estimates the tokens of a document from the number of its base64 characters. */
 export function estimateDocumentTokens(characters: number): number {
   return tokensPerPage * Math.max(1, Math.ceil(characters / charactersPerPage));
 }

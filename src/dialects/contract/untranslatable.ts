@@ -1,14 +1,17 @@
-/** Thrown when the other dialect has no equivalent: the candidate is skipped, since a changed request would ask for something else. */
+/**
+ * Thrown if the other dialect has no equivalent for something in the request. We then skip the candidate, because a
+ * changed request would ask for something else.
+ */
 import type { ErrorDetails } from '../../core/errors.ts';
 
 interface UntranslatableOptions {
-  /** The request member that cannot be translated. */
+  /** The request member that we can't translate. */
   readonly param?: string;
-  /** For SDKs that react to the error. */
+  /** Machine-readable details, because some SDKs react to them. */
   readonly details?: ErrorDetails | undefined;
 }
 
-/** `message` names what cannot be translated, in a fixed sentence without the caller's text. */
+/** The message names what we can't translate. It's always a fixed sentence that doesn't quote the caller's text. */
 export class UntranslatableError extends Error {
   readonly param: string | null;
   readonly details: ErrorDetails | undefined;

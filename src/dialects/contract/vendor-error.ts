@@ -1,23 +1,31 @@
-/** Reads a vendor's error body, in the forms of all vendors (docs/vendors.md). Pure. */
+/** Reads a vendor's error body in any of the formats that vendors use (docs/vendors.md). */
 import { contextOverflowCode, type ErrorDetails, type VendorReport } from '../../core/errors.ts';
 import { asArray, asObject, asString, isObject, type JsonObject, parseJson } from '../../core/json/narrow.ts';
 import { isContextOverflow, parseExceededWindow } from './context-overflow.ts';
 
-/** What the body says; null where it says nothing. The values are the vendor's, unbounded, and may repeat a secret. */
+/**
+ * The contents of a vendor's error body. Members that the body doesn't have are null. The values come straight from the
+ * vendor, so they may be of any length and may even repeat a secret.
+ */
 export interface VendorErrorBody extends VendorReport {
   readonly message: string | null;
 }
 
 /**
- * Supports errors of OpenAI and Anthropic (`error`), of Google (`status`, `details`; its chat endpoint wraps the error in a list), of vLLM and
- * Mistral (members of the body itself), of FastAPI and ElevenLabs (`detail`), and a bare `error`, `message` or `detail` text.
+ * Parses a vendor's error body. We support
+ *
+ * - `error`, as sent by OpenAI and Anthropic
+ * - `status` and `details`, as sent by Google, whose chat endpoint wraps the error in a list
+ * - members of the body itself, as sent by vLLM and Mistral
+ * - `detail`, as sent by FastAPI and ElevenLabs
+ * - a bare string in `error`, `message` or `detail`
  */
 export function parseVendorError(bytes: Buffer): VendorErrorBody {
   const parsed = parseJson(bytes.toString('utf8'));
   return readVendorError(asObject(Array.isArray(parsed) ? parsed[0] : parsed));
 }
 
-/** The same of a parsed body, or of the data of an error event. */
+/** Does the same for a parsed body, or for the data of an error event. */
 export function readVendorError(body: JsonObject): VendorErrorBody {
   const error = [body.error, body.detail, asArray(body.errors)[0]].find(isObject) ?? body;
   const issue = asObject(asArray(body.detail)[0]);
@@ -34,19 +42,25 @@ function normalize(error: Omit<VendorErrorBody, 'windowTokens'>): VendorErrorBod
   return { ...error, code: contextOverflowCode, windowTokens: error.message === null ? null : parseExceededWindow(error.message) };
 }
 
-/** A code; null for the HTTP status, which some vendors repeat as a number or as text. */
+/**
+ * Returns an error code. Returns null for an HTTP status, which some vendors repeat as the code, as a number or as
+ * text.
+ */
 function asCode(value: unknown): string | null {
   const code = typeof value === 'number' ? String(value) : asText(value);
   return code === null || /^[45]\d\d$/.test(code) ? null : code;
 }
 
-/** Text with content. Python services write `None` for null, problem details `about:blank` for no type. */
+/**
+ * Returns the text unless it's empty. We treat `None` as missing because Python services write it for null, and
+ * `about:blank` because it means that a problem has no type.
+ */
 function asText(value: unknown): string | null {
   const text = asString(value);
   return text === '' || text === 'None' || text === 'about:blank' ? null : text;
 }
 
-/** Anthropic's `details`. Google's are a list. */
+/** Reads Anthropic's `details` object. Google's `details` is a list, so it gives null. */
 function readDetails({ details }: JsonObject): ErrorDetails | null {
   const { error_code: errorCode, unsupported } = asObject(details);
   if (typeof errorCode !== 'string') return null;
@@ -56,7 +70,7 @@ function readDetails({ details }: JsonObject): ErrorDetails | null {
   };
 }
 
-/** Google's `details`: the first that has the member. */
+/** Searches Google's list of `details` for the first entry that has the member. */
 function findDetail({ details }: JsonObject, key: string): string | null {
   return asText(
     asArray(details)
@@ -65,13 +79,13 @@ function findDetail({ details }: JsonObject, key: string): string | null {
   );
 }
 
-/** Google's `BadRequest` detail names the field that is wrong. */
+/** Returns the name of the wrong field from Google's `BadRequest` detail. */
 function findField({ details }: JsonObject): string | null {
   const [violation] = asArray(details).flatMap((detail) => asArray(asObject(detail).fieldViolations));
   return asText(asObject(violation).field);
 }
 
-/** FastAPI's location of an issue: `["body", "messages", 0]`. */
+/** Joins FastAPI's location of an issue, e.g. `["body", "messages", 0]`, into a path. */
 function toPath(location: unknown): string | null {
   const path = asArray(location).filter((part) => part !== 'body' && (typeof part === 'string' || typeof part === 'number'));
   return path.length === 0 ? null : path.join('.');

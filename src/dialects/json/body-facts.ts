@@ -5,13 +5,13 @@
 import { largeBytes } from '../../core/low-priority-thread.ts';
 
 export interface InputSize {
-  /** Bytes without the base64 data of media. */
+  /** The size of the body without the base64 data of media. */
   readonly textBytes: number;
-  /** In the body, or referenced by URL. */
+  /** The number of images in the body and images referenced by URL. */
   readonly images: number;
-  /** Of base64. */
+  /** The base64 length of all audio. */
   readonly audioBytes: number;
-  /** Of base64: PDFs, and whatever is no image. */
+  /** The base64 length of all PDFs and other media that is neither an image nor audio. */
   readonly documentBytes: number;
 }
 
@@ -25,9 +25,9 @@ export interface BodyFacts {
   readonly refersElsewhere: boolean;
   /** See `mentionsCacheControl`. */
   readonly mentionsCacheControl: boolean;
-  /** See `digestParameters`. Null if the project has no response cache. */
+  /** See `digestParameters`. This is null if the project has no response cache. */
   readonly digest: string | null;
-  /** See `readRequestTexts`. Null if the project has no rules for input, or if the texts can't be checked. */
+  /** See `readRequestTexts`. This is null if the project has no rules for input, or if we can't check the texts. */
   readonly texts: readonly string[] | null;
 }
 
@@ -37,7 +37,10 @@ export function rememberFacts(body: Buffer, facts: BodyFacts): void {
   known.set(body, facts);
 }
 
-/** Undefined for small bodies and for those that were not inspected, e.g. because memories were added to the prompt. */
+/**
+ * Returns undefined for small bodies, and for large ones that we didn't inspect, e.g. because we added memories to the
+ * prompt.
+ */
 export function factsOf(body: Buffer): BodyFacts | undefined {
   return body.length < largeBytes ? undefined : known.get(body);
 }

@@ -1,10 +1,10 @@
-/** Parses single members of a scanned body. */
+/** Parses individual members of a scanned body. */
 import { gatewayError } from '../../core/errors.ts';
 import type { BodySpans, Member } from '../../core/json/spans.ts';
 import { decodeString } from '../../core/json/spans.ts';
 import { factsOf } from './body-facts.ts';
 
-/** OpenRouter members that let a caller choose other models, or tools that OpenRouter bills. */
+/** OpenRouter accepts these members. They let the caller choose other models, or tools that OpenRouter bills. */
 const otherModelKeys = ['models', 'plugins'] as const;
 
 /** All members of a body that the gateway reads on text routes. */
@@ -47,7 +47,9 @@ export const billedKeys: readonly string[] = [
   ...['tools', 'max_tool_calls', 'web_search_options', 'previous_response_id', 'conversation', 'prompt', 'background'],
 ];
 
-/** Throws `bad_json` when the body repeats one of `keys`: gateway and vendor could use different values. */
+/**
+ * Throws `bad_json` if the body repeats one of `keys`, because the gateway and the vendor might use different values.
+ */
 export function rejectDuplicateKeys({ repeated }: BodySpans, keys: readonly string[]): void {
   const key = repeated.size === 0 ? undefined : keys.find((name) => repeated.has(name));
   if (key !== undefined) throw gatewayError('bad_json', { message: `${key}: duplicate key` });
@@ -88,7 +90,7 @@ export function parseOutputLimit(
   return limit;
 }
 
-/** A positive safe integer. Null for everything else. */
+/** Returns null unless the member is a positive safe integer. */
 export function parsePositiveInteger(body: Buffer, member: Member | undefined): number | null {
   if (member?.kind !== 'number') return null;
   const value = Number(body.toString('latin1', member.value.start, member.value.end));
@@ -112,7 +114,7 @@ export function asksForSampling(body: Buffer, { members }: BodySpans): boolean {
   return parseAmount(body, members.get('temperature')) > 0 || parseAmount(body, members.get('n')) > 1;
 }
 
-/** Parses a number, or a number in a string, which some vendors accept. NaN for everything else. */
+/** Parses a number. It may also be a string, because some vendors accept that. Returns NaN for everything else. */
 function parseAmount(body: Buffer, member: Member | undefined): number {
   const text = member?.kind === 'number' ? body.toString('latin1', member.value.start, member.value.end) : parseStringMember(body, member);
   return text === null ? Number.NaN : Number(text);

@@ -1,7 +1,10 @@
-/** Recognizes, decodes and folds data URLs (RFC 2397). Without regular expressions over the text, since bodies reach 32 MiB. */
+/**
+ * Recognizes, decodes and folds data URLs (RFC 2397). We don't run regular expressions over the whole text, because
+ * bodies can be up to 32 MiB.
+ */
 import { hash } from 'node:crypto';
 
-/** What is stored of binary content. */
+/** We store this instead of binary content. */
 export interface Digest {
   readonly bytes: number;
   readonly sha256: string;
@@ -11,7 +14,10 @@ export function digestBytes(bytes: Buffer): Digest {
   return { bytes: bytes.length, sha256: hash('sha256', bytes, 'hex') };
 }
 
-/** Media type and content of a data URL; a missing media type means `text/plain` (RFC 2397). Null when `text` is not a data URL. */
+/**
+ * Returns the media type and the content of a data URL. If there is no media type, it's `text/plain` (RFC 2397).
+ * Returns null if `text` isn't a data URL.
+ */
 export function parseDataUrl(text: string): { mediaType: string; bytes: Buffer } | null {
   if (text.slice(0, scheme.length).toLowerCase() !== scheme) return null;
   const comma = text.indexOf(',');
@@ -23,8 +29,9 @@ export function parseDataUrl(text: string): { mediaType: string; bytes: Buffer }
 }
 
 /**
- * Replaces each base64 data URL in `text` by `[media type, size, SHA-256]`, deterministically. Short URLs stay: a text of empty URLs
- * would grow eightfold and cost one hash per 13 characters.
+ * Replaces each base64 data URL in `text` by `[media type, size, SHA-256]`. The result is deterministic. Short URLs
+ * stay as they are, because otherwise a text full of empty URLs would grow eightfold and cost us one hash per 13
+ * characters.
  */
 export function foldDataUrls(text: string): string {
   let markAt = text.indexOf(base64Mark);
@@ -32,11 +39,12 @@ export function foldDataUrls(text: string): string {
   const parts: string[] = [];
   let from = 0;
   while (markAt >= 0) {
-    // Searches back at most the length of a head: otherwise a text of marks alone takes quadratic time.
+    // We search back no further than the longest head, because a text that consists of nothing but marks would
+    // otherwise take quadratic time.
     const searchFrom = Math.max(from, markAt - maxHeadLength);
     const start = searchFrom + text.slice(searchFrom, markAt).lastIndexOf(scheme);
     const end = endOfBase64(text, markAt + base64Mark.length);
-    // The head of a URL is short and contains neither white space nor a comma.
+    // The head of a data URL is short and contains neither white space nor commas.
     if (start >= searchFrom && end - start >= minFoldedLength && !/[\s,]/.test(text.slice(start, markAt))) {
       const url = parseDataUrl(text.slice(start, end));
       if (url) {
@@ -61,7 +69,7 @@ function endOfBase64(text: string, from: number): number {
   return end;
 }
 
-/** A-Z a-z 0-9 + / = and the URL-safe - and _. */
+/** Matches A-Z, a-z, 0-9, `+`, `/` and `=`, and also `-` and `_` of the URL-safe alphabet. */
 export function isBase64Character(code: number): boolean {
   return (
     (code >= 0x41 && code <= 0x5a) ||
@@ -78,6 +86,6 @@ function unescapePercent(data: string): Buffer {
   try {
     return Buffer.from(decodeURIComponent(data), 'utf8');
   } catch {
-    return Buffer.from(data, 'utf8'); // Invalid percent-encoding: described by its characters.
+    return Buffer.from(data, 'utf8'); // If the percent-encoding is invalid, we use the characters as they are.
   }
 }

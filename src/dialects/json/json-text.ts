@@ -1,10 +1,16 @@
-/** Writes JSON text of parsed values, which may be nested deeper than the stack, and follows JSON text that arrives in pieces. */
+/**
+ * Writes parsed values as JSON text, although they may be nested deeper than the stack. It also tracks JSON text that
+ * arrives in pieces.
+ */
 import { characters } from '../../core/json/characters.ts';
 import { isObject, parseJson } from '../../core/json/narrow.ts';
 
 const { backslash, closeBrace, closeBracket, openBrace, openBracket, quote } = characters;
 
-/** JSON text of a parsed value with its strings mapped by `mapText`. Empty when the value is nested too deeply to serialize. */
+/**
+ * Serializes a parsed value, passing its strings through `mapText`. Returns an empty string if the value is nested too
+ * deeply to serialize.
+ */
 export function toJsonText(value: unknown, mapText?: (holder: unknown, key: string, text: string) => string): string {
   try {
     if (!mapText) return JSON.stringify(value) ?? '';
@@ -14,7 +20,7 @@ export function toJsonText(value: unknown, mapText?: (holder: unknown, key: stri
       }) ?? ''
     );
   } catch (error) {
-    if (error instanceof RangeError) return ''; // JSON.stringify is recursive, JSON.parse is not.
+    if (error instanceof RangeError) return ''; // JSON.stringify is recursive, but JSON.parse isn't.
     throw error;
   }
 }
@@ -22,7 +28,10 @@ export function toJsonText(value: unknown, mapText?: (holder: unknown, key: stri
 /** A JSON object that arrives in pieces, such as the arguments of a tool call. */
 export interface ObjectText {
   add(piece: string): void;
-  /** Whether the text is a complete JSON object, which nothing but white space can extend. Reads each piece once, when it is asked. */
+  /**
+   * Reports whether the text is a complete JSON object, which nothing but white space can extend. Each piece is only
+   * scanned once, when somebody asks.
+   */
   isComplete(): boolean;
 }
 
@@ -34,7 +43,7 @@ export function createObjectText(): ObjectText {
   let isInString = false;
   let isEscaped = false;
 
-  /** Whether the outermost bracket is closed in this piece. */
+  /** Reports whether this piece closes the outermost bracket. */
   const closesIn = (piece: string): boolean => {
     for (let at = 0; at < piece.length; at += 1) {
       const code = piece.charCodeAt(at);
@@ -56,7 +65,7 @@ export function createObjectText(): ObjectText {
     if (state === 'complete' && /[^ \t\n\r]/.test(piece)) state = 'invalid';
     if (state !== 'open') return;
     read += piece;
-    // Brackets outside of strings are balanced only once in an object, so the text is parsed once.
+    // The brackets outside of strings only balance at the end of an object, so we don't parse the text more than once.
     if (closesIn(piece)) state = isObject(parseJson(read)) ? 'complete' : 'invalid';
   };
 

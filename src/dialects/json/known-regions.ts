@@ -1,10 +1,10 @@
 /**
- * Regions of a body that are equal to a region of an earlier body, so that they need not be searched again. They are
- * whole JSON values or a run of elements of a list, and are forgotten together with the body.
+ * Remembers which regions of a body are identical to a region of an earlier body, so that we don't have to search them
+ * again. A region is either a whole JSON value or a run of list elements. Regions are forgotten together with the body.
  */
 import type { Span } from '../../core/json/spans.ts';
 
-/** What a search for references to input outside the body has found. See `outside-input.ts`. */
+/** The results of searching for references to input outside the body. See `outside-input.ts`. */
 export interface References {
   readonly hasTypes: boolean;
   readonly hasReference: boolean;
@@ -14,16 +14,16 @@ export interface References {
 }
 
 export interface KnownRegion extends Span {
-  /** A single JSON value. Otherwise a run of elements. */
+  /** Whether this is a single JSON value rather than a run of list elements. */
   readonly isValue: boolean;
-  /** Number of image parts. */
+  /** The number of image parts. */
   readonly images: number;
   readonly references: References;
 }
 
 const known = new WeakMap<Buffer, readonly KnownRegion[]>();
 
-/** `regions` are in order and don't overlap. */
+/** The regions have to be in order and must not overlap. */
 export function rememberRegions(body: Buffer, regions: readonly KnownRegion[]): void {
   if (regions.length > 0) known.set(body, regions);
 }
@@ -32,7 +32,7 @@ export function knownRegionsOf(body: Buffer): readonly KnownRegion[] {
   return known.get(body) ?? [];
 }
 
-/** The bytes of the body outside of its known regions. */
+/** Returns the bytes of the body outside of its known regions. */
 export function unknownBytes(body: Buffer): Buffer {
   const regions = knownRegionsOf(body);
   if (regions.length === 0) return body;

@@ -1,10 +1,13 @@
-/** Compares bodies by what a vendor's response depends on. */
+/** Digests the part of a body that the vendor's response depends on, so that we can compare requests. */
 import { createHash } from 'node:crypto';
 import { omitMembers } from '../../core/json/omit.ts';
 import type { BodySpans } from '../../core/json/spans.ts';
 import { factsOf } from './body-facts.ts';
 
-/** The candidates of a call identify the model, and the others select the format of the response. */
+/**
+ * We leave out the model because the call's candidates already identify it, and the other members because they only
+ * select the format of the response.
+ */
 const excludedMembers = ['model', 'stream', 'stream_options'];
 
 /** Returns the bytes of the body without the members that don't change the content of the response. */

@@ -1,29 +1,32 @@
 /**
- * Parses JSON and keeps the text of numbers that JavaScript would change (see lossless-json.ts). `JSON.parse` with a reviver took 5 µs per
- * value, so an 8 MB body of small numbers blocked a process for twenty seconds (measured); this parser takes a tenth and limits depth and
- * number of values.
+ * Parses JSON and keeps the text of numbers that JavaScript would change (see lossless-json.ts). We used to do this
+ * with `JSON.parse` and a reviver, but that took 5 µs per value, so an 8 MB body of small numbers blocked the process
+ * for twenty seconds (measured). This parser takes a tenth of that, and it limits the depth and the number of values.
  */
 
-/** A JSON number that is serialized as its original text. */
+/** A JSON number that we serialize with its original text. */
 interface RawJson {
   readonly rawJSON: string;
 }
 
 declare global {
-  /** In Node since 21; not in TypeScript's library. */
+  /** Node has these since version 21, but TypeScript's library doesn't declare them yet. */
   interface JSON {
     rawJSON(text: string): RawJson;
     isRawJSON(value: unknown): value is RawJson;
   }
 }
 
-/** Deeper than real requests, and shallow enough that serializing the value cannot overflow the stack. */
+/** Real requests are never this deep, and serializing a value of this depth can't overflow the stack. */
 const maxDepth = 1_000;
 
-/** A long conversation has some ten thousand; the maximum takes a tenth of a second. */
+/** A long conversation has about ten thousand values. Parsing the maximum takes a tenth of a second. */
 const maxValues = 500_000;
 
-/** The parsed value, which can be serialized again. Undefined when the text is not JSON, or exceeds the depth or value limit. */
+/**
+ * Returns the parsed value, which can be serialized again. Returns undefined if the text isn't JSON or exceeds one of
+ * the limits above.
+ */
 export function parseLossless(text: string): unknown {
   try {
     return createReader(text).readWhole();
@@ -107,7 +110,7 @@ function createReader(text: string): { readWhole(): unknown } {
     }
   };
 
-  /** After a member: consumes a comma (false) or the closing character (true). */
+  /** Consumes the comma or closing character after a member. Returns true if it was the closing character. */
   const endsAfter = (close: number): boolean => {
     const code = next();
     if (code !== comma && code !== close) fail();
@@ -122,7 +125,7 @@ function createReader(text: string): { readWhole(): unknown } {
     if (end < 0) fail();
     at = end + 1;
     const inner = text.slice(start + 1, end);
-    // Strings with escapes or with (forbidden) control characters are left to the engine.
+    // We leave strings that have escapes or (invalid) control characters to `JSON.parse`.
     return needsCare.test(inner) ? unescaped(text.slice(start, at)) : inner;
   };
 

@@ -1,9 +1,9 @@
-/** Scans the body of a request, and reports invalid JSON to the caller. */
+/** Scans a request body and reports invalid JSON to the caller. */
 import { gatewayError } from '../../core/errors.ts';
 import { type BodySpans, type SkipMember, scanObject } from '../../core/json/spans.ts';
 import { JsonSyntaxError } from '../../core/json/syntax.ts';
 
-/** Positions of the members `keys` of a JSON body. Throws `bad_json`. */
+/** Returns the positions of the members `keys` of a JSON body. Throws `bad_json` if the body isn't valid JSON. */
 export function scanJson(body: Buffer, keys: ReadonlySet<string>, skip?: SkipMember): BodySpans {
   try {
     return scanObject(body, keys, skip);

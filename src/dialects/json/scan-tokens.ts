@@ -50,7 +50,7 @@ export function scanTokens(json: Buffer, onString?: (string: Span) => void): Jso
 }
 
 /**
- * Whether a byte may be part of a number. The exponent's `e` also occurs in `true` and `false`, but those are shorter
- * than a long number.
+ * Tells which bytes may be part of a number. The `e` of an exponent also occurs in `true` and `false`, but these are
+ * shorter than a long number.
  */
 const isNumeric = Uint8Array.from({ length: 256 }, (_, byte) => (/[0-9.eE+-]/.test(String.fromCharCode(byte)) ? 1 : 0));

@@ -1,21 +1,28 @@
 /**
- * `encrypted_content` of the reasoning items that the gateway creates: what the vendor needs to get its reasoning back, thinking with its
- * signature above all. The gateway stores no responses, so the caller keeps it, and sends it back with the item. It is encoded, not
- * encrypted: the summary of the same item has the text.
+ * Creates the `encrypted_content` of the gateway's own reasoning items. It holds what the vendor needs to continue its
+ * reasoning, above all the thinking with its signature. The gateway doesn't store responses, so the caller keeps this
+ * and sends it back with the item. We encode it but don't encrypt it, because the summary of the same item has the text
+ * anyway.
  */
 import type { JsonObject } from '../../core/json/narrow.ts';
 import { isLosslessObject } from './lossless-json.ts';
 import { parseLossless } from './parse-lossless.ts';
 
-/** Start of every sealed text; no vendor's encrypted content starts like this. */
+/** Every sealed text starts with this mark. No vendor's encrypted content does. */
 export const sealMark = 'gw1.';
 
-/** `reasoning` is a thinking block of the messages dialect, or the members of an assistant message of the chat dialect. */
+/**
+ * Seals `reasoning`, which is either a thinking block of the messages dialect or members of an assistant message of the
+ * chat dialect.
+ */
 export function sealReasoning(reasoning: JsonObject): string {
   return sealMark + Buffer.from(JSON.stringify(reasoning)).toString('base64url');
 }
 
-/** Null when the gateway did not create `encryptedContent`: it belongs to a vendor, and only that vendor can read it. */
+/**
+ * Returns null if `encryptedContent` wasn't created by the gateway. In this case it belongs to a vendor, and only that
+ * vendor can read it.
+ */
 export function unsealReasoning(encryptedContent: unknown): JsonObject | null {
   if (typeof encryptedContent !== 'string' || !encryptedContent.startsWith(sealMark)) return null;
   const reasoning = parseLossless(Buffer.from(encryptedContent.slice(sealMark.length), 'base64url').toString('utf8'));

@@ -1,9 +1,9 @@
-/** Strict readers for response conversion: reject unknown members and split text into chunks. */
+/** Strict readers for converting responses. They reject unknown members instead of dropping them. */
 import type { JsonObject } from '../../core/json/narrow.ts';
 import { rejectUntranslatable } from '../contract/untranslatable.ts';
 import { isLosslessObject } from './lossless-json.ts';
 
-/** The object, when each member with a value is in `known`. Throws UntranslatableError. */
+/** Returns the object if all members that have a value are in `known`. Throws UntranslatableError otherwise. */
 export function expectKnownObject(value: unknown, what: string, known: ReadonlySet<string>): JsonObject {
   if (!isLosslessObject(value)) rejectUntranslatable(`${what} is not an object`);
   const unknown = Object.entries(value).find(([name, member]) => !known.has(name) && !isEmptyValue(member));
@@ -11,19 +11,19 @@ export function expectKnownObject(value: unknown, what: string, known: ReadonlyS
   return value;
 }
 
-/** The string; empty for undefined and null. Throws UntranslatableError for anything else. */
+/** Returns the string, or an empty one for undefined and null. Throws UntranslatableError for anything else. */
 export function expectString(value: unknown, what: string): string {
   if (value === undefined || value === null) return '';
   return typeof value === 'string' ? value : rejectUntranslatable(`${what} is not a string`);
 }
 
-/** The array; empty for undefined and null. Throws UntranslatableError for anything else. */
+/** Returns the array, or an empty one for undefined and null. Throws UntranslatableError for anything else. */
 export function expectArray(value: unknown, what: string): readonly unknown[] {
   if (value === undefined || value === null) return [];
   return Array.isArray(value) ? value : rejectUntranslatable(`${what} is not a list`);
 }
 
-/** Whether both values serialize to the same JSON text. */
+/** Reports whether both values serialize to the same JSON text. */
 export function isSameJson(one: unknown, other: unknown): boolean {
   return JSON.stringify(one) === JSON.stringify(other);
 }
@@ -34,7 +34,7 @@ function isEmptyValue(value: unknown): boolean {
 
 const maxChunkLength = 2_048;
 
-/** Splits text into chunks for stream events, never between the halves of a surrogate pair. */
+/** Splits text into chunks for stream events, but never in the middle of a surrogate pair. */
 export function* splitText(text: string): Iterable<string> {
   for (let at = 0; at < text.length; ) {
     const last = text.charCodeAt(at + maxChunkLength - 1);

@@ -1,6 +1,6 @@
 /**
- * Request bodies of the image and speech routes: the fields that the gateway reads, and the vendor bodies built from them. Pure.
- * Values are copied as the caller's JSON text, so that a seed of twenty digits keeps its digits. See docs/api/reference.md#images.
+ * Reads the request bodies of the image and speech routes, and builds the vendor's bodies from them. We copy values as
+ * the caller's JSON text, so that a seed of twenty digits keeps all of them. See docs/api/reference.md#images.
  */
 import { gatewayError } from '../../core/errors.ts';
 import { asString, parseJson } from '../../core/json/narrow.ts';
@@ -12,10 +12,10 @@ import { scanTokens } from '../json/scan-tokens.ts';
 const imageFields = ['prompt', 'n', 'size', 'cfg_scale', ...takeableFields.images] as const;
 const speechFields = ['input', 'voice', 'response_format', ...takeableFields.speech] as const;
 
-/** JSON text by field, without fields that are absent or null. */
+/** The JSON text of each field. Fields that are absent or null are left out. */
 export type MediaFields = Readonly<Partial<Record<(typeof imageFields)[number] | (typeof speechFields)[number], string>>>;
 
-/** All members of a body that the image and speech routes read. */
+/** All members that we read from the body on the image and speech routes. */
 export const mediaBodyKeys: ReadonlySet<string> = new Set(['model', ...imageFields, ...speechFields]);
 
 export interface MediaRequestSummary {
@@ -23,14 +23,14 @@ export interface MediaRequestSummary {
   readonly fields: MediaFields;
 }
 
-/** Throws `missing_model`, `bad_model`, or `bad_json` if a key is repeated. */
+/** Throws `missing_model` or `bad_model`, or `bad_json` if a key is repeated. */
 export function parseImageRequest(body: Buffer, spans: BodySpans): MediaRequestSummary {
   const facts = parseFields(body, spans, imageFields);
   assertImageModel(facts.model);
   return facts;
 }
 
-/** Throws `bad_model`. */
+/** Throws `bad_model` if this can't be the name of an image model. */
 export function assertImageModel(model: string): void {
   if (!/^[A-Za-z0-9._:/-]*$/.test(model))
     throw gatewayError('bad_model', { message: 'model may hold letters, digits, ".", "_", "-" and ":" only' });
@@ -62,32 +62,32 @@ function parseFields(body: Buffer, spans: BodySpans, names: readonly (keyof Medi
 }
 
 /**
- * Reports whether `model` is `<provider>/<model>`, or a name without a slash. The publisher of a model belongs in the
- * provider's base URL.
+ * Reports whether `model` is `<provider>/<model>` or a name without a slash. It can't include the model's publisher,
+ * which belongs in the provider's base URL.
  */
 export function hasModelForm(model: string): boolean {
   const parts = model.split('/');
   return parts.length <= 2 && !parts.some((part) => part === '' || part === '.' || part === '..');
 }
 
-/** The optional fields that the model accepts and the caller sent. */
+/** Returns the optional fields that the caller sent and the model accepts. */
 export function pickFields(fields: MediaFields, takes: readonly TakeableField[] | null): MediaFields {
   return Object.fromEntries((takes ?? []).flatMap((name) => (fields[name] === undefined ? [] : [[name, fields[name]]])));
 }
 
-/** A JSON object of the fields that are present. */
+/** Formats a JSON object with the fields that are present. */
 export function formatFields(members: Readonly<Record<string, string | undefined>>): Buffer {
   const written = Object.entries(members).flatMap(([name, json]) => (json === undefined ? [] : [`${JSON.stringify(name)}:${json}`]));
   return Buffer.from(`{${written.join(',')}}`);
 }
 
-/** Number of requested images; 1 for an invalid `n`, which the vendor rejects. */
+/** Returns the number of requested images, or 1 if `n` is invalid, because the vendor will reject it. */
 export function getImageCount({ n = '1' }: MediaFields): number {
   // Form fields are text, and a vendor may read `010` as ten although it isn't valid JSON.
   return parseLenientCount(String(parseJson(n) ?? n)) ?? 1;
 }
 
-/** Unicode code points of the input text, the unit that vendors charge. */
+/** Counts the Unicode code points of the input text, because this is what vendors charge for. */
 export function countCharacters({ input = '""' }: MediaFields): number {
   const text: unknown = parseJson(input);
   if (typeof text !== 'string') return 0;
@@ -96,7 +96,7 @@ export function countCharacters({ input = '""' }: MediaFields): number {
   return text.length - pairs;
 }
 
-/** The texts of all fields, for content rules. */
+/** Returns the texts of all fields for the content rules. */
 export function getFieldTexts(fields: MediaFields): string[] {
   return Object.values(fields).flatMap((json) => toRuleText(json));
 }
@@ -113,7 +113,10 @@ export function toRuleText(json: string): string[] {
   return [...texts, ...longNumbers];
 }
 
-/** Width and height as JSON. Null for `auto`, which leaves the size to the vendor. Throws `bad_json` for anything else. */
+/**
+ * Parses the width and height, keeping them as JSON. Returns null for `auto`, which lets the vendor choose. Throws
+ * `bad_json` for anything else.
+ */
 export function parseSize(size = '"1024x1024"'): { readonly width: string; readonly height: string } | null {
   const match = /^(?:auto|([1-9]\d{0,4})x([1-9]\d{0,4}))$/.exec(asString(parseJson(size)) ?? '');
   if (!match) throw gatewayError('bad_json', { message: 'size: must be <width>x<height>' });

@@ -1,8 +1,10 @@
 /**
- * Splits a `multipart/form-data` body (RFC 7578) into pieces while it arrives, without changing a byte: joined, the pieces are the body. Pure.
+ * Splits a `multipart/form-data` body (RFC 7578) into pieces while it arrives. We don't change a single byte, so the
+ * pieces add up to the body.
  *
- * It accepts only what every parser reads in the same way, so that the gateway and the vendor cannot read two different requests; anything
- * else throws `bad_json`. It is not a library, because those return decoded parts: docs/decisions/2026-11-22-multipart.md.
+ * We only accept what every parser reads in the same way, because otherwise the gateway and the vendor could see two
+ * different requests. Anything else throws `bad_json`. Existing libraries return decoded parts, which is why we don't
+ * use one. See docs/decisions/2026-11-22-multipart.md.
  */
 import { isUtf8 } from 'node:buffer';
 import { gatewayError } from '../../core/errors.ts';
@@ -13,11 +15,11 @@ export type Piece =
   | { readonly kind: 'field'; readonly name: string; readonly head: Buffer; readonly value: Buffer };
 
 export interface PartScanner {
-  /** Returns the pieces that are complete. */
+  /** Returns the pieces that this chunk completes. */
   push(chunk: Buffer): Piece[];
-  /** Throws when the body ends before its last boundary. */
+  /** Throws if the body ended before its last boundary. */
   end(): void;
-  /** Number of image and mask parts that have begun. */
+  /** Returns the number of image and mask parts that have started. */
   countImages(): number;
 }
 
@@ -25,7 +27,7 @@ const maxHeadBytes = 16 * 1024;
 const maxFieldBytes = 1024 * 1024;
 const carriageReturn = 0x0d;
 
-/** What a scanner collects for content rules. */
+/** Collects the texts that content rules check. */
 export interface PartTexts {
   /** Names of parts that may be files. We don't read the content of a file. */
   readonly fileNames: ReadonlySet<string>;
@@ -40,15 +42,18 @@ export interface PartTexts {
 export function createPartScanner(boundary: string, fieldNames: ReadonlySet<string>, collected: PartTexts | null = null): PartScanner {
   const delimiter = Buffer.from(`\r\n--${boundary}`, 'latin1');
   const marker = delimiter.subarray(2);
-  /** Delimiters of lenient parsers, at whose other line ends or at the start of a part they begin a part that is not read here. */
+  /**
+   * Lenient parsers also accept these delimiters, or one at the very start of a part. They would see a part that we
+   * don't see, so we reject such bodies.
+   */
   const lenient = [Buffer.concat([Buffer.from('\r'), marker]), delimiter.subarray(1)] as const;
   const seen = new Set<string>();
   let images = 0;
   let state: 'head' | 'content' | 'end' = 'head';
-  /** The delimiter before the next head; the first one has no line break before it. */
+  /** The delimiter before the next head. The first one has no line break before it. */
   let opening: Buffer = marker;
   let isContentStart = false;
-  /** The field that is being read; null while a part passes as bytes. */
+  /** The field that we're currently reading, or null while a part passes through as bytes. */
   let field: { readonly name: string; readonly head: Buffer } | null = null;
   let pending: Buffer = Buffer.alloc(0);
 
@@ -59,7 +64,7 @@ export function createPartScanner(boundary: string, fieldNames: ReadonlySet<stri
   };
   const takeBytes = (length: number): Piece[] => (length === 0 ? [] : [{ kind: 'bytes', bytes: take(length) }]);
 
-  /** Reads a delimiter with the headers of the part after it. Null: more data is needed. */
+  /** Reads a delimiter and the headers of the part after it. Returns null if we need more data. */
   const readHead = (): Piece[] | null => {
     const opened = opening.length;
     if (!pending.subarray(0, opened).equals(opening.subarray(0, pending.length))) throw malformed('it does not begin with its boundary');
@@ -94,7 +99,10 @@ export function createPartScanner(boundary: string, fieldNames: ReadonlySet<stri
 
   const misplaced = (): Error => malformed('a boundary does not follow a line break (CRLF)');
 
-  /** Position of the next delimiter; -1 when there is none. Throws for a lenient one before it. */
+  /**
+   * Returns the position of the next delimiter, or -1 if there is none. Throws if there is a lenient delimiter before
+   * it.
+   */
   const findDelimiter = (): number => {
     const [afterReturn, afterNewline] = lenient;
     const newline = pending.indexOf(afterNewline);
@@ -104,7 +112,7 @@ export function createPartScanner(boundary: string, fieldNames: ReadonlySet<stri
     return end;
   };
 
-  /** Reads content up to the next delimiter. Null: more data is needed. */
+  /** Reads content up to the next delimiter. Returns null if we need more data. */
   const readContent = (): Piece[] | null => {
     if (isContentStart && pending.length < marker.length && marker.subarray(0, pending.length).equals(pending)) return null;
     if (isContentStart && pending.subarray(0, marker.length).equals(marker)) throw misplaced();
@@ -130,7 +138,7 @@ export function createPartScanner(boundary: string, fieldNames: ReadonlySet<stri
     return ready === 0 ? null : takeBytes(ready);
   };
 
-  /** After the last delimiter only white space may follow. */
+  /** Only white space may follow the last delimiter. */
   const readEnd = (): Piece[] | null => {
     if (pending.length === 0) return null;
     if (pending.toString('latin1').trim() !== '') throw malformed('data follows its last boundary');
@@ -152,7 +160,7 @@ export function createPartScanner(boundary: string, fieldNames: ReadonlySet<stri
   };
 }
 
-/** Number of bytes at the end of `bytes` with which `text` may begin. */
+/** Returns how many bytes at the end of `bytes` might be the beginning of `text`. */
 function countStart(bytes: Buffer, text: Buffer): number {
   const [first = 0] = text;
   let start = bytes.indexOf(first, Math.max(0, bytes.length - text.length + 1));
@@ -175,7 +183,7 @@ function parseHead(head: string): PartHead {
   const headers = head.split('\r\n').map((line) => /^([A-Za-z0-9-]+):[ \t]*(.*)$/.exec(line));
   const valuesOf = (name: string): string[] => headers.flatMap((header) => (header?.[1]?.toLowerCase() === name ? (header[2] ?? '') : []));
   if (headers.includes(null)) throw malformed('a header of a part cannot be read');
-  // Encodings other than these change the meaning of the bytes, and vendors ignore or apply them.
+  // Other encodings change the meaning of the bytes, and some vendors apply them while others ignore them.
   if (valuesOf('content-transfer-encoding').some((encoding) => !/^(?:7bit|8bit|binary)$/i.test(encoding.trim())))
     throw malformed('content-transfer-encoding is not supported');
   // E-mail parsers read nested parts, and other parsers honor the charset of a text part, so they could see content
@@ -201,7 +209,7 @@ function isOrdinary(name: string, value: string): boolean {
   return /^content-(?:disposition|transfer-encoding|length)$/i.test(name);
 }
 
-/** Parameters of `form-data; name="..."`; null when they cannot be read, or one is repeated. */
+/** Parses the parameters of `form-data; name="..."`. Returns null if we can't parse them, or if one is repeated. */
 function parseParameters(disposition: string): ReadonlyMap<string, string> | null {
   const [type = ''] = /^form-data(?=[\s;]|$)/i.exec(disposition) ?? [];
   const parameter = /\s*;\s*([A-Za-z0-9*_-]+)=(?:"((?:[^"\\]|\\.)*)"|([^\s";]+))\s*/y;
@@ -211,7 +219,7 @@ function parseParameters(disposition: string): ReadonlyMap<string, string> | nul
     const match = parameter.exec(disposition);
     const key = match?.[1]?.toLowerCase() ?? '';
     const value = match?.[2] ?? match?.[3] ?? '';
-    // An escaped name, or one in pieces (`name*0`, RFC 2231), may be another one to the vendor.
+    // The vendor might read a different name if it's escaped or split into pieces (`name*0`, RFC 2231).
     const isAmbiguous = /^(?:name\*|filename\*\d)/.test(key) || (key === 'name' && value.includes('\\')) || parameters.has(key);
     if (type === '' || !match || isAmbiguous) return null;
     parameters.set(key, value);

@@ -1,21 +1,24 @@
-/** Reads what a transcription or an image edit is charged by from the vendor's response, plain or streamed (docs/vendors.md). Pure. */
+/**
+ * Reads the usage that a vendor bills for a transcription or an image edit, from a plain or a streamed response
+ * (docs/vendors.md).
+ */
 import { asArray, asCount, asObject, asString, isObject, parseJson } from '../../core/json/narrow.ts';
 import type { Tokens, Units } from '../../core/pricing.ts';
 import type { SseEvent } from '../../core/sse.ts';
 import { parseResponsesUsage } from '../contract/token-usage.ts';
 
 export interface UploadUsage {
-  /** Images of an edit and their tokens in its input, or seconds of audio. */
+  /** For an edit, the number of images and the image tokens of the input. For a transcription, the seconds of audio. */
   readonly units: Units;
-  /** The seconds are not the vendor's count. */
+  /** Whether we estimated the seconds because the vendor didn't report them. */
   readonly unitsEstimated: boolean;
-  /** Null when the vendor reported none. */
+  /** Null if the vendor didn't report any tokens. */
   readonly tokens: Tokens | null;
-  /** The transcript, for content rules. */
+  /** The transcript, which content rules check. */
   readonly text?: string;
 }
 
-/** Average speed of spoken English. */
+/** This is the average speed of spoken English. */
 export const charactersPerSecond = 15;
 
 export function parseEditUsage(body: Buffer): UploadUsage {
@@ -29,7 +32,9 @@ function readEdit(images: number, usage: unknown): UploadUsage {
   return { units, unitsEstimated: false, tokens: parseResponsesUsage(usage) };
 }
 
-/** A transcript as JSON, or as text or subtitles, which have no usage: their seconds are estimated. */
+/**
+ * Parses a transcript. If it's plain text or subtitles rather than JSON, it has no usage, so we estimate the seconds.
+ */
 export function parseTranscriptionUsage(body: Buffer): UploadUsage {
   const text = body.toString('utf8');
   const json = parseJson(text);
@@ -37,7 +42,7 @@ export function parseTranscriptionUsage(body: Buffer): UploadUsage {
   return readTranscript(json);
 }
 
-/** Usage in the last event of a stream. Null for other events. */
+/** Reads the usage from the last event of a stream. Returns null for other events. */
 export function parseUploadEvent({ data }: SseEvent): UploadUsage | null {
   const event = asObject(parseJson(data));
   switch (event.type) {
@@ -50,7 +55,7 @@ export function parseUploadEvent({ data }: SseEvent): UploadUsage | null {
   }
 }
 
-/** Text of an event that continues a transcript; empty for other events. */
+/** Returns the text of an event that continues a transcript, or an empty string for other events. */
 export function parseTranscriptDelta({ data }: SseEvent): string {
   const { type, delta, text } = asObject(parseJson(data));
   if (type === 'transcript.text.delta') return asString(delta) ?? '';
@@ -69,13 +74,13 @@ function estimate(seconds: number): UploadUsage {
   return { units: { seconds }, unitsEstimated: true, tokens: null };
 }
 
-/** Some vendors send the number as text. */
+/** Some vendors send the number as a string. */
 function asSeconds(value: unknown): number | null {
   const seconds = typeof value === 'string' && value !== '' ? Number(value) : value;
   return typeof seconds === 'number' && Number.isFinite(seconds) && seconds >= 0 ? seconds : null;
 }
 
-/** End of the last subtitle of SRT or WebVTT, in seconds; null for other texts. */
+/** Returns the end of the last subtitle in seconds. Supports SRT and WebVTT, and returns null for any other text. */
 function findSubtitleEnd(text: string): number | null {
   const last = [...text.matchAll(/-->[ \t]*(?:(\d+):)?(\d{2}):(\d{2})[.,](\d{3})/g)].at(-1);
   if (!last) return null;

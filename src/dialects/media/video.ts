@@ -1,6 +1,7 @@
 /**
- * Request body of `POST /v1/video/generations` and the vendor body built from it (docs/api/reference.md#video, docs/vendors.md). Only members
- * that the caller sent are forwarded, as their original JSON text: vendors reject parameters that a model does not support. Pure.
+ * Reads the request body of `POST /v1/video/generations` and builds the vendor's body from it
+ * (docs/api/reference.md#video, docs/vendors.md). We only forward members that the caller sent, because vendors reject
+ * parameters that a model doesn't support. Their JSON text stays as it was.
  */
 import { gatewayError } from '../../core/errors.ts';
 import { asString, isObject, parseJson } from '../../core/json/narrow.ts';
@@ -8,7 +9,7 @@ import type { BodySpans } from '../../core/json/spans.ts';
 import { rejectDuplicateKeys } from '../json/body-members.ts';
 import { toRuleText } from './image-speech.ts';
 
-/** The vendor's parameter names by the caller's member names. */
+/** Maps the caller's member names to the vendor's parameter names. */
 const parameterNames = {
   aspect_ratio: 'aspectRatio',
   duration_seconds: 'durationSeconds',
@@ -20,18 +21,21 @@ const parameterNames = {
 
 const memberNames = ['model', 'prompt', 'image', ...Object.keys(parameterNames)];
 
-/** All members of a body that the route reads. */
+/** All members that we read from the body on this route. */
 export const videoBodyKeys: ReadonlySet<string> = new Set(memberNames);
 
 export interface VideoRequestSummary {
-  /** Null for the default model. */
+  /** Null if the caller wants the default model. */
   readonly model: string | null;
-  /** Charged length of one video. */
+  /** The length of one video that the vendor bills. */
   readonly durationMs: number;
   readonly samples: number;
   /** The strings of all members except the model, for content rules. Base64 in the image is left out. */
   readonly texts: readonly string[];
-  /** The vendor's body. Throws `bad_request` for an invalid prompt, number or image, so call it after the authorization checks. */
+  /**
+   * Builds the vendor's body. Throws `bad_request` if the prompt, `n` or the image is invalid, so call it after the
+   * authorization checks.
+   */
   readonly writeBody: () => Buffer;
 }
 
@@ -39,7 +43,10 @@ export interface VideoRequestSummary {
 const defaultSeconds = 8;
 const maxSeconds = 86_400;
 
-/** Throws `bad_json` for duplicate keys, and `bad_model`; most other mistakes are left to the vendor. */
+/**
+ * Throws `bad_json` for duplicate keys and `bad_model` for an invalid model. We leave most other mistakes to the
+ * vendor.
+ */
 export function parseVideoRequest(body: Buffer, spans: BodySpans): VideoRequestSummary {
   rejectDuplicateKeys(spans, memberNames);
   const textAt = (name: string): string | null => {
@@ -51,7 +58,7 @@ export function parseVideoRequest(body: Buffer, spans: BodySpans): VideoRequestS
   const prompt = asString(valueAt('prompt')) ?? '';
   const parameters = Object.entries(parameterNames).flatMap(([name, vendorName]) => {
     const text = textAt(name);
-    // Not every model supports the parameter; without it one video is made.
+    // One video is the default, so we omit the parameter because some models don't support it.
     return text === null || (name === 'n' && text === '1') ? [] : [`${JSON.stringify(vendorName)}:${text}`];
   });
   const writeBody = (): Buffer => {
@@ -75,7 +82,7 @@ export function parseVideoRequest(body: Buffer, spans: BodySpans): VideoRequestS
   };
 }
 
-/** Only the first slash separates the provider. Null for the default model; throws `bad_model`. */
+/** Returns null for the default model. Only the first slash separates the provider. Throws `bad_model`. */
 function parseModel(value: unknown): string | null {
   if (value === null || value === '') return null;
   if (typeof value !== 'string' || value.length > maxModelLength || !/^(?:[A-Za-z0-9._:-]+\/)?[A-Za-z0-9._:-]+$/.test(value))
@@ -83,7 +90,7 @@ function parseModel(value: unknown): string | null {
   return value;
 }
 
-/** The catalog's limit for model ids. */
+/** Model ids in the catalog have the same limit. */
 const maxModelLength = 300;
 
 function toVendorImage(image: unknown): unknown {
@@ -93,7 +100,7 @@ function toVendorImage(image: unknown): unknown {
   return { bytesBase64Encoded: base64, mimeType };
 }
 
-/** Vendors accept the length as a number and as a string. */
+/** Vendors accept the length both as a number and as a string. */
 function asPositiveNumber(value: unknown): number | null {
   const number = typeof value === 'string' && value !== '' ? Number(value) : value;
   return typeof number === 'number' && Number.isFinite(number) && number > 0 ? number : null;

@@ -1,4 +1,4 @@
-/** Assembles the events of a streamed messages response into the equivalent JSON response. Pure. */
+/** Assembles the events of a streamed messages response into the equivalent JSON response. */
 import type { JsonObject } from '../../core/json/narrow.ts';
 import { rejectUntranslatable } from '../contract/untranslatable.ts';
 import { isLosslessObject, omitNullish } from '../json/lossless-json.ts';
@@ -11,13 +11,13 @@ const blockDeltaMembers = new Set(['type', 'index', 'delta']);
 const deltaMembers = new Set(['type', 'text', 'partial_json', 'thinking', 'signature', 'citation']);
 const endMembers = new Set(['type', 'delta', 'usage', 'context_management']);
 
-/** A content block and the JSON text of its input so far. */
+/** A content block, and the JSON text of its input so far. */
 interface OpenBlock {
   block: JsonObject;
   inputText: string;
 }
 
-/** `events` are the data of the events, from `parseLossless`. Throws UntranslatableError. */
+/** Takes the data of the events, parsed by `parseLossless`. Throws UntranslatableError if we can't assemble them. */
 export function assembleMessages(events: readonly unknown[]): JsonObject {
   let message: JsonObject | null = null;
   let isEnded = false;
@@ -96,7 +96,7 @@ function addDelta(blocks: readonly OpenBlock[], event: JsonObject): void {
   }
 }
 
-/** Counts are cumulative: later counts replace earlier ones. */
+/** The counts are cumulative, so later counts replace earlier ones. */
 function mergeEnd(message: JsonObject, event: JsonObject): JsonObject {
   const { delta, usage, ...others } = expectKnownObject(event, 'message_delta', endMembers);
   const { type: _type, ...more } = omitNullish(others);
@@ -106,7 +106,7 @@ function mergeEnd(message: JsonObject, event: JsonObject): JsonObject {
   return { ...message, ...more, ...(isLosslessObject(delta) ? delta : {}), ...counts };
 }
 
-/** Parses the concatenated input deltas; without any text the block keeps the input it started with. */
+/** Parses the concatenated input deltas. If there were none, the block keeps the input that it started with. */
 function toBlock({ block, inputText }: OpenBlock): JsonObject {
   if (inputText === '') return block;
   const input = parseLossless(inputText);

@@ -1,4 +1,4 @@
-/** Codec of Anthropic messages (docs/vendors.md). */
+/** The codec for Anthropic messages (docs/vendors.md). */
 
 import { gatewayError } from '../../core/errors.ts';
 import { asCount, asObject, asString, isObject, parseJson } from '../../core/json/narrow.ts';
@@ -33,7 +33,7 @@ export const messages: RouteCodec = {
   formatStreamError: (message) => formatEvent('error', { type: 'error', error: { type: 'api_error', message } }),
 };
 
-/** The messages are those of the vendor's API, which SDKs show to their users. */
+/** The error messages are the same as those of the vendor's API, because SDKs show them to their users. */
 function parseRequest(body: Buffer, spans: BodySpans): RequestSummary {
   const refuse = (message: string): never => {
     throw gatewayError('bad_json', { message });
@@ -173,10 +173,11 @@ function createStreamReader(): StreamReader {
           openBlocks -= 1;
           return 'delta';
         default:
-          return 'ignored'; // Unknown events are forwarded (docs/vendors.md).
+          return 'ignored'; // We forward events that we don't know (docs/vendors.md).
       }
     },
-    // Some vendors send the complete input in the start event; a tool without arguments may send one empty delta, which means `{}`.
+    // Some vendors send the complete input in the start event. For a tool without arguments there may be a single empty
+    // delta, which means `{}`.
     summary: () => {
       const calls = [...toolCalls].map(([index, call]) => ({ ...call, arguments: call.arguments || (wholeInputs.get(index) ?? '{}') }));
       return { tokens, isFinal: isEnded && knowsInput, turn: { text, toolCalls: calls }, generatedCharacters, finished, ...report };
@@ -189,7 +190,7 @@ function createStreamReader(): StreamReader {
   };
 }
 
-/** Whether the vendor reported input tokens: missing counts are unknown, not zero. */
+/** Reports whether the vendor counted any input tokens. If a count is missing, it's unknown rather than zero. */
 function reportsInput(usage: unknown): boolean {
   const { input_tokens: input, cache_read_input_tokens: read, cache_creation_input_tokens: written } = asObject(usage);
   return [input, read, written].some((count) => asCount(count) !== undefined);

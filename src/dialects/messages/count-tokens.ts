@@ -1,4 +1,4 @@
-/** Codec of `POST /messages/count_tokens`, and an estimate of its result for vendors that do not have the route. */
+/** The codec for `POST /messages/count_tokens`. For vendors that don't have this route, we estimate the result. */
 import { gatewayError } from '../../core/errors.ts';
 import { asCount, asObject, asString, isObject, type JsonObject, parseJson } from '../../core/json/narrow.ts';
 import type { BodySpans } from '../../core/json/spans.ts';
@@ -10,7 +10,7 @@ import { messages } from './codec.ts';
 
 export const countTokens: RouteCodec = { ...messages, path: '/messages/count_tokens', parseRequest, parseResponse };
 
-/** A body of messages without `max_tokens`; it is never streamed. */
+/** The body is a messages request without `max_tokens`, and it's never streamed. */
 function parseRequest(body: Buffer, spans: BodySpans): RequestSummary {
   const refuse = (message: string): never => {
     throw gatewayError('bad_json', { message });
@@ -33,15 +33,16 @@ function parseResponse(bytes: Buffer): ResponseSummary | null {
 }
 
 /**
- * Estimates the input tokens of a body of messages: a token per four bytes of system prompt, messages and tools. Encoded images and documents
- * count as what they show; thinking of earlier turns does not count.
+ * Estimates the input tokens of a messages body as one token per four bytes of system prompt, messages and tools.
+ * Images and documents count by what they show, not by the length of their base64. The thinking of earlier turns
+ * doesn't count.
  */
 export function estimateInputTokens(body: Buffer, { members }: BodySpans): number {
   const { system, messages: list } = asObject(parseJson(body.toString('utf8')));
   const tools = members.get('tools')?.value;
   let bytes = tools ? tools.end - tools.start : 0;
   let tokens = 0;
-  // Without recursion, because only its size bounds the depth of a body.
+  // This isn't recursive, because nothing but its size limits how deep a body may be nested.
   const pending: unknown[] = [system, list];
   while (pending.length > 0) {
     const value = pending.pop();
@@ -56,7 +57,7 @@ export function estimateInputTokens(body: Buffer, { members }: BodySpans): numbe
   return estimateTokens(bytes) + tokens;
 }
 
-/** Tokens of a block that is not counted by its text; null for any other object. */
+/** Returns the tokens of a block that we don't count by its text, or null for any other object. */
 function estimateBlock({ type, source }: JsonObject): number | null {
   switch (type) {
     case 'image':

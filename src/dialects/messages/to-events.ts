@@ -1,15 +1,18 @@
-/** Converts a JSON messages response into the events that its vendor would have streamed. Pure. */
+/**
+ * Converts a JSON messages response into the events that the vendor would have sent if the caller had asked for a
+ * stream.
+ */
 import type { JsonObject } from '../../core/json/narrow.ts';
 import { formatEvent } from '../../core/sse.ts';
 import { rejectUntranslatable } from '../contract/untranslatable.ts';
 import { isLosslessObject } from '../json/lossless-json.ts';
 import { expectArray, expectString, splitText } from '../json/strict-json.ts';
 
-/** `answer` comes from `parseLossless`. Throws UntranslatableError. */
+/** Takes a response that was parsed by `parseLossless`. Throws UntranslatableError if we can't convert it. */
 export function toMessagesEvents(answer: unknown): string[] {
   if (!isLosslessObject(answer)) rejectUntranslatable('the response is not an object');
   const { content, stop_reason: stopReason, stop_sequence: stopSequence = null, usage } = answer;
-  // Clients read token counts from the first and last event.
+  // Clients read the token counts from the first and the last event.
   if (!isLosslessObject(usage)) rejectUntranslatable('the response has no usage');
   if (typeof stopReason !== 'string') rejectUntranslatable('the response has no end');
   const ends = { content: [], stop_reason: null, stop_sequence: null, usage: { ...usage, output_tokens: 0 } };
@@ -29,7 +32,7 @@ function* blockEvents(block: unknown, index: number): Iterable<string> {
   yield event('content_block_stop', { index });
 }
 
-/** Blocks of a type without deltas are sent complete in their start event. */
+/** If a type of block has no deltas, we send the complete block in its start event. */
 function splitBlock(block: JsonObject): { start: JsonObject; deltas: JsonObject[] } {
   switch (block.type) {
     case 'text': {

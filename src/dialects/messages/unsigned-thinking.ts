@@ -1,16 +1,22 @@
 /**
- * Finds thinking blocks without a signature in the history of a messages request. The translation of a chat vendor's reasoning has none, and a
- * model that checks signatures refuses the whole request, so that a conversation could not continue at another vendor.
+ * Removes thinking blocks that have no signature from the history of a messages request. When we translate the
+ * reasoning of a chat vendor, there is no signature. A model that checks signatures would reject the whole request, so
+ * the conversation couldn't continue at another vendor.
  */
 import { type BodySpans, cutElements, type Span, type Splice, scanElements, scanMembers } from '../../core/json/spans.ts';
 import { skipSpace } from '../../core/json/syntax.ts';
 
-/** Whether the model refuses thinking that it has not signed: Anthropic's do, wherever they are served. */
+/**
+ * Reports whether the model rejects thinking that it hasn't signed. Anthropic's models do, no matter who serves them.
+ */
 export function checksSignatures(vendorModel: string): boolean {
   return vendorModel.includes('claude');
 }
 
-/** Splices that remove the blocks, and messages that consist of nothing else. None for most bodies, without a scan. */
+/**
+ * Returns the splices that remove such blocks, and messages that consist of nothing else. Most bodies don't have any,
+ * which we can tell without scanning them.
+ */
 export function omitUnsignedThinking(body: Buffer, { members }: BodySpans): Splice[] {
   const messages = members.get('messages');
   if (messages?.kind !== 'array' || !mayHoldUnsigned(body.subarray(messages.value.start, messages.value.end))) return [];
@@ -30,7 +36,7 @@ export function omitUnsignedThinking(body: Buffer, { members }: BodySpans): Spli
 
 interface Found {
   readonly blocks: readonly Span[];
-  /** By block. */
+  /** Has one entry for each block. */
   readonly unsigned: readonly boolean[];
 }
 
@@ -57,11 +63,12 @@ function isUnsigned(body: Buffer, block: Span): boolean {
 }
 
 /**
- * Whether a thinking block may lack its signature: there are more values `"thinking"` than signatures with text. Native searches: a scan of
- * each body with thinking would cost as much as its only parse.
+ * Reports whether a thinking block might lack its signature, because there are more `"thinking"` values than signatures
+ * that aren't empty. We use native searches, because scanning every body with thinking would take as long as parsing
+ * it.
  */
 function mayHoldUnsigned(bytes: Buffer): boolean {
-  const isBlock = (at: number): boolean => bytes[skipSpace(bytes, at)] !== 0x3a; // not a key
+  const isBlock = (at: number): boolean => bytes[skipSpace(bytes, at)] !== 0x3a; // Keys don't count
   const blocks = count(bytes, '"thinking"', isBlock);
   return blocks > 0 && blocks > count(bytes, '"signature"', (at) => hasText(bytes, at));
 }

@@ -1,6 +1,6 @@
 /**
- * Codecs of routes whose body is forwarded unread except for the model: embeddings, moderations, rerank (docs/vendors.md). The responses
- * route shares their request parser.
+ * Codecs for the routes whose body we forward unread except for the model, i.e. embeddings, moderations and rerank
+ * (docs/vendors.md). The responses route uses the same request parser.
  */
 import type { TextRoute } from '../../core/call.ts';
 import { gatewayError } from '../../core/errors.ts';
@@ -13,12 +13,12 @@ import { billedKeys, parseOutputLimit, parseStringMember, rejectDuplicateKeys } 
 
 export const embeddings = createPassthrough('embeddings', '/embeddings', ({ usage }) => parseTotalTokens(usage));
 
-/** Moderations are free and report no usage: zero is the exact count. */
+/** Moderations are free and report no usage, so zero is the exact count. */
 export const moderations = createPassthrough('moderations', '/moderations', ({ usage }) =>
   usage === undefined ? noUsage : parseTotalTokens(usage),
 );
 
-/** Charged by search units when the vendor reports them, else by tokens. */
+/** Rerank is billed by search units if the vendor reports them, and by tokens otherwise. */
 export const rerank = createPassthrough('rerank', '/rerank', ({ usage, meta }) => {
   const searches = asCount(asObject(asObject(meta).billed_units).search_units);
   return searches === undefined ? parseTotalTokens(usage) : { ...noUsage, searches };
@@ -44,7 +44,7 @@ function createPassthrough(
     patchForVendor: patchModel,
     parseResponse(bytes) {
       const response = parseJson(bytes.toString('utf8'));
-      // Some vendors return a bare list; some report an error with status 200.
+      // Some vendors return a bare list, and some report errors with status 200.
       const isResponse = Array.isArray(response) || (isObject(response) && !reportsError(response));
       return isResponse ? { ...readUsage(asObject(response)), turn: { text: '', toolCalls: [] }, generatedCharacters: 0 } : null;
     },
@@ -55,7 +55,7 @@ function createPassthrough(
   };
 }
 
-/** `prompt_tokens`, else `total_tokens`: these routes have no output tokens. */
+/** Reads `prompt_tokens` or else `total_tokens`, which is the same because these routes have no output tokens. */
 function parseTotalTokens(usage: unknown): UsageSummary {
   const { prompt_tokens: prompt, total_tokens: total } = asObject(usage);
   const input = asCount(prompt) ?? asCount(total);
@@ -64,7 +64,7 @@ function parseTotalTokens(usage: unknown): UsageSummary {
 
 const keys = ['model', 'stream', 'user', ...billedKeys];
 
-/** Throws `missing_model`, and `bad_json` for duplicate keys. */
+/** Throws `missing_model` if there is no model, and `bad_json` for duplicate keys or an invalid `stream`. */
 export function parsePassthroughRequest(
   body: Buffer,
   spans: BodySpans,

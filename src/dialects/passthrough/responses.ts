@@ -1,4 +1,4 @@
-/** Codec of OpenAI responses (docs/vendors.md), forwarded to vendors that serve the path. */
+/** The codec for OpenAI responses (docs/vendors.md). We use it for vendors that serve this path themselves. */
 
 import type { AssistantTurn } from '../../core/call.ts';
 import { asArray, asObject, asString, isObject, parseJson } from '../../core/json/narrow.ts';
@@ -32,7 +32,10 @@ export const responses: RouteCodec = {
 const inputKey = new Set(['input']);
 const contentKey = new Set(['encrypted_content']);
 
-/** Splices that remove the reasoning items that the gateway sealed for another vendor, and which this one would reject. */
+/**
+ * Returns the splices that remove the reasoning items that we sealed for another vendor, because this vendor would
+ * reject them.
+ */
 function omitSealedReasoning(body: Buffer, { object }: BodySpans): Splice[] {
   if (!body.includes(`"${sealMark}`)) return [];
   const input = scanMembers(body, object.start, inputKey).members.get('input');
@@ -65,7 +68,10 @@ function isRunning({ status }: Readonly<Record<string, unknown>>): boolean {
   return status === 'queued' || status === 'in_progress';
 }
 
-/** Joins text blocks without a separator; only calls of the caller's own tools are tool calls (docs/api/reference.md#memory-rules). */
+/**
+ * Joins the text blocks without a separator. Only calls of the caller's own tools count as tool calls
+ * (docs/api/reference.md#memory-rules).
+ */
 export function readAssistantTurn(response: Readonly<Record<string, unknown>>): AssistantTurn {
   const items = asArray(response.output).map(asObject);
   const parts = items.filter(({ type }) => type === 'message').flatMap(({ content }) => asArray(content).map(asObject));
@@ -77,8 +83,8 @@ export function readAssistantTurn(response: Readonly<Record<string, unknown>>): 
 }
 
 /**
- * The event that reports a failure. OpenAI documents its members at the top, but sends them in `error`, where its SDKs
- * look for them. Other clients read the documented ones, so we send both.
+ * Formats the event that reports a failure. OpenAI documents these members at the top level, but sends them in `error`,
+ * where its SDKs look for them. Other clients read the documented members, so we send both.
  */
 function formatFailure(message: string, sequenceNumber: number): string {
   const problem = { code: 'upstream_failed', message, param: null };
@@ -86,7 +92,7 @@ function formatFailure(message: string, sequenceNumber: number): string {
   return formatEvent('error', { type: 'error', ...problem, sequence_number: sequenceNumber, error });
 }
 
-/** Events that open a part without any content. */
+/** Matches events that open a part without any content. */
 const openings = /^response\.(?:content_part|reasoning_summary_part)\.added$/;
 
 function createStreamReader(): StreamReader {
@@ -98,9 +104,9 @@ function createStreamReader(): StreamReader {
   let isBackground = false;
   let openItems = 0;
   let sequenceNumber = -1;
-  /** Number of generated characters of each item, by output index. */
+  /** The number of generated characters of each item, by output index. */
   const characters = new Map<unknown, number>();
-  /** The items that have ended, in which we count tool uses. */
+  /** The items that have ended. We count the tool uses in them. */
   const output: unknown[] = [];
 
   const countCharacters = (): number => {
@@ -149,7 +155,7 @@ function createStreamReader(): StreamReader {
         case 'response.output_item.done':
           openItems -= 1;
           output.push(data.item);
-          // Some vendors don't send deltas for every kind of item.
+          // Some vendors don't send deltas for all kinds of items.
           characters.set(data.output_index, Math.max(characters.get(data.output_index) ?? 0, countGeneratedText(data.item)));
           return 'delta';
         case 'response.output_text.delta':

@@ -1,4 +1,7 @@
-/** The text of the last user message of a chat or messages body. Parses JSON, so it is used for few calls and small bodies only. */
+/**
+ * Finds the text of the last user message in a chat or messages body. This parses the JSON, so we only use it for a few
+ * calls with small bodies.
+ */
 import type { Dialect } from '../../core/call.ts';
 import { parseJson } from '../../core/json/narrow.ts';
 import type { BodySpans } from '../../core/json/spans.ts';
@@ -6,7 +9,7 @@ import { parsePrompt } from './prompt.ts';
 
 const maxBytes = 256 * 1024;
 
-/** Null when there is no user message, or the messages are too large to parse for a hint. */
+/** Returns null if there is no user message, or if the messages are too large to parse them for a hint. */
 export function parseLastUserText(dialect: Dialect, body: Buffer, { members }: BodySpans): string | null {
   const value = members.get('messages')?.value;
   if (!value || value.end - value.start > maxBytes) return null;

@@ -1,9 +1,11 @@
 /**
- * A lower bound of the tokens of a prompt, whatever the model's tokenizer: for skipping models that certainly cannot take it. Pure.
+ * Computes a lower bound for the tokens of a prompt that holds for every tokenizer. We use it to skip models that can't
+ * possibly take the prompt.
  *
- * Only texts of messages count, not images, files, audio, tools, thinking and the JSON around them. A word is at least one token in every
- * tokenizer in use, and a very long one more; Chinese, Japanese and Korean characters count half a token each, those of other scripts without
- * spaces a quarter. The page docs/architecture/routing-and-failover.md#context-windows has the measured margin.
+ * Only the texts of messages count. Images, files, audio, tools, thinking and the JSON around them don't. In every
+ * tokenizer in use, a word has at least one token, and a very long word has more. A Chinese, Japanese or Korean
+ * character counts as half a token, and a character of another script without spaces as a quarter. See
+ * docs/architecture/routing-and-failover.md#context-windows for the measured margin.
  */
 import { characters } from '../../core/json/characters.ts';
 import { kindAt, skipSpace, skipString } from '../../core/json/syntax.ts';
@@ -11,19 +13,25 @@ import { factsOf } from '../json/body-facts.ts';
 
 const { backslash, colon } = characters;
 
-/** Members whose strings are prompt text. Quotes inside JSON strings are escaped, so a quoted key with bare quotes is never part of a text. */
+/**
+ * The members whose strings are prompt text. We can search for a key with its quotes, because quotes inside JSON
+ * strings are escaped.
+ */
 const textKeys = ['"text"', '"content"', '"arguments"', '"output"', '"system"', '"instructions"', '"input"'];
 
-/** Members by which the vendor shortens a prompt that is too long: OpenAI, Anthropic, OpenRouter, vLLM. */
+/** OpenAI, Anthropic, OpenRouter and vLLM shorten a prompt that is too long if one of these members is set. */
 const shorteningKeys = ['"truncation"', '"context_management"', '"transforms"', '"truncate_prompt_tokens"'];
 
-/** No body has more tokens by this count than its bytes divided by this number: a word has a letter and a separator. */
+/**
+ * A counted word has at least one letter and a separator, so a body never has more tokens than its bytes divided by
+ * this.
+ */
 export const leastBytesPerToken = 2;
 
-/** Text that is counted: more than the largest windows hold, in less than 0.1 s. */
+/** We stop after this much text. It's more than the largest windows hold, and takes less than 0.1 s. */
 const maxCountedBytes = 8 * 1024 * 1024;
 
-/** Counting stops when the bound is above `limit`. Zero when the vendor may shorten the prompt. */
+/** Stops counting once the bound exceeds `limit`. Returns 0 if the vendor may shorten the prompt. */
 export function countLeastTokens(body: Buffer, limit: number): number {
   const known = factsOf(body)?.leastTokens;
   if (known !== undefined) return known;
@@ -44,7 +52,10 @@ export function countLeastTokens(body: Buffer, limit: number): number {
   return Math.floor(tokens);
 }
 
-/** Letters of a word that are certainly more than one token: a blob of base64 has a token for two or three. */
+/**
+ * A word with more letters than this certainly has more than one token. Base64, for example, has a token for every two
+ * or three letters.
+ */
 const lettersPerToken = 16;
 
 const letter = 1;
@@ -52,14 +63,20 @@ const escaped = 2;
 const threeBytes = 3;
 const fourBytes = 4;
 
-/** What a byte begins or continues. Letters are those of alphabets with spaces between terms: all of ASCII, and characters of two bytes. */
+/**
+ * Classifies each byte by what it starts or continues. Letters belong to alphabets that put spaces between words, i.e.
+ * ASCII and all characters of two bytes.
+ */
 const classes = Uint8Array.from({ length: 256 }, (_, byte) => {
   if (byte === backslash) return escaped;
   if (byte < 0x80) return /[\w']/.test(String.fromCharCode(byte)) ? letter : 0;
   return byte < 0xe0 ? letter : byte < 0xf0 ? threeBytes : fourBytes;
 });
 
-/** Counts the text between two offsets, which is the inside of a JSON string. One loop without allocations: 100 MB/s (measured). */
+/**
+ * Counts the tokens between two offsets inside a JSON string. It's a single loop that doesn't allocate, so it processes
+ * 100 MB/s (measured).
+ */
 function countText(bytes: Buffer, start: number, end: number): number {
   let quarters = 0;
   let letters = 0;
@@ -96,7 +113,7 @@ function countText(bytes: Buffer, start: number, end: number): number {
   return (quarters + 4 * Math.ceil(letters / lettersPerToken)) / 4;
 }
 
-/** Code units: scripts without spaces between terms, Chinese, Japanese and Korean, and halves of a pair. */
+/** The first code units of scripts without spaces between words, of Chinese, Japanese and Korean, and of surrogates. */
 const firstUnspaced = 0x800;
 const firstCjk = 0x2e80;
 const firstSurrogate = 0xd800;

@@ -1,26 +1,34 @@
 /**
- * Limits how much of a request is stored as its prompt. A body may hold a million one-character messages; each stored message costs two
- * hashes and two rows, and 100,000 of them blocked a service with the embedded database for twelve seconds.
+ * Limits how much of a request we store as its prompt. A body may contain a million messages of one character, and each
+ * stored message costs two hashes and two rows. With the embedded database, 100,000 of them blocked a service for
+ * twelve seconds.
  *
- * Dropped: messages before the newest one to two thousand (those of earlier calls stay in the conversation), blocks before the newest ten
- * thousand of a message, tool calls after the 128th, text after four million characters, and extras (system prompts last) before the newest
- * two thousand or four million characters.
+ * We drop
+ *
+ * - all messages before the newest one to two thousand, although those of earlier calls stay in the conversation
+ * - all blocks of a message before the newest ten thousand
+ * - tool calls after the 128th
+ * - text after four million characters
+ * - extras before the newest two thousand, or before the last four million characters, but system prompts last of all
  */
 import { asArray, isObject } from '../../core/json/narrow.ts';
 import type { PromptExtra } from './prompt-extras.ts';
 
-/** Vendors accept 128 tools; no real message calls more. */
+/** Vendors accept 128 tools, and no real message calls more than that. */
 export const maxToolCalls = 128;
 
 const maxMessages = 2_000;
 const maxBlocks = 10_000;
 export const maxExtras = 2_000;
-/** More than any context window; the embedded database takes 0.1 s to compress a million characters. */
+/** This is more than any context window. The embedded database takes 0.1 s to compress a million characters. */
 const maxCharacters = 4 * 1_024 * 1_024;
-/** Messages are dropped in steps, so that the calls of a long conversation start with the same message and share their chain parts. */
+/**
+ * We drop messages in steps, so that the calls of a long conversation start with the same message and can share parts
+ * of their chain.
+ */
 const dropStep = 1_000;
 
-/** The newest messages of the list `value`, preceded by its system prompt when that is the first message. */
+/** Returns the newest messages of a list. If the first message is a system prompt, we keep it too. */
 export function newestMessages(value: unknown): readonly unknown[] {
   const list = asArray(value);
   if (list.length <= maxMessages) return list;
@@ -29,7 +37,7 @@ export function newestMessages(value: unknown): readonly unknown[] {
   return isObject(first) && (first.role === 'system' || first.role === 'developer') ? [first, ...kept] : kept;
 }
 
-/** The newest blocks of a message; content that is not a list is its only block. */
+/** Returns the newest blocks of a message. If the content isn't a list, it's the only block. */
 export function newestBlocks(content: unknown): readonly unknown[] {
   return Array.isArray(content) ? content.slice(-maxBlocks) : [content];
 }
@@ -38,14 +46,14 @@ export function truncateText(text: string): string {
   return text.length > maxCharacters ? text.slice(0, maxCharacters) : text;
 }
 
-/** Evaluates the candidates within the limits and returns their extras in the original order. */
+/** Evaluates candidates until we reach the limits, and returns their extras in the original order. */
 export function collectNewest<Candidate extends { readonly isSystem: boolean }, Extra extends PromptExtra>(
   candidates: readonly Candidate[],
   toExtras: (candidate: Candidate) => readonly Extra[],
 ): Extra[] {
   const kept = new Map<Candidate, readonly Extra[]>();
   let characters = 0;
-  // Priority: system prompts, then the newest of the others.
+  // System prompts come first, followed by the newest of the other candidates.
   const inOrder = [
     ...candidates.filter(({ isSystem }) => isSystem).slice(0, maxExtras),
     ...candidates

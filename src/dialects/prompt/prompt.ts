@@ -1,13 +1,14 @@
 /**
- * Parses the messages of a request body into a normal form: the text of user and assistant and the tools that the assistant called. The
- * rest of the prompt becomes extras with their positions: system prompts, tool results, thinking, and binary content as type, size and
- * SHA-256 (docs/architecture/memory.md).
+ * Parses the messages of a request body into a normal form, which consists of the text of the user and the assistant
+ * and the tools that the assistant called. The rest of the prompt becomes extras with positions, e.g. system prompts,
+ * tool results, thinking, and binary content as its type, size and SHA-256 (docs/architecture/memory.md).
  *
- * Total: malformed parts are skipped or stored as extras; nothing throws. Runs on the event loop: time is linear in the size of the body,
- * and the stored amount is bounded (`prompt-limits.ts`).
+ * This never throws, because it skips malformed parts or stores them as extras. It runs on the event loop, so it takes
+ * linear time and we limit how much we store (`prompt-limits.ts`).
  *
- * Responses are normalized by the same rules, so that a response equals its repetition in the next request: text parts of the assistant
- * are joined without a separator (vendors split them for citations and tools), parts of the user by line feeds.
+ * We normalize responses by the same rules, so that a response is equal to its copy in the next request. The
+ * assistant's text parts are joined without a separator, because vendors split them for citations and tools. The user's
+ * parts are joined by line feeds.
  */
 import type { AssistantTurn, PromptRoute } from '../../core/call.ts';
 import { asArray, asObject, asString, isObject, type JsonObject } from '../../core/json/narrow.ts';
@@ -18,26 +19,29 @@ import { opaqueExtra, type PromptExtra, textExtra, toExtras, toToolExtra } from 
 import { collectNewest, maxToolCalls, newestBlocks, newestMessages, truncateText } from './prompt-limits.ts';
 import { stripRecalled } from './recalled-block.ts';
 
-/** A message in the form that is chained, stored and learned from. */
+/** A message in the form that we chain, store and learn from. */
 export interface NormalMessage {
   readonly role: 'user' | 'assistant';
   readonly text: string;
   readonly toolCalls: AssistantTurn['toolCalls'];
 }
 
-/** A part of the prompt that is not a message. `position` counts the messages before it, including one that contains it. Stored as JSON. */
+/**
+ * A part of the prompt that isn't a message. `position` is the number of messages before it, including the message that
+ * contains it, if any. It's stored as JSON.
+ */
 export type PositionedExtra = PromptExtra & { readonly position: number };
 
 export interface Prompt {
   readonly messages: readonly NormalMessage[];
   readonly extras: readonly PositionedExtra[];
-  /** The last message is a prefill (messages dialect): the response continues it. */
+  /** Whether the last message is a prefill (messages dialect), which the response continues. */
   readonly isPrefilled: boolean;
 }
 
 export type { PromptExtra };
 
-/** One step of a prompt. A `pause` separates two responses of the assistant. Extras are evaluated only when they are stored. */
+/** A step of a prompt. A `pause` separates two responses of the assistant. We only evaluate extras if we store them. */
 export type Step = MessageStep | ExtraStep | { readonly kind: 'pause' };
 
 export type MessageStep = { readonly kind: 'message' } & NormalMessage;
@@ -63,24 +67,27 @@ export function parsePrompt(route: PromptRoute, body: unknown): Prompt {
   return collect(route === 'responses' ? joinItems(steps) : steps, lastIsAssistant);
 }
 
-/** The members of a body that make up its prompt, besides `tools`. */
+/** The members of a body that contain its prompt, besides `tools`. */
 export const promptMembers = {
   chat: { system: null, list: 'messages' },
   messages: { system: 'system', list: 'messages' },
   responses: { system: 'instructions', list: 'input' },
 } as const satisfies Record<PromptRoute, object>;
 
-/** A tool, the system prompt or one of its blocks, or an element of the list of messages. */
+/** A piece is a tool, the system prompt or one of its blocks, or an element of the message list. */
 export type PieceKind = 'tool' | 'system' | 'message';
 
-/** The steps of a piece, which don't depend on the other pieces. */
+/** Returns the steps of a piece, which don't depend on the other pieces. */
 export function parsePiece(route: PromptRoute, kind: PieceKind, value: unknown): Step[] {
   if (kind === 'tool') return [extraStep(() => [toToolExtra(value)], true)];
   if (kind === 'system') return systemSteps(promptMembers[route].system ?? 'system', value);
   return route === 'chat' ? parseChatMessage(value) : route === 'messages' ? parseMessagesMessage(value) : parseItem(value);
 }
 
-/** Normalizes a message: text that PostgreSQL can store, tool calls that have a name. Null when nothing remains. */
+/**
+ * Normalizes a message so that PostgreSQL can store its text, and drops tool calls that have no name. Returns null if
+ * nothing remains.
+ */
 export function normalizeMessage(role: NormalMessage['role'], turn: AssistantTurn): NormalMessage | null {
   const text = toPostgresText(truncateText(foldDataUrls(stripRecalled(turn.text))));
   const toolCalls = turn.toolCalls.length === 0 ? turn.toolCalls : normalizeToolCalls(turn.toolCalls);
@@ -134,7 +141,7 @@ function parseChatAssistant(message: JsonObject): Step[] {
   const functions = calls.map((call) => asObject(call).function);
   const functionCalls = functions.filter(isObject).slice(0, maxToolCalls);
   const toolCalls = functionCalls.map((fn) => ({ name: asString(fn.name) ?? '', arguments: toArgumentsText(fn.arguments) }));
-  // Other kinds of calls (`custom`) are not function calls of a response either; they are stored as extras.
+  // We store other kinds of calls (`custom`) as extras, because they don't count as function calls in responses either.
   const others = calls.filter((call) => !isObject(asObject(call).function)).flatMap(otherSteps);
   const steps = parseContent('assistant', message.content ?? message.refusal, toolCalls);
   return [...(thinking ? [extraStep(() => [textExtra('thinking', 'reasoning', thinking)])] : []), ...others, ...steps];
@@ -173,12 +180,12 @@ function parseItem(item: unknown): Step[] {
 }
 
 /**
- * Joins the items of one response (its text and each function call are separate items) into one message. Steps that were read before stay as they
- * are; they are never those of an assistant.
+ * Joins the items of a response into one message, because the text and each function call are separate items. Steps
+ * that we parsed earlier stay as they are, since they never belong to the assistant.
  */
 export function joinItems<Read extends { readonly kind: 'message' | 'extra' | 'pause' }>(steps: readonly (Step | Read)[]): (Step | Read)[] {
   const joined: (Step | Read)[] = [];
-  // Grows in place: copying for each item would take quadratic time.
+  // We append in place, because copying the message for each item would take quadratic time.
   let open: { kind: 'message'; role: 'assistant'; text: string; toolCalls: AssistantTurn['toolCalls'][number][] } | null = null;
   for (const step of steps) {
     if (step.kind === 'message' && 'text' in step && step.role === 'assistant') {
@@ -196,7 +203,7 @@ export function joinItems<Read extends { readonly kind: 'message' | 'extra' | 'p
   return joined;
 }
 
-/** Steps of the text and blocks of one user or assistant message. */
+/** Returns the steps for the text and blocks of a user or assistant message. */
 function parseContent(role: NormalMessage['role'], content: unknown, calls: AssistantTurn['toolCalls'] = []): Step[] {
   if (typeof content === 'string') return [{ kind: 'message', role, text: content, toolCalls: calls }];
   const blocks = newestBlocks(content);
@@ -222,7 +229,7 @@ function getBlockText(block: unknown): string | null {
   return type === 'refusal' ? asString(refusal) : null;
 }
 
-/** One extra with the text, then one for each block that is not text. */
+/** Returns one extra for the text, followed by one for each block that isn't text. */
 function textSteps(kind: 'tool_result', type: string, content: unknown): Step[] {
   if (content === undefined || content === null) return [];
   const blocks = newestBlocks(content);
@@ -232,7 +239,7 @@ function textSteps(kind: 'tool_result', type: string, content: unknown): Step[] 
   return [...(text === '' ? [] : [extraStep(() => [textExtra(kind, type, text)])]), ...others];
 }
 
-/** One extra for each block: often only one of them changes. */
+/** Returns one extra per block, because often only one of the blocks changes. */
 function systemSteps(type: string, content: unknown): Step[] {
   if (content === undefined || content === null) return [];
   return newestBlocks(content).flatMap((block) => {
@@ -243,7 +250,7 @@ function systemSteps(type: string, content: unknown): Step[] {
   });
 }
 
-/** Thinking blocks of messages and reasoning items of responses. */
+/** Handles the thinking blocks of messages and the reasoning items of responses. */
 function thinkingSteps(block: JsonObject): Step[] {
   const parts = [...asArray(block.summary), ...asArray(block.content)].map((part) => asString(asObject(part).text) ?? '');
   const text = asString(block.thinking) ?? parts.join('\n');
@@ -259,7 +266,9 @@ function otherSteps(block: unknown): Step[] {
   return block === undefined || block === null ? [] : [extraStep(() => toExtras(block))];
 }
 
-/** Chat sends arguments as text, which stays unchanged; messages as a value, whose JSON keeps the order of keys. */
+/**
+ * Chat sends arguments as text, which we keep unchanged. Messages send a value, and its JSON keeps the order of keys.
+ */
 function toArgumentsText(value: unknown): string {
   return typeof value === 'string' ? value : toJsonText(value ?? {});
 }

@@ -1,7 +1,7 @@
 /**
- * Inserts recalled memories into a body: on chat as one system message after the caller's leading system and developer messages, on
- * messages as one more text in `system`. All other bytes stay unchanged, so the position is found by scanning, and only single user
- * messages are parsed.
+ * Inserts recalled memories into a body. On chat they become a system message after the caller's leading system and
+ * developer messages, and on messages they become another text in `system`. All other bytes stay unchanged, so we scan
+ * for the position and only parse individual user messages.
  */
 import type { Dialect } from '../../core/call.ts';
 import { parseJson } from '../../core/json/narrow.ts';
@@ -10,18 +10,20 @@ import { decodeString, scanElements, scanMembers, setMember } from '../../core/j
 import { parsePrompt } from './prompt.ts';
 
 export interface RecallInsertion {
-  /** Text of the last user message, the search query. */
+  /** The text of the last user message, which is our search query. */
   readonly userText: string;
-  /** The splices that insert `block` into the body. */
+  /** Returns the splices that insert `block` into the body. */
   insert(block: string): Splice[];
 }
 
-/** Newest user messages searched for text; those with tool results only have none. */
+/**
+ * How many of the newest user messages we search for text, because messages that only have tool results don't have any.
+ */
 const maxScannedMessages = 256;
-/** Longer messages are documents, not search queries. */
+/** Longer messages are documents rather than search queries. */
 const maxMessageBytes = 1024 * 1024;
 
-/** Null when there is no user text, or `system` has a type that nothing can be added to. */
+/** Returns null if there is no user text, or if the type of `system` doesn't allow us to add anything. */
 export function findRecallInsertion(dialect: Dialect, body: Buffer, spans: BodySpans): RecallInsertion | null {
   const list = spans.members.get('messages');
   if (list?.kind !== 'array') return null;
@@ -36,9 +38,9 @@ export function findRecallInsertion(dialect: Dialect, body: Buffer, spans: BodyS
 }
 
 interface ScannedMessages {
-  /** Offset of the first message that is neither a system nor a developer message. */
+  /** The offset of the first message that is neither a system nor a developer message. */
   readonly afterSystem: number;
-  /** The newest user messages, oldest first. */
+  /** The newest user messages, ordered from oldest to newest. */
   readonly users: readonly Span[];
 }
 
@@ -68,7 +70,7 @@ function lastText(dialect: Dialect, body: Buffer, users: readonly Span[]): strin
   return null;
 }
 
-/** Turns a string into two blocks, appends to a list, and sets an absent, null or empty `system`. */
+/** Converts a string into two blocks, appends to a list, or sets `system` if it's absent, null or empty. */
 function addToSystem(body: Buffer, spans: BodySpans, block: string): Splice[] {
   const system = spans.members.get('system');
   const added = JSON.stringify({ type: 'text', text: block });
@@ -77,7 +79,7 @@ function addToSystem(body: Buffer, spans: BodySpans, block: string): Splice[] {
     const isEmpty = scanElements(body, value.start).next().done === true;
     return [insertAt(value.end - 1, isEmpty ? added : `,${added}`)];
   }
-  // Vendors reject empty text blocks.
+  // Vendors reject empty text blocks, so we replace an empty string.
   if (system?.kind !== 'string' || decodeString(body, system.value) === '') return [setMember(spans, 'system', JSON.stringify(block))];
   return [insertAt(system.value.start, '[{"type":"text","text":'), insertAt(system.value.end, `},${added}]`)];
 }

@@ -1,8 +1,9 @@
 /**
- * Delimits recalled memories in a prompt. Delimited text is never stored, searched for or learned from, also when a client sends it back in
- * its history: otherwise memories would confirm themselves.
+ * Marks recalled memories in a prompt. We never store, search for or learn from marked text, even if a client sends it
+ * back in its history. Otherwise memories would confirm themselves.
  *
- * A block starts with the mark and one of our introductions. The mark alone does not start one: a user could hide text by writing it.
+ * A block starts with the mark followed by one of our introductions. The mark alone isn't enough, because otherwise a
+ * user could hide text by typing it.
  */
 
 const begin = '[gateway memory: begin]';
@@ -19,7 +20,7 @@ export function wrapRecalled(about: keyof typeof introductions, lines: readonly 
   return [begin, introductions[about], ...lines, end].join('\n');
 }
 
-/** Removes delimited blocks; a block without an end mark extends to the end of the text. */
+/** Removes marked blocks. A block that has no end mark extends to the end of the text. */
 export function stripRecalled(text: string): string {
   const parts: string[] = [];
   let at = 0;
@@ -34,7 +35,7 @@ export function stripRecalled(text: string): string {
   return parts.join('').trim();
 }
 
-/** Whether an introduction follows `at` after line breaks, which may be JSON escapes. */
+/** Reports whether an introduction follows at this position, after line breaks that may be JSON escapes. */
 function isIntroduced(text: string, at: number): boolean {
   const following = text.slice(at, at + 300).replace(/^(?:\s|\\[nr])+/, '');
   return Object.values(introductions).some((sentence) => following.startsWith(sentence));

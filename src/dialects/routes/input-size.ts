@@ -1,9 +1,9 @@
 /**
- * Measures the input of a request: its text, and the images, audio and documents in it. Their base64 data is not text: an image of a megabyte
- * is about 2,000 tokens and not a million.
+ * Measures the text, images, audio and documents in a request. Base64 data doesn't count as text, because an image of a
+ * megabyte has about 2,000 tokens rather than a million.
  *
- * Only data in the places of chat, messages and responses where a vendor decodes it counts as media. Elsewhere, such as in the arguments of a
- * tool, vendors read it as text.
+ * Data only counts as media in those places of chat, messages and responses where a vendor decodes it. Anywhere else,
+ * such as in the arguments of a tool, vendors read it as text.
  */
 import { characters } from '../../core/json/characters.ts';
 import { decodeString, scanMembers } from '../../core/json/spans.ts';
@@ -13,10 +13,10 @@ import { countImages } from './request-features.ts';
 
 const { backslash, closeBrace, closeBracket, colon, openBrace, openBracket, quote } = characters;
 
-/** Sizes of long bodies, which are asked for several times per call. */
+/** Caches the sizes of long bodies, because we need them several times per call. */
 const measured = new WeakMap<Buffer, InputSize>();
 
-/** The body's syntax has been checked before. */
+/** Expects a body whose syntax has already been checked. */
 export function measureInput(body: Buffer): InputSize {
   const found = factsOf(body)?.size;
   if (found) return found;
@@ -29,7 +29,7 @@ export function measureInput(body: Buffer): InputSize {
   return size;
 }
 
-/** A shorter body is measured faster than found. */
+/** For shorter bodies, measuring is faster than looking up the result. */
 const minLongBytes = 8_192;
 
 function textOnly(body: Buffer): InputSize {
@@ -53,13 +53,13 @@ function measureMedia(body: Buffer): InputSize {
   };
 }
 
-/** Data that is longer than both together is found; shorter data may count as text. */
+/** We certainly find data that is longer than both of these together. Shorter data may count as text. */
 const probeDistance = 4_096;
 const probeBytes = 64;
 
 /**
- * Whether the body may hold media: somewhere it has a run of base64, which text has not. For 78 KB of text this takes 0.2 µs, a search for
- * `base64` 20 to 90 µs (measured).
+ * Reports whether the body may contain media, by looking for a run of base64 at regular distances, which text doesn't
+ * have. For 78 KB of text this takes 0.2 µs, while searching for `base64` would take 20 to 90 µs (measured).
  */
 export function hasEncodedData(body: Buffer): boolean {
   for (let start = probeDistance / 2; start + probeBytes <= body.length; start += probeDistance) {
@@ -70,44 +70,50 @@ export function hasEncodedData(body: Buffer): boolean {
   return false;
 }
 
-/** By character. With the backslash, by which PHP escapes each slash. */
+/** Tells which characters occur in base64. This includes the backslash, because PHP escapes every slash. */
 const isBase64 = Uint8Array.from({ length: 256 }, (_, code) => (/[A-Za-z0-9+/=\\]/.test(String.fromCharCode(code)) ? 1 : 0));
 
-/** Parts of a message, of a tool result in it, and of an item's output. */
+/** Matches the paths of media in a message, in a tool result of a message, and in the output of an item. */
 const mediaPath =
   /^(?:messages|input)\/\*\/(?:content|output)(?:\/\*)?(?:\/content\/\*)?\/(?:image_url(?:\/url)?|source\/data|(?:file\/)?file_data|(input_audio\/data))$|^input\/\*\/result$/;
-/** The first bytes of PNG, JPEG, GIF, WebP, and of HEIC and AVIF. */
+/** Matches the first bytes of PNG, JPEG, GIF, WebP, HEIC and AVIF. */
 const imageData = /^(?:iVBORw0KGgo|\/9j\/|R0lGOD|UklGR|AAAA..Z0eX)/;
 
-/** The kind of the media whose data, or data URL, is the string at `start`; null for text. */
+/** Returns the kind of media if the string at `start` is its data or its data URL. Returns null for text. */
 function mediaKind(path: string, body: Buffer, start: number): 'image' | 'audio' | 'document' | null {
   const match = mediaPath.exec(path);
   if (!match) return null;
   if (match[1] !== undefined) return 'audio';
-  // PHP escapes each slash.
+  // PHP escapes every slash.
   const head = body.toString('latin1', start, start + 256).replaceAll('\\/', '/');
   const url = /^data:[^,"]*;base64,/.exec(head);
   if (url === null && !/(?:data|result)$/.test(path)) return null;
-  // A file that is not declared as an image is read as text or pages, whatever its first bytes are.
+  // Vendors read a file as text or pages unless it's declared as an image, no matter what its first bytes are.
   if (path.endsWith('file_data') && !/^data:image\//i.test(head)) return 'document';
   return imageData.test(head.slice(url?.[0].length ?? 0)) ? 'image' : 'document';
 }
 
 const typeKey: ReadonlySet<string> = new Set(['type']);
 
-/** Whether the source of an image or document at `start` is base64, and not plain text, which may begin like an image. */
+/**
+ * Reports whether the source of an image or document at `start` is base64. It may also be plain text that starts like
+ * an image.
+ */
 function isEncodedSource(body: Buffer, start: number): boolean {
   const { members, repeated } = scanMembers(body, start, typeKey);
   const type = members.get('type');
   return type?.kind === 'string' && !repeated.has('type') && decodeString(body, type.value) === 'base64';
 }
 
-/** Shorter data hardly changes the size. */
+/** Shorter data hardly affects the size. */
 const minBytes = 256;
-/** No media is deeper. */
+/** Media is never nested deeper than this. */
 const maxDepth = 8;
 
-/** Calls `visit` with each long string value: the keys of its path, `*` for an element, the positions of its text, and of what it is in. */
+/**
+ * Calls `visit` with each long string value. It receives the keys of the path (`*` for a list element), the start and
+ * end of the text, and the position of the object or list that contains it.
+ */
 function visitLongStrings(body: Buffer, visit: (path: string, start: number, end: number, holder: number) => void): void {
   const keys: string[] = [];
   const holders: number[] = [];
@@ -135,7 +141,10 @@ function visitLongStrings(body: Buffer, visit: (path: string, start: number, end
   }
 }
 
-/** As `skipString`, by a native search: ten times as fast for base64. A quote after a backslash may be a part of the string. */
+/**
+ * Does the same as `skipString`, but with a native search, which is ten times as fast for base64. If there is a
+ * backslash before the quote, the quote may belong to the string.
+ */
 function findStringEnd(body: Buffer, at: number): number {
   const end = body.indexOf(quote, at + 1);
   return body[end - 1] === backslash ? skipString(body, at) : end + 1;

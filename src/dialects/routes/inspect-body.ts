@@ -1,4 +1,7 @@
-/** Checks a large body and collects its facts. This takes up to a second, so it belongs in the low-priority thread. */
+/**
+ * Checks a large body and collects facts about it. Since this can take up to a second, it runs in the low-priority
+ * thread.
+ */
 import type { TextRoute } from '../../core/call.ts';
 import type { BodySpans } from '../../core/json/spans.ts';
 import type { BodyFacts } from '../json/body-facts.ts';
@@ -12,13 +15,13 @@ import { readRequestTexts } from './rule-texts.ts';
 
 export interface BodyUse {
   readonly route: TextRoute;
-  /** The response cache needs the digest of the body. */
+  /** Whether to compute the digest that the response cache needs. */
   readonly isCached: boolean;
-  /** Content rules need its texts. */
+  /** Whether to collect the texts that content rules need. */
   readonly hasRules: boolean;
 }
 
-/** Throws `bad_json`. */
+/** Throws `bad_json` if the body isn't valid JSON, or if it repeats a key and content rules have to check it. */
 export function inspectBody(
   body: Buffer,
   { route, isCached, hasRules }: BodyUse,

@@ -3,7 +3,7 @@ import type { TextRoute } from '../../core/call.ts';
 import { factsOf } from '../json/body-facts.ts';
 import { knownRegionsOf, type References, unknownBytes } from '../json/known-regions.ts';
 
-/** As bytes, because they are found faster than a text. */
+/** These are buffers because searching for bytes is faster than searching for a string. */
 const cacheMark = Buffer.from('"cache_control"');
 const typeMark = Buffer.from('"type"');
 /**

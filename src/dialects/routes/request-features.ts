@@ -1,21 +1,21 @@
 /**
- * Features for the `auto` classifier, detected in the bytes of a chat or messages body without parsing them.
+ * Detects features for the `auto` classifier in the bytes of a chat or messages body, without parsing it.
  *
- * Bounded: only the first 256 KiB of a member are searched, with Node's native search: 7 µs for a short body, 0.6 ms for the worst case
- * (measured). A longer request counts as large, whatever it contains. Quotes inside JSON strings are escaped, so `"image"` with bare quotes
- * is never part of a message text.
+ * We only search the first 256 KiB of a member, using Node's native search. This takes 7 µs for a short body and 0.6 ms
+ * in the worst case (measured). A longer request counts as large anyway, no matter what it contains. Quotes inside JSON
+ * strings are escaped, so `"image"` with its quotes never occurs in the text of a message.
  */
 import type { BodySpans, Member } from '../../core/json/spans.ts';
 import { knownRegionsOf, unknownBytes } from '../json/known-regions.ts';
 
 export interface RequestFeatures {
-  /** Bytes of the messages and the system prompt, JSON and encoded images included. */
+  /** The bytes of the messages and the system prompt, including JSON syntax and encoded images. */
   readonly inputBytes: number;
-  /** Number of messages, at most 1,000. */
+  /** The number of messages, up to 1,000. */
   readonly messages: number;
   readonly hasTools: boolean;
   readonly hasImages: boolean;
-  /** A message or the system prompt contains a code fence. */
+  /** Whether a message or the system prompt contains a code fence. */
   readonly hasCode: boolean;
 }
 
@@ -25,9 +25,12 @@ const maxCount = 1_000;
 const colon = 0x3a;
 const closeBracket = 0x5d;
 
-/** Values of `type` of an image part: chat, messages, and the responses form that some clients send. */
+/** The `type` of an image part on chat and messages, and the responses form that some clients send. */
 const imageTypes: readonly string[] = ['"image_url"', '"image"', '"input_image"'];
-/** What the types have in common, without the letter that is frequent in text: a search stops at each first letter. */
+/**
+ * The part that all these types share. We leave out the first letter because it's common in text, and a search stops at
+ * every occurrence of the first letter.
+ */
 const imageMark = Buffer.from('mage');
 
 export function detectFeatures(body: Buffer, { members }: BodySpans): RequestFeatures {
@@ -43,14 +46,15 @@ export function detectFeatures(body: Buffer, { members }: BodySpans): RequestFea
   };
 }
 
-/** Number of image parts anywhere in the body. */
+/** Counts the image parts anywhere in the body. */
 export function countImages(body: Buffer): number {
   return knownRegionsOf(body).reduce((sum, { images }) => sum + images, countImageParts(unknownBytes(body)));
 }
 
-/** Number of image parts in the bytes, at most 1,000 of each type. */
+/** Counts the image parts in these bytes, up to 1,000 of each type. */
 export function countImageParts(body: Buffer): number {
-  // One search, for bytes, which are found faster than a text: most bodies have no image.
+  // Most bodies have no image, so we first search for the part that all types share. It's a buffer because this is
+  // faster than searching for a string.
   return body.includes(imageMark) ? imageTypes.reduce((sum, type) => sum + countValues(body, type), 0) : 0;
 }
 
@@ -58,18 +62,18 @@ function sliceMember(body: Buffer, member: Member | undefined): Buffer {
   return member ? body.subarray(member.value.start, member.value.end) : body.subarray(0, 0);
 }
 
-/** Whether the member is a non-empty list. */
+/** Reports whether the member is a list that isn't empty. */
 function hasElements(body: Buffer, member: Member | undefined): boolean {
   if (member?.kind !== 'array') return false;
   return body[skipSpace(body, member.value.start + 1)] !== closeBracket;
 }
 
-/** How often the quoted text is a value, which is preceded by a colon. */
+/** Counts how often the quoted text is a value, i.e. comes after a colon. */
 function countValues(bytes: Buffer, quoted: string): number {
   return countMatches(bytes, quoted, (at) => bytes[skipSpace(bytes, at - 1, -1)] === colon);
 }
 
-/** How often the quoted text is a key, which is followed by a colon. */
+/** Counts how often the quoted text is a key, i.e. comes before a colon. */
 function countKeys(bytes: Buffer, quoted: string): number {
   return countMatches(bytes, quoted, (at) => bytes[skipSpace(bytes, at + quoted.length)] === colon);
 }

@@ -1,7 +1,6 @@
 /**
- * Converts a response of one dialect between its JSON and its stream form, for the response cache. Pure.
- *
- * A conversion that would lose something, or whose meaning is not certain, is not made: it returns null.
+ * Converts a response of the same dialect from JSON to a stream and back, for the response cache. If the conversion
+ * would lose something, or if we aren't sure what something means, we return null instead.
  */
 import type { Dialect } from '../../core/call.ts';
 import { createSseParser } from '../../core/sse.ts';
@@ -12,7 +11,7 @@ import { parseLossless } from '../json/parse-lossless.ts';
 import { assembleMessages } from '../messages/assemble.ts';
 import { toMessagesEvents } from '../messages/to-events.ts';
 
-/** The JSON response with the meaning of a complete stream. Null when it cannot be converted. */
+/** Converts a complete stream into the equivalent JSON response. Returns null if that isn't possible. */
 export function streamToJson(dialect: Dialect, stream: Buffer): string | null {
   const parser = createSseParser();
   const events = [...parser.push(stream).events, ...parser.end().events];
@@ -21,7 +20,10 @@ export function streamToJson(dialect: Dialect, stream: Buffer): string | null {
   return nullIfUntranslatable(() => JSON.stringify(assemble(payloads)));
 }
 
-/** The events of a stream with the meaning of a JSON response, ready to send. Null when it cannot be converted. */
+/**
+ * Converts a JSON response into the events of an equivalent stream, ready to be sent. Returns null if that isn't
+ * possible.
+ */
 export function jsonToStream(dialect: Dialect, plain: Buffer): string | null {
   const answer = parseLossless(plain.toString('utf8'));
   const replay = dialect === 'chat' ? toChatChunks : toMessagesEvents;

@@ -17,7 +17,7 @@ const responseMembers: Readonly<Record<TextRoute, readonly string[]>> = {
   chat: ['choices'],
   messages: ['content'],
   responses: ['output'],
-  // Vectors, scores and the caller's own documents: no generated text.
+  // These routes return vectors, scores and the caller's own documents, but no generated text.
   embeddings: [],
   moderations: [],
   rerank: [],
@@ -106,7 +106,7 @@ interface Visit {
   readonly isDecoded: boolean;
 }
 
-/** Without recursion: a body may be nested deeper than the stack. */
+/** This isn't recursive, because a body may be nested deeper than the stack. */
 function extractTexts(values: readonly unknown[], { isRequest }: { isRequest: boolean }): { texts: string[]; memberCount: number } {
   const texts: string[] = [];
   let memberCount = 0;
@@ -117,7 +117,7 @@ function extractTexts(values: readonly unknown[], { isRequest }: { isRequest: bo
     if (typeof value === 'string') {
       if (value !== '') texts.push(value);
     } else if (typeof value === 'number') {
-      // Such as that of a card: other dialects write the input of a tool as text.
+      // The number may belong to a card, and other dialects write the input of a tool as text.
       if (!isApi) texts.push(String(value));
     } else if (Array.isArray(value)) {
       const joined = joinBlocks(value);
@@ -128,7 +128,7 @@ function extractTexts(values: readonly unknown[], { isRequest }: { isRequest: bo
       if (!isDecoded) memberCount += members.length;
       for (const [name, member] of members) {
         if (isApi ? !plainName.test(name) : !schemaWords.has(name)) texts.push(name);
-        // What the gateway itself encoded is translated to plain text for some vendors.
+        // If the gateway encoded this itself, it's translated back to plain text for some vendors.
         const unsealed = name === 'encrypted_content' ? unsealReasoning(member) : null;
         if (unsealed !== null) stack.push({ value: unsealed, isApi: true, isDecoded: true });
         else if (typeof member === 'string') {
@@ -149,7 +149,10 @@ function extractTexts(values: readonly unknown[], { isRequest }: { isRequest: bo
   return { texts, memberCount };
 }
 
-/** The concatenated text of blocks, which a model reads as one text: splitting cannot hide a match. Null for fewer than two text blocks. */
+/**
+ * Joins the text blocks, because the model reads them as one text and nobody should be able to hide a match by
+ * splitting it. Returns null if there are fewer than two text blocks.
+ */
 function joinBlocks(values: readonly unknown[]): string | null {
   const texts = values.flatMap((value) => (isObject(value) && typeof value.text === 'string' ? [value.text] : []));
   return texts.length < 2 ? null : texts.join('');
@@ -170,7 +173,7 @@ function isApiString(name: string, text: string, owner: JsonObject, isRoot: bool
 
 const encodedTypes: ReadonlySet<unknown> = new Set(['base64', 'redacted_thinking', 'reasoning.encrypted']);
 
-/** Whether the member is base64 of an image, audio or file; the `data` of a document may be text. */
+/** Reports whether the member is the base64 of an image, audio or file. The `data` of a document may be plain text. */
 function isBinary(name: string, owner: JsonObject): boolean {
   if (name === 'file_data' || name === 'b64_json') return true;
   if (name === 'result') return owner.type === 'image_generation_call';
@@ -188,7 +191,7 @@ function isEncoded(text: string): boolean {
   return /[A-Za-z]/.test(text) && !/[^A-Za-z0-9+/=_.:-]/.test(text);
 }
 
-/** Whether the whole text is a data URL: text after one is still text. */
+/** Reports whether the whole text is a data URL. If anything follows the URL, it counts as text. */
 function isDataUrl(text: string): boolean {
   const [head] = /^data:[\w.+-]{1,64}\/[\w.+-]{1,64};base64,/i.exec(text) ?? [];
   return head !== undefined && !/[^A-Za-z0-9+/=_-]/.test(text.slice(head.length));

@@ -1,4 +1,7 @@
-/** Orders the deltas of a chat stream into blocks of the messages dialect: one block is open, later ones wait. */
+/**
+ * Sorts the deltas of a chat stream into blocks of the messages dialect. Only one block is open at a time, while later
+ * ones wait.
+ */
 import type { JsonObject } from '../../core/json/narrow.ts';
 import { formatEvent } from '../../core/sse.ts';
 import type { StreamedCall, ToolCallDelta } from '../chat/tool-calls.ts';
@@ -9,9 +12,9 @@ export interface BlockQueue {
   addText(text: string): void;
   addReasoning(part: ReasoningPart): void;
   addCall(delta: ToolCallDelta): void;
-  /** Events that can be sent now. */
+  /** Returns the events that we can send now. */
   drainReady(): string;
-  /** Events of all remaining blocks; closes the last one. Call when the response is complete. */
+  /** Closes all remaining blocks and returns their events. Call it when the response is complete. */
   drainAll(): string;
 }
 
@@ -23,24 +26,27 @@ type Content =
 
 interface Thinking {
   readonly kind: 'thinking';
-  /** All text so far, when it was streamed without its signature; a signed entry repeats it. */
+  /**
+   * The text that was streamed so far without a signature. We need it to recognize a signed entry that repeats this
+   * text.
+   */
   streamed: string;
-  /** Ends the block. */
+  /** A signature ends the block. */
   signature: string;
 }
 
 interface Block {
   readonly content: Content;
-  /** Text or arguments that have not been sent. */
+  /** Text or arguments that we haven't sent yet. */
   unsent: string;
   isOpen: boolean;
-  /** The block that waits for this one. */
+  /** The next block in the queue. */
   next: Block | null;
 }
 
-/** `getResponseId` is called when a tool call has no id. */
+/** Calls `getResponseId` to create an id for a tool call that has none. */
 export function createBlockQueue(getResponseId: () => string): BlockQueue {
-  /** The blocks from `first` to `last` have not ended. */
+  /** The blocks from `first` to `last` haven't ended yet. */
   let first: Block | null = null;
   let last: Block | null = null;
   const tools = new Map<StreamedCall, Block>();
@@ -91,7 +97,7 @@ export function createBlockQueue(getResponseId: () => string): BlockQueue {
   const drain = (isEnd: boolean): string => {
     let events = '';
     for (let block = first; block !== null; block = first) {
-      // A tool block cannot be opened before its name has arrived.
+      // We can't open a tool block until its name has arrived.
       if (!block.isOpen && block.content.kind === 'tool' && block.content.call.name === '' && !isEnd) return events;
       if (!block.isOpen) events += open(block);
       block.isOpen = true;
@@ -147,7 +153,10 @@ function deltaOf(kind: Content['kind'], unsent: string): JsonObject {
   }
 }
 
-/** Whether nothing can be added to the block, or another one is waiting and what was added is complete. */
+/**
+ * Reports whether we can close the block. Encrypted and signed blocks can't grow any more. Others end when another block
+ * is waiting, but the arguments of a tool call also have to be complete.
+ */
 function hasEnded({ content, next }: Block): boolean {
   switch (content.kind) {
     case 'encrypted':

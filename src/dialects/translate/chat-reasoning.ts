@@ -1,28 +1,35 @@
 /**
- * Reads and writes reasoning in messages and deltas of the chat dialect, which has no standard form for it:
+ * Reads and writes reasoning in messages and deltas of the chat dialect. There is no standard for it, so we read all of
+ * these forms:
  *
- * - `reasoning_content` (DeepSeek, Moonshot, vLLM) or `reasoning` (OpenRouter, Groq): the text;
- * - `reasoning_details` (OpenRouter): entries with the text and its signature, or encrypted;
- * - `thinking_blocks` (LiteLLM): blocks of the messages dialect;
- * - parts of the type `thinking` in `content` (Mistral).
+ * - `reasoning_content` (DeepSeek, Moonshot, vLLM) or `reasoning` (OpenRouter, Groq) is the text.
+ * - `reasoning_details` (OpenRouter) has entries that are encrypted, or have the text and its signature.
+ * - `thinking_blocks` (LiteLLM) are blocks of the messages dialect.
+ * - `content` may have parts of type `thinking` (Mistral).
  *
- * All of them are read. The gateway writes `reasoning_content`, which most clients show, and carries what is signed or encrypted in
- * `reasoning_details`, which clients return. An entry holds the whole text: some SDKs keep only the last delta of an unknown member.
+ * We write `reasoning_content`, because most clients show it. Signed or encrypted reasoning goes into
+ * `reasoning_details`, because clients send it back. Each entry holds the whole text, because some SDKs only keep the
+ * last delta of a member that they don't know.
  */
 import type { JsonObject } from '../../core/json/narrow.ts';
 import { asArray, asString } from '../../core/json/narrow.ts';
 import { asLosslessObject, asNonEmptyString } from '../json/lossless-json.ts';
 
-/** A part of the reasoning, as messages vendors sign it. */
+/** A part of the reasoning. Vendors of the messages dialect sign each part separately. */
 export type ReasoningPart =
-  /** `signature` is empty when there is none. `isWhole`: an entry of a list, which may repeat text that was streamed before it. */
+  /**
+   * `signature` is empty if there is none. If `isWhole` is set, the part is an entry of a list and may repeat text that
+   * was already streamed.
+   */
   | { readonly kind: 'text'; readonly text: string; readonly signature: string; readonly isWhole: boolean }
-  /** Only its vendor can read it. */
+  /** Only the vendor that created it can read it. */
   | { readonly kind: 'encrypted'; readonly data: string };
 
 const nothing: readonly ReasoningPart[] = [];
 
-/** The parts in a message or delta, in order. Adjacent texts without a signature between them belong together. */
+/**
+ * Returns the parts in a message or delta, in order. If two texts have no signature between them, they belong together.
+ */
 export function readReasoning({ reasoning_details: details, thinking_blocks: blocks, ...message }: JsonObject): readonly ReasoningPart[] {
   if (details !== undefined || blocks !== undefined) {
     const ofDetails = asArray(details).flatMap((detail) => readDetail(asLosslessObject(detail)));
@@ -33,7 +40,7 @@ export function readReasoning({ reasoning_details: details, thinking_blocks: blo
   return text === null ? nothing : [{ kind: 'text', text, signature: '', isWhole: false }];
 }
 
-/** The part of a `thinking` or `redacted_thinking` block; none for every other block. */
+/** Returns the part in a `thinking` or `redacted_thinking` block. Returns an empty list for any other block. */
 export function readThinkingBlock({ type, thinking, signature, data }: JsonObject): readonly ReasoningPart[] {
   const encrypted = asNonEmptyString(data);
   if (type === 'redacted_thinking') return encrypted === null ? nothing : [{ kind: 'encrypted', data: encrypted }];
@@ -41,7 +48,10 @@ export function readThinkingBlock({ type, thinking, signature, data }: JsonObjec
   return [{ kind: 'text', text: asString(thinking) ?? '', signature: asString(signature) ?? '', isWhole: true }];
 }
 
-/** Blocks of the messages dialect. A text that is not signed has an empty signature, which SDKs require. */
+/**
+ * Converts parts to blocks of the messages dialect. If a text isn't signed, its signature is empty, because SDKs
+ * require the member.
+ */
 export function toThinkingBlocks(parts: readonly ReasoningPart[]): JsonObject[] {
   return joinTexts(parts).map((part) =>
     part.kind === 'encrypted'
@@ -50,19 +60,25 @@ export function toThinkingBlocks(parts: readonly ReasoningPart[]): JsonObject[] 
   );
 }
 
-/** The parts that a messages vendor accepts: it refuses thinking that it has not signed. */
+/** Returns only the parts that a messages vendor accepts, because it rejects thinking that it hasn't signed. */
 export function signedParts(parts: readonly ReasoningPart[]): ReasoningPart[] {
   return joinTexts(parts).filter((part) => part.kind === 'encrypted' || part.signature !== '');
 }
 
-/** Members of a chat message. The text of all parts is `reasoning_content`; signed and encrypted parts are `reasoning_details` too. */
+/**
+ * Converts parts to members of a chat message. `reasoning_content` is the text of all parts, and `reasoning_details`
+ * has the signed and encrypted ones.
+ */
 export function toReasoningMembers(parts: readonly ReasoningPart[]): JsonObject {
   const text = reasoningText(parts);
   const details = signedParts(parts).map(toReasoningDetail);
   return { ...(text !== '' && { reasoning_content: text }), ...(details.length > 0 && { reasoning_details: details }) };
 }
 
-/** An entry of `reasoning_details`. Entries of a response have different values of `index`, by which SDKs merge them. */
+/**
+ * Creates an entry of `reasoning_details`. Each entry of a response needs a different `index`, because SDKs merge
+ * entries by it.
+ */
 export function toReasoningDetail(part: ReasoningPart, index: number): JsonObject {
   if (part.kind === 'encrypted') return { type: 'reasoning.encrypted', data: part.data, format: messagesFormat, index };
   return { type: 'reasoning.text', text: part.text, signature: part.signature, format: messagesFormat, index };
@@ -72,10 +88,10 @@ export function reasoningText(parts: readonly ReasoningPart[]): string {
   return parts.map((part) => (part.kind === 'text' ? part.text : '')).join('');
 }
 
-/** Value of `format` for signatures of the messages dialect. */
+/** The value of `format` for signatures of the messages dialect. */
 const messagesFormat = 'anthropic-claude-v1';
 
-/** Signatures and encrypted parts of other formats are omitted: a messages vendor refuses them. */
+/** Omits signatures and encrypted parts that have another format, because a messages vendor would reject them. */
 function readDetail({ type, text, summary, data, signature, format }: JsonObject): readonly ReasoningPart[] {
   const isForeign = typeof format === 'string' && !format.startsWith('anthropic');
   switch (type) {
@@ -92,7 +108,7 @@ function readDetail({ type, text, summary, data, signature, format }: JsonObject
   }
 }
 
-/** Text of the `thinking` parts of a content; null when there are none. */
+/** Returns the text of the `thinking` parts of a content, or null if there aren't any. */
 function readThinkingParts(content: unknown): string | null {
   if (!Array.isArray(content)) return null;
   const parts = content.map(asLosslessObject).filter(({ type }) => type === 'thinking');
@@ -103,7 +119,7 @@ function readThinkingParts(content: unknown): string | null {
     .join('');
 }
 
-/** Joins texts up to the next signature, and omits parts without content. */
+/** Joins the texts up to the next signature, and drops empty parts. */
 function joinTexts(parts: readonly ReasoningPart[]): ReasoningPart[] {
   const joined: ReasoningPart[] = [];
   for (const part of parts) {

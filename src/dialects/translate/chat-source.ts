@@ -4,13 +4,13 @@ import type { Tokens } from '../../core/pricing.ts';
 import { parseChatUsage } from '../contract/token-usage.ts';
 import { type StreamSource, unnamedProblem } from './stream.ts';
 
-/** A chunk, and what it adds to the message. */
+/** A chunk of the stream, and what it adds to the message. */
 export interface ChatPart {
   readonly chunk: JsonObject;
   readonly delta: JsonObject;
 }
 
-/** How a response ends, as far as the vendor has reported it. */
+/** How the response ended, as far as the vendor has told us. */
 export interface ChatEnd {
   readonly finishReason: string | null;
   readonly tokens: Tokens | null;
@@ -42,7 +42,8 @@ export function createChatSource(): ChatSource {
         return { kind: 'error', message: asString(asObject(error).message) ?? asString(error) ?? unnamedProblem };
       if (isObject(chunk.x_groq)) readUsage(chunk.x_groq.usage);
       if (isObject(chunk.usage)) readUsage(chunk.usage);
-      // Further choices (`n` > 1) have no equivalent; a first chunk without choices carries no content.
+      // The messages dialect has no equivalent for more choices (`n` > 1). Some vendors send a first chunk that has no
+      // choices and no content.
       const choice = asArray(chunk.choices).map(asObject).find(isFirstChoice);
       if (!choice) return { kind: 'ignored' };
       finishReason = asString(choice.finish_reason) ?? finishReason;
@@ -57,7 +58,7 @@ function isFirstChoice({ index }: JsonObject): boolean {
   return index === undefined || index === null || index === 0;
 }
 
-/** Tokens of reasoning in the usage of a chat response. */
+/** Returns the number of reasoning tokens in the usage of a chat response. */
 export function countReasoning(usage: unknown): number | undefined {
   return asCount(asObject(asObject(usage).completion_tokens_details).reasoning_tokens);
 }

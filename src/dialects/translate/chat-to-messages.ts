@@ -1,8 +1,8 @@
 /**
- * Translates chat to messages: the request of a chat caller for a messages vendor, and the JSON response of a chat vendor for a messages
- * caller. Pure. Bodies come from `parseLossless`.
+ * Translates chat to messages, i.e. the request of a chat caller for a messages vendor, and the JSON response of a chat
+ * vendor for a messages caller. Bodies have to come from `parseLossless`.
  *
- * `member-rules.ts` says which members are translated here, and what becomes of the others.
+ * See `member-rules.ts` for the members that we translate, and for what happens to the others.
  */
 import type { JsonObject } from '../../core/json/narrow.ts';
 import { asArray } from '../../core/json/narrow.ts';
@@ -22,13 +22,16 @@ import { toMessagesUsage, toStopReason } from './stop-reasons.ts';
 import type { MessagesTarget } from './targets.ts';
 import { createToolId, type ResponseIdentity } from './tool-ids.ts';
 
-/** Adds what is dropped or adjusted to `changes`. Throws UntranslatableError. */
+/**
+ * Adds the members that we drop or adjust to `changes`. Throws UntranslatableError if the messages dialect can't
+ * express the request.
+ */
 export function requestToMessages(body: JsonObject, target: MessagesTarget, changes = createChanges()): JsonObject {
   applyRules(body, chatToMessages, target, changes);
   if (!Array.isArray(body.messages)) rejectUntranslatable('messages is not a list');
   const { system, turns } = toMessagesTurns(asArray(body.messages));
   const maxTokens = body.max_completion_tokens ?? body.max_tokens ?? target.maxTokens;
-  // A model without support for schemas returns JSON through a tool that it is forced to call.
+  // If the model doesn't support schemas, we get JSON by forcing it to call a tool.
   const settings = toToolSettings(body, turns, target.supportsSchema ?? false);
   const reasoning = readRequestedReasoning(body);
   const thinking =
@@ -53,13 +56,16 @@ export function requestToMessages(body: JsonObject, target: MessagesTarget, chan
   });
 }
 
-/** What the caller of a translated response wants. */
+/** Options that depend on what the caller asked for. */
 export interface ThinkingOptions {
-  /** The caller did not ask for thinking: it may read the first block as text, as it can from the vendor. */
+  /**
+   * Set if the caller didn't ask for thinking. It may then expect the first block to be text, as it would be in the
+   * vendor's own response.
+   */
   readonly hidesThinking?: boolean;
 }
 
-/** Null when `response` is not a chat response or the arguments of a tool call are not JSON. */
+/** Returns null if `response` isn't a chat response, or if the arguments of a tool call aren't JSON. */
 export function responseToMessages(response: JsonObject, names: ResponseIdentity, options: ThinkingOptions = {}): JsonObject | null {
   const choice = asLosslessObject(asArray(response.choices)[0]);
   if (!isLosslessObject(choice.message)) return null;
@@ -68,7 +74,7 @@ export function responseToMessages(response: JsonObject, names: ResponseIdentity
   const text = getResponseText(choice.message);
   const calls = listToolCalls(choice.message).map((call, position) => {
     const { name, arguments: argumentText } = asLosslessObject(call.function);
-    // A truncated response may end within the arguments; its stop reason says so.
+    // A truncated response may end in the middle of the arguments. The caller can tell from the stop reason.
     const input = parseToolInput(argumentText) ?? (choice.finish_reason === 'length' ? {} : null);
     return {
       type: 'tool_use',
@@ -90,7 +96,7 @@ export function responseToMessages(response: JsonObject, names: ResponseIdentity
   };
 }
 
-/** A thinking model accepts none of them. */
+/** Models don't accept any of these while thinking. */
 const samplingNames = ['temperature', 'top_p', 'top_k'];
 
 function dropSampling(name: string, { dropped, adjusted }: RequestChanges): void {
@@ -98,17 +104,20 @@ function dropSampling(name: string, { dropped, adjusted }: RequestChanges): void
   dropped.add(name);
 }
 
-/** Vendors reject thinking when a tool call is forced, or when the model continues a turn that it started without thinking. */
+/**
+ * Vendors reject thinking if a tool call is forced, or if the model has to continue a turn that it started without
+ * thinking.
+ */
 function mayThink(turns: readonly MessagesTurn[], { toolChoice }: ToolSettings): boolean {
   if (toolChoice?.type === 'any' || toolChoice?.type === 'tool' || turns.at(-1)?.role === 'assistant') return false;
-  // The turn starts after the last question; results of tools continue it.
+  // The turn starts after the last question. Tool results don't start a new turn.
   const question = turns.findLastIndex(({ role, content }) => role === 'user' && !content.some((block) => block.type === 'tool_result'));
   const started = turns.slice(question + 1).find(({ role }) => role === 'assistant')?.content[0];
   return started === undefined || started.type === 'thinking' || started.type === 'redacted_thinking';
 }
 
 function toSampling({ temperature, top_p: topP }: JsonObject): JsonObject {
-  // The newest models reject both together; a top_p of 1 is the default.
+  // The newest models reject a request that has both. A `top_p` of 1 is the default, so we can drop it.
   const isDefaultTopP = asNumber(topP) === 1 && temperature !== undefined && temperature !== null;
   return { temperature: (asNumber(temperature) ?? 0) > 1 ? 1 : temperature, top_p: isDefaultTopP ? null : topP };
 }

@@ -1,4 +1,4 @@
-/** Translates tools, tool choice and response format of a chat request to the messages dialect. */
+/** Translates the tools, the tool choice and the response format of a chat request to the messages dialect. */
 import type { JsonObject } from '../../core/json/narrow.ts';
 import { asString } from '../../core/json/narrow.ts';
 import { rejectUntranslatable } from '../contract/untranslatable.ts';
@@ -7,23 +7,22 @@ import type { MessagesTurn } from './chat-turns.ts';
 import { jsonAnswerToolName } from './json-answer-tool.ts';
 import { getCacheControl } from './media.ts';
 
-/** The translated settings. */
 export interface ToolSettings {
   readonly tools: readonly JsonObject[];
-  /** Null when left to the vendor. */
+  /** Null if the vendor decides. */
   readonly toolChoice: JsonObject | null;
-  /** For `output_config.format`. */
+  /** The value for `output_config.format`. */
   readonly format: JsonObject | null;
 }
 
 export function toToolSettings(body: JsonObject, turns: readonly MessagesTurn[], supportsSchema: boolean): ToolSettings {
   const declared = toTools(body.tools, supportsSchema);
-  // A conversation with tool calls needs their tools, even when none may be called any more.
+  // If the conversation has tool calls, the vendor needs their tools, even if the model can't call any of them now.
   const tools = declared.length > 0 ? declared : toolsFromHistory(turns);
   const choice = declared.length === 0 && tools.length > 0 ? { type: 'none' } : toToolChoice(body.tool_choice);
   const isForced = choice?.type === 'any' || choice?.type === 'tool';
   const format = parseFormat(body.response_format);
-  // A forced tool call produces no text, so its format does not matter.
+  // A forced tool call doesn't produce any text, so we can ignore the format.
   if (format === null || isForced) return { tools, toolChoice: withParallel(choice, body, tools), format: null };
   if (supportsSchema && format.schema !== null) {
     return { tools, toolChoice: withParallel(choice, body, tools), format: { type: 'json_schema', schema: format.schema } };
@@ -59,7 +58,10 @@ function toTool(tool: JsonObject, supportsSchema: boolean): JsonObject {
   };
 }
 
-/** The schema unchanged, with the `type` that the vendor requires and chat lets callers omit. */
+/**
+ * Adds the `type` if it's missing, because the vendor requires it while chat lets callers omit it. Otherwise the schema
+ * stays unchanged.
+ */
 function toObjectSchema(schema: JsonObject): JsonObject {
   if (Object.keys(schema).length === 0) return { type: 'object', properties: {} };
   return schema.type === undefined ? { type: 'object', ...schema } : schema;
@@ -96,7 +98,7 @@ function withParallel(choice: JsonObject | null, body: JsonObject, tools: readon
   return { ...(choice ?? { type: 'auto' }), disable_parallel_tool_use: true };
 }
 
-/** The JSON that the response must be. `schema` is null for any object. */
+/** The format of the JSON that the response has to be. If `schema` is null, any object will do. */
 interface JsonFormat {
   readonly schema: JsonObject | null;
   readonly description: string | null;

@@ -1,4 +1,7 @@
-/** Translates the messages of a chat request to system blocks and turns of the messages dialect, and repairs the order of roles. */
+/**
+ * Translates the messages of a chat request to system blocks and turns of the messages dialect, and makes sure that the
+ * roles alternate.
+ */
 import type { JsonObject } from '../../core/json/narrow.ts';
 import { asString } from '../../core/json/narrow.ts';
 import { rejectUntranslatable } from '../contract/untranslatable.ts';
@@ -8,15 +11,14 @@ import { readReasoning, signedParts, toThinkingBlocks } from './chat-reasoning.t
 import { getCacheControl, toDocumentBlock, toImageBlock } from './media.ts';
 import { createToolIds, type ToolIds } from './tool-ids.ts';
 
-/** A message of the messages dialect. */
 export interface MessagesTurn {
   readonly role: 'user' | 'assistant';
   readonly content: readonly JsonObject[];
 }
 
 /**
- * All system texts in order, and the rest as alternating turns: neighbours with the same role are merged, tool results come first in
- * their turn, and the first turn is the user's.
+ * Returns all system texts in order, and the other messages as alternating turns. We merge neighbors that have the same
+ * role, move tool results to the start of their turn, and make sure that the user has the first turn.
  */
 export function toMessagesTurns(messages: readonly unknown[]): { system: readonly JsonObject[]; turns: readonly MessagesTurn[] } {
   const system: JsonObject[] = [];
@@ -25,7 +27,7 @@ export function toMessagesTurns(messages: readonly unknown[]): { system: readonl
 
   const add = (role: MessagesTurn['role'], blocks: readonly JsonObject[]): void => {
     const last = turns.at(-1);
-    // Not as arguments of `push`: a message may have more blocks than the stack holds.
+    // We don't spread these into `push`, because a message may have more blocks than fit on the stack.
     if (last?.role === role) for (const block of blocks) last.content.push(block);
     else if (blocks.length > 0) turns.push({ role, content: [...blocks] });
   };
@@ -54,7 +56,10 @@ export function toMessagesTurns(messages: readonly unknown[]): { system: readonl
   return { system, turns: turns.map(repairTurn) };
 }
 
-/** The vendor requires a user turn first; a conversation may start with a greeting of the assistant, or consist of instructions. */
+/**
+ * The vendor requires that the user has the first turn, but a conversation may start with a greeting by the assistant,
+ * or consist only of instructions.
+ */
 const opening = { type: 'text', text: 'Begin.' };
 
 function repairTurn({ role, content }: MessagesTurn, position: number, turns: readonly MessagesTurn[]): MessagesTurn {
@@ -62,14 +67,14 @@ function repairTurn({ role, content }: MessagesTurn, position: number, turns: re
     const isResult = (block: JsonObject): boolean => block.type === 'tool_result';
     return { role, content: [...content.filter(isResult), ...content.filter((block) => !isResult(block))] };
   }
-  // A prefill may not end with white space.
+  // Vendors reject a prefill that ends with white space.
   const last = content.at(-1);
   const text = last?.type === 'text' ? asString(last.text) : null;
   if (position < turns.length - 1 || text === null) return { role, content };
   return { role, content: [...content.slice(0, -1), { ...last, text: text.trimEnd() }] };
 }
 
-/** Blocks of a message's content, without blank texts, which the vendor rejects. */
+/** Returns the blocks of a message's content, except for blank texts, because the vendor rejects them. */
 function toBlocks(content: unknown, blockOf: (part: JsonObject) => JsonObject): JsonObject[] {
   if (content === undefined || content === null) return [];
   const parts = typeof content === 'string' ? [{ type: 'text', text: content }] : content;
@@ -102,7 +107,7 @@ function assistantBlock(part: JsonObject): JsonObject {
   return part.type === 'refusal' ? textBlock({ type: 'text', text: part.refusal }) : textBlock(part);
 }
 
-/** Thinking comes first. */
+/** Puts the thinking first. */
 function toAssistantBlocks(message: JsonObject, ids: ToolIds): JsonObject[] {
   if (isLosslessObject(message.function_call)) rejectUntranslatable('function_call cannot be expressed in the messages dialect');
   if (isLosslessObject(message.audio)) rejectUntranslatable('audio of the assistant cannot be expressed in the messages dialect');
@@ -114,11 +119,11 @@ function toAssistantBlocks(message: JsonObject, ids: ToolIds): JsonObject[] {
     ...toBlocks(refusal, textBlock),
     ...calls.map((call: unknown) => toToolUse(asLosslessObject(call), ids)),
   ];
-  // A message may not end with thinking.
+  // A message can't consist of thinking alone.
   return blocks.length === 0 ? [] : [...toThinkingBlocks(signedParts(readReasoning(message))), ...blocks];
 }
 
-/** The content without `thinking` parts, which are not text. */
+/** Removes the `thinking` parts from the content, because they aren't text. */
 function thinkingOmitted(content: unknown): unknown {
   return Array.isArray(content) ? content.filter((part: unknown) => asLosslessObject(part).type !== 'thinking') : content;
 }
@@ -130,7 +135,10 @@ function toToolUse({ id, type, function: fn }: JsonObject, ids: ToolIds): JsonOb
   return { type: 'tool_use', id: ids.forCall(id), name, input };
 }
 
-/** Parses the arguments of a tool call; empty text means no arguments. Null when they are not a JSON object. */
+/**
+ * Parses the arguments of a tool call. An empty text means that there are none. Returns null if they aren't a JSON
+ * object.
+ */
 export function parseToolInput(argumentText: unknown): JsonObject | null {
   const input = typeof argumentText === 'string' && argumentText.trim() !== '' ? parseLossless(argumentText) : (argumentText ?? '');
   if (input === null || (typeof input === 'string' && input.trim() === '')) return {};

@@ -1,6 +1,6 @@
 /**
- * Translates OpenAI's legacy completions to chat completions and back. The prompt becomes the user's message; members that both formats have
- * are forwarded. What chat cannot express is rejected.
+ * Translates OpenAI's legacy completions to chat completions and back. The prompt becomes the user's message, and we
+ * forward the members that exist in both formats. We reject whatever chat can't express.
  */
 import { gatewayError } from '../../core/errors.ts';
 import { asArray, asObject, asString, isObject, type JsonObject, parseJson } from '../../core/json/narrow.ts';
@@ -10,12 +10,12 @@ import { asNumber, isLosslessObject, omitNullish } from '../json/lossless-json.t
 import { parseLossless } from '../json/parse-lossless.ts';
 import { scanJson } from '../json/scan-body.ts';
 
-/** A body that repeats one of them is rejected, as on chat. */
+/** We reject bodies that repeat one of these, as we do on chat. */
 const readKeys = ['model', 'prompt', 'stream', 'max_tokens', 'n', 'user'];
 
-/** The body of the chat completion. Throws `bad_json`. */
+/** Returns the body of the chat completion. Throws `bad_json` if the body is invalid or chat can't express it. */
 export function completionToChat(body: Buffer): Buffer {
-  // For the syntax errors of all routes.
+  // We scan the body first so that syntax errors look the same on all routes.
   rejectDuplicateKeys(scanJson(body, new Set(readKeys)), readKeys);
   return toChatRequest(body);
 }
@@ -23,7 +23,7 @@ export function completionToChat(body: Buffer): Buffer {
 function toChatRequest(body: Buffer): Buffer {
   const parsed = parseLossless(body.toString('utf8'));
   if (!isLosslessObject(parsed)) refuse('the body is nested too deeply, or has too many values');
-  // Vendors reject members of the older format in a chat completion, also with a value that asks for nothing.
+  // Vendors reject these members in a chat completion, even with a value that has no effect.
   const { prompt, suffix, echo, logprobs, best_of: bestOf, ...shared } = omitNullish(parsed);
   if (suffix !== undefined && suffix !== '') refuse('suffix: is not supported, because the completion is made by a chat model');
   if (echo !== undefined && echo !== false) refuse('echo: is not supported, because the completion is made by a chat model');
@@ -34,15 +34,16 @@ function toChatRequest(body: Buffer): Buffer {
   return Buffer.from(JSON.stringify({ ...shared, messages: [{ role: 'user', content }] }));
 }
 
-/** The completion for a chat completion. */
+/** Translates a chat completion to a legacy completion. */
 export function fromChatCompletion(bytes: Buffer): Buffer {
   const completion = parseJson(bytes.toString('utf8'));
   return isObject(completion) ? Buffer.from(JSON.stringify(toCompletion(completion, 'message'))) : bytes;
 }
 
 /**
- * Translates the chunks of a stream. Chunks without text, finish reason and usage, such as the one with the role, have no counterpart. A chunk
- * keeps its choices when it has usage, which some vendors send in each: callers expect `choices[0]` in every chunk.
+ * Translates the chunks of a stream. We drop chunks that have no text, no finish reason and no usage, such as the one
+ * with the role. If a chunk has usage, we keep its choices, because some vendors send usage in every chunk and callers
+ * expect each chunk to have `choices[0]`.
  */
 export function createCompletionStream(): { push(bytes: Buffer): string; end(): string } {
   const parser = createSseParser();
@@ -73,7 +74,7 @@ function toCompletion(response: JsonObject, textIn: 'message' | 'delta'): JsonOb
   return { ...response, object: 'text_completion', choices };
 }
 
-/** The older format has no tools. */
+/** Legacy completions don't have tools. */
 function toFinishReason(reason: unknown): unknown {
   return reason === 'tool_calls' || reason === 'function_call' ? 'stop' : reason;
 }

@@ -1,12 +1,13 @@
 /**
- * The tool that a model without structured output is forced to call when the caller wants JSON: its input is the text of the response.
- * It is recognized by its name, so callers may not have a tool of that name.
+ * If the caller wants JSON and the model doesn't support structured output, we force the model to call this tool. Its
+ * input becomes the text of the response. We recognize the tool by its name, so callers can't use this name for their
+ * own tools.
  */
 import type { AssistantTurn } from '../../core/call.ts';
 
 export const jsonAnswerToolName = 'gateway_json_answer';
 
-/** The assistant's turn as the caller received it; `turn` is the vendor's. */
+/** Converts the vendor's `turn` to the turn that the caller received. */
 export function toCallerTurn(turn: AssistantTurn): AssistantTurn {
   const jsonAnswers = turn.toolCalls.filter(({ name }) => name === jsonAnswerToolName);
   if (jsonAnswers.length === 0) return turn;

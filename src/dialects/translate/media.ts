@@ -1,4 +1,4 @@
-/** Translates images and documents: chat has URLs (data URLs included), messages has sources. */
+/** Translates images and documents. In chat they are URLs (including data URLs), and in messages they are sources. */
 import type { JsonObject } from '../../core/json/narrow.ts';
 import { asString } from '../../core/json/narrow.ts';
 import { rejectUntranslatable } from '../contract/untranslatable.ts';
@@ -6,7 +6,7 @@ import { asLosslessObject, asNonEmptyString, isLosslessObject, omitNullish } fro
 
 const imageTypes = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp']);
 
-/** A chat part `image_url` as an image block. */
+/** Converts a chat part of type `image_url` to an image block. */
 export function toImageBlock(part: JsonObject): JsonObject {
   const url = asString(asLosslessObject(part.image_url).url) ?? asString(part.image_url) ?? rejectUntranslatable('an image has no URL');
   if (isWebAddress(url)) return { type: 'image', source: { type: 'url', url } };
@@ -16,7 +16,7 @@ export function toImageBlock(part: JsonObject): JsonObject {
   return { type: 'image', source: { type: 'base64', media_type: mediaType, data: content.data } };
 }
 
-/** An image block as a chat part `image_url`. */
+/** Converts an image block to a chat part of type `image_url`. */
 export function toImagePart(block: JsonObject): JsonObject {
   const { type, url, media_type: mediaType, data } = asLosslessObject(block.source);
   if (type === 'url' && typeof url === 'string') return { type: 'image_url', image_url: { url } };
@@ -26,7 +26,7 @@ export function toImagePart(block: JsonObject): JsonObject {
   return rejectUntranslatable('an image is neither inline nor a web URL');
 }
 
-/** A chat part `file` as a document block. */
+/** Converts a chat part of type `file` to a document block. */
 export function toDocumentBlock(part: JsonObject): JsonObject {
   const { file_data: fileData, filename } = asLosslessObject(part.file);
   const content = parseBase64Url(asString(fileData) ?? rejectUntranslatable('a file must be inline, not stored at the vendor'));
@@ -43,7 +43,10 @@ export function toDocumentBlock(part: JsonObject): JsonObject {
   }
 }
 
-/** A document block as chat parts; `blocksToParts` translates the content of a document that consists of blocks. */
+/**
+ * Converts a document block to chat parts. If the document consists of blocks, we use `blocksToParts` to translate
+ * them.
+ */
 export function toDocumentParts(block: JsonObject, blocksToParts: (content: unknown) => readonly JsonObject[]): readonly JsonObject[] {
   const { type, media_type: mediaType, data, content } = asLosslessObject(block.source);
   const title = asNonEmptyString(block.title);
@@ -62,7 +65,7 @@ function textParts(...texts: readonly (string | null)[]): JsonObject[] {
   return filled.length === 0 ? [] : [{ type: 'text', text: filled.join('\n\n') }];
 }
 
-/** Cache breakpoints that a chat caller sets for messages vendors; chat vendors have no equivalent. */
+/** Chat callers can set cache breakpoints for messages vendors. Chat vendors have no equivalent. */
 export function getCacheControl(part: JsonObject): JsonObject {
   return isLosslessObject(part.cache_control) ? { cache_control: part.cache_control } : {};
 }
@@ -72,7 +75,7 @@ function isWebAddress(url: string): boolean {
   return start === 'https://' || start.startsWith('http://');
 }
 
-/** Media type and base64 text of a data URL, without decoding it: images are megabytes. */
+/** Returns the media type and the base64 text of a data URL. We don't decode it, because images have megabytes. */
 function parseBase64Url(url: string): { mediaType: string; data: string } | null {
   if (url.slice(0, 5).toLowerCase() !== 'data:') return null;
   const comma = url.indexOf(',');

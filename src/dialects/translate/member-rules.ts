@@ -1,7 +1,8 @@
 /**
- * What becomes of each documented member of a request toward a vendor of the other dialect. A member that changes the meaning of the request
- * is refused when the dialect can't express it, so that the next model of the plan is tried. Others are dropped. Members that are missing
- * here are dropped, too (docs/architecture/translation.md#members).
+ * Defines what happens to each documented member of a request if the vendor uses the other dialect. If a member changes
+ * the meaning of the request and the other dialect can't express it, we refuse the request, so that the plan continues
+ * with the next model. We drop all other members, including those that aren't listed here
+ * (docs/architecture/translation.md#members).
  */
 import type { JsonObject } from '../../core/json/narrow.ts';
 import { asArray } from '../../core/json/narrow.ts';
@@ -28,7 +29,7 @@ const hasTools = (_value: unknown, { request }: { request: JsonObject }): boolea
 const isThinkingOff = ({ thinking }: JsonObject): boolean => asLosslessObject(thinking).type === 'disabled';
 const isForced = ({ tool_choice: choice }: JsonObject): boolean => choice === 'required' || isLosslessObject(choice);
 
-/** Chat requests for vendors of messages. */
+/** The rules for chat requests that go to messages vendors. */
 export const chatToMessages: MemberRules<MessagesTarget> = (() => {
   const { translated, dropped, adjusted, refused, object, list, union } = createRuleBuilders<MessagesTarget>();
   const notExpressible = (name: string): string => `${name} cannot be expressed in the messages dialect`;
@@ -40,7 +41,7 @@ export const chatToMessages: MemberRules<MessagesTarget> = (() => {
       thinking: { type: translated, thinking: dropped() },
       image_url: {
         ...{ type: translated, cache_control: translated },
-        // Some callers send the address in place of the object.
+        // Some callers send just the URL instead of an object.
         image_url: dropped((image) => isNot('auto', undefined, null)(asLosslessObject(image).detail)),
       },
       file: {
@@ -49,7 +50,7 @@ export const chatToMessages: MemberRules<MessagesTarget> = (() => {
       },
     }),
   );
-  // Vendors refuse reasoning that they haven't signed.
+  // Vendors reject reasoning that they haven't signed.
   const reasoning = dropped((_value, { parent }) => signedParts(readReasoning(parent)).length === 0);
   const schemaRule = dropped((strict, { target }) => strict === true && target.supportsSchema !== true);
   return {
@@ -58,7 +59,7 @@ export const chatToMessages: MemberRules<MessagesTarget> = (() => {
     messages: list(
       object({
         ...{ role: translated, content, refusal: translated, tool_call_id: translated },
-        // The translators refuse these.
+        // The translators reject these themselves.
         ...{ audio: translated, function_call: translated },
         tool_calls: list(object({ id: translated, type: translated, function: object({ name: translated, arguments: translated }) })),
         ...{ reasoning_content: reasoning, reasoning, reasoning_details: reasoning, thinking_blocks: reasoning },
@@ -117,12 +118,12 @@ export const chatToMessages: MemberRules<MessagesTarget> = (() => {
   };
 })();
 
-/** Whether a chat request sets a number of tokens for reasoning, which then counts instead of an effort. */
+/** Reports whether a chat request sets a number of tokens for reasoning, which takes precedence over an effort. */
 function asksForBudget({ thinking, reasoning }: JsonObject): boolean {
   return isSet(asLosslessObject(thinking).budget_tokens) || isSet(asLosslessObject(reasoning).max_tokens);
 }
 
-/** Messages requests for vendors of chat. */
+/** The rules for messages requests that go to chat vendors. */
 export const messagesToChat: MemberRules<ChatTarget> = (() => {
   const { translated, dropped, adjusted, refused, object, list, union } = createRuleBuilders<ChatTarget>();
   const notExpressible = (name: string): string => `${name} cannot be expressed in the chat dialect`;
@@ -172,7 +173,7 @@ export const messagesToChat: MemberRules<ChatTarget> = (() => {
       ...{ type: translated, name: translated },
       disable_parallel_tool_use: dropped((value, context) => value === true && !hasTools(value, context)),
     }),
-    // A chat model either reasons or it doesn't; the dialect has no member that turns it on or off.
+    // A chat model either reasons or it doesn't. The dialect has no member that turns reasoning on or off.
     thinking: dropped(
       (_thinking, { request, target }) => (isThinkingOff(request) ? target.reasons !== false : target.reasons === false),
       object({
@@ -207,7 +208,10 @@ export const messagesToChat: MemberRules<ChatTarget> = (() => {
   };
 })();
 
-/** Responses requests for vendors that lack this route. Requests for vendors of messages pass the rules of chat requests afterwards. */
+/**
+ * The rules for responses requests that go to vendors that don't have this route. If the vendor uses messages, the
+ * rules for chat requests are applied afterwards.
+ */
 export const responsesToChat: MemberRules<ReasoningForm> = (() => {
   const { translated, dropped, refused, object, list, union } = createRuleBuilders<ReasoningForm>();
   const missing = (name: string): string => `${name}: does not exist at this model's vendor`;
@@ -234,7 +238,7 @@ export const responsesToChat: MemberRules<ReasoningForm> = (() => {
   const tool = { ...part, name: translated, description: translated };
   const customTool = { ...tool, format: translated };
   const functionTool = { ...tool, parameters: translated, strict: translated, defer_loading: dropped(isNot(false)) };
-  // The text of the summary is also in the encrypted content that the gateway creates.
+  // The encrypted content that we create also contains the text of the summary.
   const isReasoningLost = (_value: unknown, { parent, target }: { parent: JsonObject; target: ReasoningForm }): boolean => {
     const reasoning = unsealReasoning(parent.encrypted_content);
     if (reasoning === null || target === 'none') return true;

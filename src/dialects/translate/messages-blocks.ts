@@ -1,41 +1,45 @@
-/** Reads the content blocks of messages responses, plain and streamed, and writes what they hold for a caller of another dialect. */
+/**
+ * Reads the content blocks of messages responses, both plain and streamed, and passes their contents to a writer for
+ * the caller's dialect.
+ */
 import { asObject, asString, type JsonObject } from '../../core/json/narrow.ts';
 import { asLosslessObject, asNonEmptyString } from '../json/lossless-json.ts';
 import { parseLossless } from '../json/parse-lossless.ts';
 import { jsonAnswerToolName } from './json-answer-tool.ts';
 import type { MessagesPart } from './messages-source.ts';
 
-/** Functions return the caller's events. `position` is that of a tool call among the calls of the response. */
+/**
+ * Each function returns events for the caller. `position` is the index of a tool call among the calls of the response.
+ */
 export interface BlockWriter {
-  /** Text, or input of the tool whose input is the text of the response. */
+  /** Receives text, or the input of the tool whose input is the text of the response. */
   text(piece: string): string;
   thinking(piece: string): string;
-  /** Ends thinking; `block` is the complete block, which may be a redacted one. */
+  /** Ends a thinking block. Receives the complete block, which may be a redacted one. */
   endThinking(block: JsonObject): string;
-  /** `id` is null when the vendor sent none. */
+  /** `id` is null if the vendor didn't send one. */
   startTool(position: number, tool: { readonly id: string | null; readonly name: string }): string;
   toolInput(position: number, piece: string): string;
   endTool(position: number): string;
 }
 
 export interface BlockReader {
-  /** A block of a plain response, from `parseLossless`. */
+  /** Adds a block of a plain response that was parsed by `parseLossless`. */
   addBlock(block: JsonObject): string;
   addPart(part: MessagesPart): string;
-  /** Ends blocks that the vendor left open. */
+  /** Ends the blocks that the vendor left open. */
   end(): string;
-  /** Number of tool calls so far. */
+  /** Returns the number of tool calls so far. */
   toolCount(): number;
 }
 
-/** A block that has not ended. */
 type OpenBlock =
   | { readonly kind: 'thinking'; readonly block: JsonObject; thinking: string; signature: string }
   | {
       readonly kind: 'tool';
-      /** Null when its input is the text of the response. */
+      /** Null if the tool's input is the text of the response. */
       readonly position: number | null;
-      /** Input from the start of the block: vendors send it either there, or in deltas. */
+      /** The input in the start event of the block. Vendors send it either there or in deltas. */
       readonly input: string;
       hasDeltas: boolean;
     };
@@ -52,7 +56,7 @@ export function createBlockReader(writer: BlockWriter): BlockReader {
     return writer.startTool(position, { id: asNonEmptyString(id), name: asString(name) ?? '' });
   };
 
-  /** `readInput` returns the input of a tool with the digits of its numbers. */
+  /** `readInput` returns the tool's input without losing any digits of its numbers. */
   const start = (index: unknown, block: JsonObject, readInput: () => unknown): string => {
     switch (block.type) {
       case 'text':
@@ -133,7 +137,9 @@ export function createBlockReader(writer: BlockWriter): BlockReader {
   };
 }
 
-/** Only here does the vendor send an object instead of text, so only here numbers must keep their digits. */
+/**
+ * Only this event has an object where others have text, so we have to parse it again without losing digits of numbers.
+ */
 function readToolInput(data: string): unknown {
   return asLosslessObject(asLosslessObject(parseLossless(data)).content_block).input;
 }

@@ -4,14 +4,14 @@ import type { Tokens } from '../../core/pricing.ts';
 import { parseMessagesUsage } from '../contract/token-usage.ts';
 import { type StreamSource, unnamedProblem } from './stream.ts';
 
-/** An event of the message or one of its blocks. */
+/** An event that belongs to the message or to one of its blocks. */
 export interface MessagesPart {
   readonly event: JsonObject;
-  /** JSON of the event, for numbers that must keep their digits. */
+  /** The JSON of the event, for readers that need all digits of its numbers. */
   readonly data: string;
 }
 
-/** How a response ends, as far as the vendor has reported it. */
+/** How the response ended, as far as the vendor has told us. */
 export interface MessagesEnd {
   readonly stopReason: unknown;
   readonly tokens: Tokens | null;
@@ -63,7 +63,7 @@ export function createMessagesSource(): MessagesSource {
   };
 }
 
-/** Tokens of thinking in the usage of a messages response. */
+/** Returns the number of thinking tokens in the usage of a messages response. */
 export function countThinking(usage: unknown): number | undefined {
   return asCount(asObject(asObject(usage).output_tokens_details).thinking_tokens);
 }

@@ -1,4 +1,4 @@
-/** Translates the stream of a messages vendor for a chat caller. Pure. */
+/** Translates the stream of a messages vendor for a chat caller. */
 import { asObject, type JsonObject } from '../../core/json/narrow.ts';
 import { formatEvent } from '../../core/sse.ts';
 import { asNonEmptyString } from '../json/lossless-json.ts';
@@ -16,7 +16,10 @@ export function createStreamToChat(identity: ResponseIdentity & { readonly creat
   let detailCount = 0;
 
   const headMembers = (): JsonObject => ({ id, object: 'chat.completion.chunk', created: identity.createdSeconds, model });
-  /** JSON of the members that all chunks share, without its closing brace: serialized once, not for each delta. */
+  /**
+   * The JSON of the members that all chunks share, without its closing brace, so that we don't serialize them again for
+   * each delta.
+   */
   let head = '';
   const deltaChunk = (delta: JsonObject, finishReason: string | null = null): string =>
     `data: ${head},"choices":[{"index":0,"delta":${JSON.stringify(delta)},"logprobs":null,"finish_reason":${JSON.stringify(finishReason)}}]}\n\n`;
@@ -26,7 +29,7 @@ export function createStreamToChat(identity: ResponseIdentity & { readonly creat
   const blocks = createBlockReader({
     text: (piece) => (piece === '' ? '' : deltaChunk({ content: piece })),
     thinking: (piece) => (piece === '' ? '' : deltaChunk({ reasoning_content: piece })),
-    /** What is signed or encrypted; a signature with the whole text that it signs. */
+    /** We only send details that are signed or encrypted. A signature comes with the whole text that it signs. */
     endThinking(block) {
       const [part] = readThinkingBlock(block);
       if (part === undefined || (part.kind === 'text' && part.signature === '')) return '';

@@ -1,8 +1,8 @@
 /**
- * Translates messages to chat: the request of a messages caller for a chat vendor, and the JSON response of a messages vendor for a chat
- * caller. Pure. Bodies come from `parseLossless`.
+ * Translates messages to chat, i.e. the request of a messages caller for a chat vendor, and the JSON response of a
+ * messages vendor for a chat caller. Bodies have to come from `parseLossless`.
  *
- * `member-rules.ts` says which members are translated here, and what becomes of the others.
+ * See `member-rules.ts` for the members that we translate, and for what happens to the others.
  */
 import type { JsonObject } from '../../core/json/narrow.ts';
 import { asString } from '../../core/json/narrow.ts';
@@ -21,7 +21,10 @@ import { toChatUsage, toFinishReason } from './stop-reasons.ts';
 import type { ChatTarget } from './targets.ts';
 import { createToolId, type ResponseIdentity } from './tool-ids.ts';
 
-/** Adds what is dropped or adjusted to `changes`. Throws UntranslatableError. */
+/**
+ * Adds the members that we drop or adjust to `changes`. Throws UntranslatableError if the chat dialect can't express
+ * the request.
+ */
 export function requestToChat(body: JsonObject, target: ChatTarget, changes = createChanges()): JsonObject {
   applyRules(body, messagesToChat, target, changes);
   return omitNullish({
@@ -38,7 +41,7 @@ export function requestToChat(body: JsonObject, target: ChatTarget, changes = cr
   });
 }
 
-/** Null when `response` is not a messages response. */
+/** Returns null if `response` isn't a messages response. */
 export function responseToChat(response: JsonObject, names: ResponseIdentity & { readonly createdSeconds: number }): JsonObject | null {
   if (!Array.isArray(response.content)) return null;
   const blocks = response.content.map(asLosslessObject);

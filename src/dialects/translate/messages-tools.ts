@@ -1,9 +1,9 @@
-/** Translates tools, tool choice and output format of a messages request to the chat dialect. */
+/** Translates the tools, the tool choice and the output format of a messages request to the chat dialect. */
 import type { JsonObject } from '../../core/json/narrow.ts';
 import { rejectUntranslatable } from '../contract/untranslatable.ts';
 import { asLosslessObject, asNonEmptyString, isLosslessObject, omitNullish } from '../json/lossless-json.ts';
 
-/** Members of the chat request. */
+/** Returns the members of the chat request. */
 export function toChatTools(body: JsonObject): JsonObject {
   const tools = toTools(body.tools);
   const choice = asLosslessObject(body.tool_choice);
@@ -50,7 +50,7 @@ function toToolChoice(choice: unknown): unknown {
   }
 }
 
-/** `strict`, because the messages dialect guarantees a response that matches the schema. */
+/** We set `strict`, because the messages dialect guarantees that the response matches the schema. */
 function toResponseFormat(format: unknown): JsonObject | null {
   if (format === undefined || format === null) return null;
   const { type, schema } = asLosslessObject(format);

@@ -1,4 +1,4 @@
-/** Translates system and messages of a messages request to chat messages. */
+/** Translates the system prompt and the messages of a messages request to chat messages. */
 import type { ModelTraits } from '../../core/candidate.ts';
 import type { JsonObject } from '../../core/json/narrow.ts';
 import { asString } from '../../core/json/narrow.ts';
@@ -8,7 +8,10 @@ import { type ReasoningPart, readThinkingBlock, reasoningText, toReasoningMember
 import { toDocumentParts, toImagePart } from './media.ts';
 import { createToolIds, type ToolIds } from './tool-ids.ts';
 
-/** One system message first, then the conversation, with thinking in the form that the vendor takes. Drops cache breakpoints. */
+/**
+ * Returns one system message followed by the conversation. Thinking gets the form that the vendor accepts, and cache
+ * breakpoints are dropped.
+ */
 export function toChatMessages(body: JsonObject, takesReasoning: ModelTraits['takesReasoning'] = 'none'): JsonObject[] {
   if (!Array.isArray(body.messages)) return rejectUntranslatable('messages is not a list');
   const messages: readonly unknown[] = body.messages;
@@ -33,8 +36,8 @@ export function toChatMessages(body: JsonObject, takesReasoning: ModelTraits['ta
 }
 
 /**
- * Once a conversation has tool calls, DeepSeek and Moonshot refuse messages of the assistant without reasoning. Those of another vendor
- * have none; a blank is accepted.
+ * Once a conversation has tool calls, DeepSeek and Moonshot reject assistant messages that have no reasoning. Messages
+ * that another vendor generated don't have any, so we fill in a blank, which they accept.
  */
 export function fillReasoning(turns: readonly JsonObject[]): JsonObject[] {
   const hasToolCalls = turns.some((turn) => turn.tool_calls !== undefined);
@@ -43,14 +46,14 @@ export function fillReasoning(turns: readonly JsonObject[]): JsonObject[] {
   );
 }
 
-/** System content as one text: not every chat vendor accepts parts here. */
+/** Joins the system content into one text, because some chat vendors don't accept parts in a system message. */
 function systemText(content: unknown): string {
   return asBlocks(content)
     .map((block) => (block.type === 'text' ? asString(block.text) : null) ?? rejectUntranslatable('system holds content other than text'))
     .join('\n\n');
 }
 
-/** Tool results become separate messages before the user message. */
+/** Turns each tool result into a separate message before the user message. */
 function toUserMessages(content: unknown, ids: ToolIds): JsonObject[] {
   const blocks = asBlocks(content);
   const results = blocks.filter((block) => block.type === 'tool_result').map((block) => toToolMessage(block, ids));
@@ -60,7 +63,7 @@ function toUserMessages(content: unknown, ids: ToolIds): JsonObject[] {
   return parts.length === 0 && messages.length > 0 ? messages : [...messages, { role: 'user', content: toContent(parts) }];
 }
 
-/** A tool message holds only text: images and files of a result follow in the user message. */
+/** A tool message can only hold text, so images and files of a result go into the user message that follows. */
 function toToolMessage(block: JsonObject, ids: ToolIds): { message: JsonObject; attached: readonly JsonObject[] } {
   const id = ids.forResult(block.tool_use_id);
   const parts = asBlocks(block.content).flatMap(toParts);
@@ -70,12 +73,12 @@ function toToolMessage(block: JsonObject, ids: ToolIds): { message: JsonObject; 
   return { message: { role: 'tool', tool_call_id: id, content: toContent(resultTexts) }, attached: attachTo(id, others) };
 }
 
-/** Parts of a user message that belong to the result of a tool. */
+/** Introduces the parts of a user message that belong to a tool result. */
 export function attachTo(callId: unknown, parts: readonly JsonObject[]): readonly JsonObject[] {
   return parts.length === 0 ? [] : [{ type: 'text', text: `Attached to the result of tool call ${callId}:` }, ...parts];
 }
 
-/** Marks an error in the text, since chat has no `is_error`. */
+/** Marks errors in the text itself, because chat doesn't have `is_error`. */
 function prefixError([first, ...rest]: readonly JsonObject[]): JsonObject[] {
   return [{ type: 'text', text: `Error: ${asString(first?.text) ?? ''}`.trimEnd() }, ...rest];
 }
@@ -104,7 +107,7 @@ function toAssistantMessage(content: unknown, ids: ToolIds, takesReasoning: Mode
   return toolCalls.length === 0 ? { ...message, content: text } : { ...message, content: text === '' ? null : text, tool_calls: toolCalls };
 }
 
-/** The members that hold reasoning of earlier turns. */
+/** Returns the members that hold the reasoning of earlier turns. */
 export function toReasoningHistory(parts: readonly ReasoningPart[], takesReasoning: ModelTraits['takesReasoning']): JsonObject {
   switch (takesReasoning) {
     case 'details':
@@ -146,7 +149,7 @@ function asBlocks(content: unknown): readonly JsonObject[] {
   return content.map((block: unknown) => (isLosslessObject(block) ? block : rejectUntranslatable('a block of a message is not an object')));
 }
 
-/** A single text as a string, which every chat vendor accepts and some require. */
+/** Returns a single text as a string, because all chat vendors accept this and some require it. */
 export function toContent(parts: readonly JsonObject[]): unknown {
   const [first] = parts;
   if (first === undefined) return '';

@@ -1,4 +1,7 @@
-/** Translates reasoning settings: chat has an effort, messages a token budget or, for newer models, an effort with `adaptive`. */
+/**
+ * Translates reasoning settings. Chat has an effort, while messages has a token budget or, for newer models, an effort
+ * with `adaptive` thinking.
+ */
 import type { ModelTraits } from '../../core/candidate.ts';
 import type { JsonObject } from '../../core/json/narrow.ts';
 import { asString } from '../../core/json/narrow.ts';
@@ -12,9 +15,9 @@ const budgets = new Map([
   ['xhigh', 16_384],
   ['max', 16_384],
 ]);
-/** The least that vendors accept. */
+/** The smallest budget that vendors accept. */
 const minBudget = 1_024;
-/** Mapped to efforts that every model with efforts accepts; few accept the highest ones. */
+/** Maps each effort to one that every model with efforts accepts, because only a few accept the highest ones. */
 const efforts = new Map([
   ['low', 'low'],
   ['medium', 'medium'],
@@ -23,22 +26,22 @@ const efforts = new Map([
   ['max', 'high'],
 ]);
 
-/** Efforts that become `high`. */
+/** Reports whether we lower this effort to `high`. */
 export function isHighestEffort(effort: unknown): boolean {
   return effort === 'xhigh' || effort === 'max';
 }
 
-/** What a chat request asks of reasoning, and the members in which it does. */
+/** How much reasoning a chat request asks for, and which members say so. */
 export interface RequestedReasoning {
-  /** Name of an effort. Null when the request sets a number of tokens. */
+  /** The name of an effort, or null if the request sets a number of tokens. */
   readonly effort: string | null;
   readonly budget: number | null;
   readonly members: readonly string[];
 }
 
-/** Values of an effort that mean the vendor's default. */
+/** Efforts that stand for the vendor's default. */
 const defaultEfforts: ReadonlySet<string> = new Set(['default', 'auto']);
-/** Without thinking, or with the least that a chat model can do. */
+/** Efforts that turn thinking off, or keep it to the minimum that a chat model supports. */
 const noEfforts: ReadonlySet<string> = new Set(['none', 'minimal']);
 
 /**
@@ -62,18 +65,19 @@ export function readRequestedReasoning({ thinking, reasoning, reasoning_effort: 
   return effort === null || !budgets.has(effort) ? null : { effort, budget: null, members: names };
 }
 
-/** Messages settings for reasoning. */
+/** The settings of a messages request for reasoning. */
 export interface Thinking {
   readonly thinking: JsonObject;
-  /** For `output_config`. Null with a budget. */
+  /** The value for `output_config`, or null if there's a budget. */
   readonly effort: string | null;
-  /** The model thinks less than requested. */
+  /** Whether the model will think less than the caller asked for. */
   readonly isReduced: boolean;
 }
 
 /**
- * Null when the model cannot think, or has no tokens for it. At least half of `maxTokens` stays for the response: a requested effort whose
- * budget is too large gets the next lower one. A budget that the caller sets only has to be smaller than `maxTokens`.
+ * Returns null if the model can't think or if there aren't enough tokens for it. We reserve at least half of
+ * `maxTokens` for the response, so if the budget of an effort is too large, we use the next lower one. If the caller
+ * sets a budget, it only has to be smaller than `maxTokens`.
  */
 export function toThinking(
   { effort, budget }: RequestedReasoning,
@@ -94,7 +98,7 @@ export function toThinking(
   return { thinking: { type: 'enabled', budget_tokens: given }, effort: null, isReduced: given < requested || isHighestEffort(effort) };
 }
 
-/** The `reasoning_effort` of a messages request. Null means the vendor's default. */
+/** Returns the `reasoning_effort` for a messages request, or null for the vendor's default. */
 export function toReasoningEffort(body: JsonObject): string | null {
   const { type, budget_tokens: budgetTokens } = asLosslessObject(body.thinking);
   if (type === 'disabled') return null;

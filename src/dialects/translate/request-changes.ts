@@ -1,6 +1,7 @@
 /**
- * Decides what becomes of each member of a request that is translated, by a table of rules (`member-rules.ts`), so that none of them
- * disappears silently: a member is translated, dropped or adjusted under its name, or it makes the request untranslatable.
+ * Decides what happens to each member of a translated request, using a table of rules (`member-rules.ts`). No member
+ * disappears silently. We either translate a member, report it as dropped or adjusted, or refuse the whole request as
+ * untranslatable.
  */
 
 import type { ErrorDetails } from '../../core/errors.ts';
@@ -8,11 +9,11 @@ import type { JsonObject } from '../../core/json/narrow.ts';
 import { rejectUntranslatable } from '../contract/untranslatable.ts';
 import { isLosslessObject } from '../json/lossless-json.ts';
 
-/** Paths of members without positions, such as `tools.cache_control`. */
+/** Collects the paths of members, e.g. `tools.cache_control`. They don't include list positions. */
 export interface RequestChanges {
-  /** The vendor does not get them. */
+  /** Members that the vendor doesn't receive. */
   readonly dropped: Set<string>;
-  /** The vendor gets the nearest value that it accepts. */
+  /** Members for which the vendor receives the closest value that it accepts. */
   readonly adjusted: Set<string>;
 }
 
@@ -20,11 +21,10 @@ export function createChanges(): RequestChanges {
   return { dropped: new Set(), adjusted: new Set() };
 }
 
-/** What a rule may look at besides the value. */
+/** What a rule can look at besides the value. */
 interface RuleContext<Target> {
   /** The object that has the member. */
   readonly parent: JsonObject;
-  /** The whole request. */
   readonly request: JsonObject;
   readonly target: Target;
 }
@@ -32,27 +32,27 @@ interface RuleContext<Target> {
 type Condition<Target> = (value: unknown, context: RuleContext<Target>) => boolean;
 
 export type MemberRule<Target> =
-  /** The translators read it. */
+  /** The translators handle this member. */
   | { readonly kind: 'translated' }
-  /** Dropped, adjusted or refused where `applies` is true for the value. */
+  /** The member is dropped, adjusted or refused if `applies` returns true for its value. */
   | {
       readonly kind: 'dropped' | 'adjusted' | 'refused';
       readonly applies: Condition<Target>;
       readonly otherwise: MemberRule<Target>;
-      /** Of a refusal. */
+      /** The reason for refusing the request. */
       readonly reason: string;
       readonly details?: ErrorDetails;
     }
   | { readonly kind: 'object'; readonly members: MemberRules<Target> }
-  /** A list of objects. Anything else in it, or in its place, is for the translators, which refuse what they don't know. */
+  /** A list of objects. We leave anything else to the translators, which reject what they don't know. */
   | { readonly kind: 'list'; readonly item: MemberRule<Target> }
-  /** An object whose `type` says which members it has. Translators refuse types without rules. */
+  /** An object whose members depend on its `type`. The translators reject types that have no rules. */
   | { readonly kind: 'union'; readonly types: Readonly<Record<string, MemberRules<Target>>>; readonly defaultType: string };
 
-/** Members without a rule are dropped. */
+/** Members that have no rule are dropped. */
 export type MemberRules<Target> = Readonly<Record<string, MemberRule<Target>>>;
 
-/** Adds what is dropped and adjusted to `changes`. Throws UntranslatableError. */
+/** Adds the members that are dropped or adjusted to `changes`. Throws UntranslatableError if a member is refused. */
 export function applyRules<Target>(request: JsonObject, rules: MemberRules<Target>, target: Target, changes: RequestChanges): void {
   applyToMembers(rules, { parent: request, request, target }, changes, '');
 }
@@ -103,7 +103,7 @@ function applyRule<Target>(
 
 const always = (): boolean => true;
 
-/** Functions that create rules, for the members of requests to one kind of target. */
+/** Returns functions that create rules for requests to one kind of target. */
 export function createRuleBuilders<Target>() {
   const translated: MemberRule<Target> = { kind: 'translated' };
   return {

@@ -3,7 +3,10 @@
 import type { JsonObject } from '../../core/json/narrow.ts';
 import type { Tokens } from '../../core/pricing.ts';
 
-/** The chat finish reason of a stop reason. Tool calls decide: some vendors report another reason with them. */
+/**
+ * Maps a stop reason to a chat finish reason. If there are tool calls we return `tool_calls`, because some vendors
+ * report a different reason.
+ */
 export function toFinishReason(stopReason: unknown, hasToolCalls: boolean): string {
   switch (stopReason) {
     case 'max_tokens':
@@ -16,7 +19,10 @@ export function toFinishReason(stopReason: unknown, hasToolCalls: boolean): stri
   }
 }
 
-/** The messages stop reason of a finish reason. Tool calls decide: a forced function ends with `stop`. */
+/**
+ * Maps a finish reason to a messages stop reason. If there are tool calls we return `tool_use`, because a forced
+ * function ends with `stop`.
+ */
 export function toStopReason(finishReason: unknown, hasToolCalls: boolean): string {
   switch (finishReason) {
     case 'length':
@@ -28,7 +34,7 @@ export function toStopReason(finishReason: unknown, hasToolCalls: boolean): stri
   }
 }
 
-/** Usage of a chat response: the prompt count includes cache reads and writes. */
+/** Formats the usage of a chat response. Its prompt count includes cache reads and writes. */
 export function toChatUsage({ input, cachedInput, cacheWrite, cacheWrite1h, output }: Tokens): JsonObject {
   const written = cacheWrite + cacheWrite1h;
   const prompt = input + cachedInput + written;
@@ -40,7 +46,10 @@ export function toChatUsage({ input, cachedInput, cacheWrite, cacheWrite1h, outp
   };
 }
 
-/** Usage of a messages response, which is mandatory there: zero where the vendor reported nothing. */
+/**
+ * Formats the usage of a messages response. It's a required member, so we use zero if the vendor didn't report
+ * anything.
+ */
 export function toMessagesUsage(tokens: Tokens | null): JsonObject {
   return {
     input_tokens: tokens?.input ?? 0,

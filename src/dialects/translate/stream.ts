@@ -1,35 +1,41 @@
 /**
- * The frame of the stream translators. A translator consists of a source, which reads the events of the vendor's dialect, and a target, which
- * writes those of the caller's; the frame decides when a response begins and how it ends.
+ * The common part of all stream translators. Each of them has a source that reads the events of the vendor's dialect,
+ * and a target that writes events of the caller's dialect. This module decides when a response starts and how it ends.
  */
 import type { SseEvent } from '../../core/sse.ts';
 
 /**
- * Converts the vendor's events, in order, to the caller's events as text that is ready to send. Returns nothing before the first part of
- * the response. An interrupted stream gets no closing events; later events are ignored.
+ * Converts the vendor's events to text that is ready to be sent to the caller. It returns nothing until the first part
+ * of the response arrives. If the stream is interrupted, we don't send any closing events and ignore further events.
  */
 export interface StreamTranslator {
-  /** The caller's events for this event, possibly empty. The vendor's last event returns the closing events. */
+  /** Returns the caller's events for this event, if any. For the vendor's last event it returns the closing events. */
   push(event: SseEvent): string;
-  /** Call when the vendor's stream has ended: closes a response that is complete although its last event is missing. */
+  /**
+   * Call this when the vendor's stream has ended. It closes the response if it's complete, even if the last event is
+   * missing.
+   */
   end(): string;
   state(): StreamState;
-  /** The event that reports a failure after the response has begun. Empty where `RouteCodec.formatStreamError` creates it. */
+  /**
+   * Formats the event that reports a failure after the response has started. Returns an empty string if
+   * `RouteCodec.formatStreamError` creates this event.
+   */
   fail(message: string): string;
 }
 
 export interface StreamState {
-  /** A part of the response has been returned: from then on failover is impossible. */
+  /** Whether we have returned a part of the response. After this, failover is no longer possible. */
   readonly begun: boolean;
   /** Null while the stream continues. */
   readonly ended: 'whole' | 'broken' | null;
-  /** Why it is broken: the vendor's message if it sent one. */
+  /** The reason why the stream broke. This is the vendor's message if it sent one. */
   readonly problem: string | null;
-  /** The event of the output that only reports usage. Absent when there is none. */
+  /** The output event that only reports usage. Absent if there is no such event. */
   readonly usageEvent?: string | undefined;
 }
 
-/** What an event means. `Part` is a part of the response in the vendor's dialect. */
+/** The meaning of an event. `Part` is a part of the response in the vendor's dialect. */
 export type VendorEvent<Part> =
   | ({ readonly kind: 'part' } & Part)
   | { readonly kind: 'error'; readonly message: string }
@@ -39,20 +45,20 @@ export type VendorEvent<Part> =
   | { readonly kind: 'ignored' };
 
 export interface StreamSource<Part> {
-  /** Reads the data of an event, which is empty for comments. */
+  /** Reads the data of an event. Comments have no data. */
   read(data: string): VendorEvent<Part>;
-  /** Whether the response is complete although its last event is missing. */
+  /** Reports whether the response is complete even if its last event is missing. */
   isComplete(): boolean;
 }
 
-/** Functions return the caller's events. */
+/** Each function returns events for the caller. */
 export interface StreamTarget<Part> {
-  /** Called with the first part, before `add`. */
+  /** Called with the first part, before `add` is called with the same part. */
   start(part: Part): string;
   add(part: Part): string;
   finish(): string;
   fail?(message: string): string;
-  /** Sent for the vendor's keep-alives, so that no proxy considers the connection idle. */
+  /** We send this for the vendor's keep-alives, so that proxies don't consider the connection idle. */
   readonly keepAlive: string;
 }
 
@@ -104,7 +110,7 @@ export function createStreamTranslator<Part>(source: StreamSource<Part>, target:
   };
 }
 
-/** A comment, which every client ignores. */
+/** An SSE comment, which every client ignores. */
 export const keepAliveComment = ': keep-alive\n\n';
-/** The message of an error event that has none. */
+/** Fallback message for error events that don't include one. */
 export const unnamedProblem = 'the vendor reported an error';

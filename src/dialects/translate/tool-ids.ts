@@ -1,19 +1,22 @@
-/** Ids that connect a tool call with its result. Valid ids stay; invalid or missing ones are replaced deterministically. */
+/**
+ * Creates the ids that connect a tool call with its result. We keep valid ids, and replace invalid or missing ones
+ * deterministically.
+ */
 import { createHash } from 'node:crypto';
 import { rejectUntranslatable } from '../contract/untranslatable.ts';
 import { asNonEmptyString } from '../json/lossless-json.ts';
 
-/** Defaults for members that a vendor omitted from its response. */
+/** Defaults for members that the vendor left out of its response. */
 export interface ResponseIdentity {
-  /** The call's id, for instance; missing ids of tool calls are derived from it. */
+  /** Usually the call's id. We derive missing ids of tool calls from it. */
   readonly id: string;
   readonly model: string;
 }
 
-/** Ids of one request; call in the order of its messages. */
+/** The ids of one request. The functions have to be called in the order of its messages. */
 export interface ToolIds {
   forCall(id: unknown): string;
-  /** A result without an id belongs to the oldest call that has no result. */
+  /** If a result has no id, it belongs to the oldest call that has no result yet. */
   forResult(id: unknown): string;
 }
 
@@ -39,16 +42,16 @@ export function createToolIds(target: 'chat' | 'messages'): ToolIds {
   };
 }
 
-/** Id for a tool call whose vendor sent none: the same in the streamed and the JSON response. */
+/** Creates an id for a tool call if the vendor didn't send one. It's the same in the streamed and the JSON response. */
 export function createToolId(target: 'chat' | 'messages', responseId: string, position: number): string {
   return prefixes[target] + digest(`${responseId}:${position}`);
 }
 
 const prefixes = { chat: 'call_', messages: 'toolu_' } as const;
-/** OpenAI's limit for the ids of tool calls. */
+/** OpenAI limits the ids of tool calls to this length. */
 const maxChatIdLength = 40;
 
-/** Vendors' ids have many forms (`functions.f:0`); Anthropic accepts only letters, digits, `_` and `-`. */
+/** Vendors use ids of many formats (e.g. `functions.f:0`), but Anthropic only accepts letters, digits, `_` and `-`. */
 function toAcceptableId(target: 'chat' | 'messages', id: string): string {
   const isAcceptable = target === 'chat' ? id.length <= maxChatIdLength : /^[a-zA-Z0-9_-]+$/.test(id);
   return isAcceptable ? id : prefixes[target] + digest(id);

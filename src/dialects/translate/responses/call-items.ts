@@ -1,6 +1,7 @@
 /**
- * Items of tool calls. Calls may overlap: each ends when its vendor says so, or when its arguments are complete and another item begins.
- * The text for a custom tool is one delta, because it is known when its JSON is complete.
+ * Writes the items of tool calls. Calls may overlap. A call ends when the vendor says so, or when its arguments are
+ * complete and another item starts. We send the text for a custom tool as a single delta, because we don't know it
+ * until its JSON is complete.
  */
 import type { JsonObject } from '../../../core/json/narrow.ts';
 import { createObjectText, type ObjectText } from '../../json/json-text.ts';
@@ -9,12 +10,15 @@ import { keepAliveComment } from '../stream.ts';
 import type { ItemPlace, OpenItem, OutputItems } from './output-items.ts';
 import { type CallerTool, parseCustomArguments } from './tools.ts';
 
-/** Functions return the events that are ready to send. `position` is that of a call among the calls of the response. */
+/**
+ * Each function returns the events that are ready to send. `position` is the index of a call among the calls of the
+ * response.
+ */
 export interface CallItems {
   start(position: number, call: { readonly id: string; readonly name: string }): string;
   add(position: number, argumentText: string): string;
   end(position: number): string;
-  /** Ends the calls to which nothing can be added. */
+  /** Ends the calls whose arguments are complete. */
   endWhole(): string;
   endAll(): string;
   open(): OpenItem[];
@@ -30,7 +34,7 @@ interface OpenCall extends ItemPlace {
 
 export function createCallItems(items: OutputItems, tools: ReadonlyMap<string, CallerTool>): CallItems {
   const calls = new Map<number, OpenCall>();
-  /** Calls that have got arguments since they were last found incomplete. */
+  /** Calls that have received arguments since we last checked whether they are complete. */
   const changed = new Set<number>();
 
   const end = (position: number): string => {
@@ -40,14 +44,14 @@ export function createCallItems(items: OutputItems, tools: ReadonlyMap<string, C
     const { id, index, isCustom, names, progress } = call;
     const place = { item_id: id, output_index: index };
     const given = isCustom ? parseCustomArguments(call.arguments, parseLossless) : call.arguments;
-    // No arguments mean `{}`.
+    // If there are no arguments, we send `{}`.
     const isEmpty = !isCustom && given.trim() === '';
     const text = isEmpty ? '{}' : given;
     const isSent = isCustom ? text === '' : text === given;
     const name = isCustom ? 'response.custom_tool_call_input' : 'response.function_call_arguments';
     const delta = isSent ? '' : items.event(`${name}.delta`, { ...place, delta: text });
     const members = isCustom ? { input: text } : { name: names.name, arguments: text };
-    // A response may end within the arguments.
+    // A response may end in the middle of the arguments.
     const status = isEmpty || progress.isComplete() ? 'completed' : 'incomplete';
     return delta + items.event(`${name}.done`, { ...place, ...members }) + items.done(index, toItem(call, status, text));
   };

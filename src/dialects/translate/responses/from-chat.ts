@@ -1,4 +1,4 @@
-/** Translates the JSON response and the stream of a chat vendor for a caller of responses. Pure. */
+/** Translates the JSON response and the stream of a chat vendor for a responses caller. */
 import { asArray, asString, type JsonObject } from '../../../core/json/narrow.ts';
 import { createToolCallReader, listToolCalls, type StreamedCall, type ToolCallDelta, toArgumentText } from '../../chat/tool-calls.ts';
 import { parseChatUsage } from '../../contract/token-usage.ts';
@@ -13,7 +13,7 @@ import type { ResponsesTranslator } from './translator.ts';
 import { toResponsesUsage } from './usage.ts';
 import { createResponsesWriter, type IncompleteReason, type ResponsesIdentity, type ResponsesWriter } from './writer.ts';
 
-/** Null when `answer` is not a chat response. `answer` comes from `parseLossless`. */
+/** Expects an `answer` from `parseLossless`. Returns null if it isn't a chat response. */
 export function chatToResponse(answer: JsonObject, identity: ResponsesIdentity, echo: RequestEcho): JsonObject | null {
   const { message, finish_reason: finishReason } = asLosslessObject(asArray(answer.choices)[0]);
   if (!isLosslessObject(message)) return null;
@@ -44,7 +44,9 @@ function toIncompleteReason(finishReason: unknown): IncompleteReason | null {
   return finishReason === 'content_filter' ? 'content_filter' : null;
 }
 
-/** Reasoning without text, which only the vendor can read, is an item, too. */
+/**
+ * Ends the reasoning if there is any. It becomes an item even if it has no text, because only the vendor can read it.
+ */
 function endReasoning(writer: ResponsesWriter, reasoning: Reasoning): string {
   const sealed = reasoning.seal(writer.isReasoning());
   return sealed === null ? '' : writer.endReasoning(sealed);
@@ -55,15 +57,16 @@ interface Reasoning {
   /** Returns the text of the reasoning in `delta`. */
   add(delta: JsonObject): string;
   /**
-   * Returns what the vendor gets back of what was added since the last call; null without reasoning. An item with text is sealed also when the
-   * vendor takes nothing back, because a vendor that has the route rejects items of reasoning that it did not create.
+   * Seals what the vendor needs back from the reasoning since the last call. Returns null if there was no reasoning. We
+   * seal an item that has text even if there's nothing to give back, because a vendor that has this route would
+   * otherwise reject an item that it didn't create.
    */
   seal(hasText: boolean): string | null;
 }
 
 function createReasoning(): Reasoning {
   let content = '';
-  /** Text of any form. */
+  /** The reasoning text from all forms. */
   let text = '';
   let details: JsonObject[] = [];
   return {
@@ -95,7 +98,7 @@ function createReasoning(): Reasoning {
   };
 }
 
-/** Details arrive in pieces of the same index and type. */
+/** Details arrive in pieces that have the same index and type. */
 function addDetail(details: JsonObject[], piece: JsonObject): void {
   const last = details.at(-1);
   if (!last || last.type !== piece.type || last.index !== piece.index) {
@@ -115,7 +118,7 @@ export function createChatToResponses(identity: ResponsesIdentity, echo: Request
   const source = createChatSource();
   const reasoning = createReasoning();
   const calls = createToolCallReader();
-  /** Arguments of calls whose name has not arrived. */
+  /** The arguments of calls whose name hasn't arrived yet. */
   const unnamed = new Map<StreamedCall, string>();
 
   const startCall = (call: StreamedCall, argumentText: string): string => {

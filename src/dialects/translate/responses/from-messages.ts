@@ -1,4 +1,4 @@
-/** Translates the JSON response and the stream of a messages vendor for a caller of responses. Pure. */
+/** Translates the JSON response and the stream of a messages vendor for a responses caller. */
 import { asObject, type JsonObject } from '../../../core/json/narrow.ts';
 import { parseMessagesUsage } from '../../contract/token-usage.ts';
 import { asLosslessObject, asNonEmptyString, toPlainNumbers } from '../../json/lossless-json.ts';
@@ -12,7 +12,7 @@ import type { ResponsesTranslator } from './translator.ts';
 import { toResponsesUsage } from './usage.ts';
 import { createResponsesWriter, type IncompleteReason, type ResponsesIdentity, type ResponsesWriter } from './writer.ts';
 
-/** Null when `answer` is not a messages response. `answer` comes from `parseLossless`. */
+/** Expects an `answer` from `parseLossless`. Returns null if it isn't a messages response. */
 export function messagesToResponse(answer: JsonObject, identity: ResponsesIdentity, echo: RequestEcho): JsonObject | null {
   if (!Array.isArray(answer.content)) return null;
   const writer = createResponsesWriter(identity, echo);

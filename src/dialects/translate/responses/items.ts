@@ -1,6 +1,6 @@
 /**
- * Translates the input of a responses request to chat messages: the items of one response (reasoning, text, calls) become one message of the
- * assistant, and results of tools follow it.
+ * Translates the input of a responses request to chat messages. The items of one response (reasoning, text and calls)
+ * become one assistant message, followed by the results of its tools.
  */
 import type { ModelTraits } from '../../../core/candidate.ts';
 import type { JsonObject } from '../../../core/json/narrow.ts';
@@ -13,22 +13,22 @@ import { attachTo, fillReasoning, toContent, toReasoningHistory } from '../messa
 import { createToolIds } from '../tool-ids.ts';
 import { toCustomArguments, toVendorName } from './tools.ts';
 
-/** The form in which a vendor takes reasoning of earlier turns. */
+/** The form in which a vendor accepts the reasoning of earlier turns. */
 export type ReasoningForm = 'messages' | NonNullable<ModelTraits['takesReasoning']>;
 
-/** A message of the assistant that may get more items. */
+/** An assistant message that may get more items. */
 interface OpenTurn {
   text: string;
   readonly reasoning: ReasoningPart[];
-  /** `reasoning_details` of a chat vendor, in its own form. */
+  /** A chat vendor's `reasoning_details` in the vendor's own format. */
   readonly details: unknown[];
   readonly calls: JsonObject[];
 }
 
 /**
- * Messages for a vendor of the chat dialect that takes reasoning in that form, or of the messages dialect. For the latter they are translated
- * again by `requestToMessages`, which takes images in results of tools, and the order of text and thinking from several messages of the
- * assistant in a row; chat vendors accept neither.
+ * Returns messages for a chat vendor that accepts reasoning in this form, or for a messages vendor. In the latter case
+ * `requestToMessages` translates them again. It supports images in tool results, and consecutive assistant messages
+ * that preserve the order of text and thinking. Chat vendors accept neither.
  */
 export function toChatMessages(body: JsonObject, form: ReasoningForm): JsonObject[] {
   const target = form === 'messages' ? 'messages' : 'chat';
@@ -40,7 +40,7 @@ export function toChatMessages(body: JsonObject, form: ReasoningForm): JsonObjec
   let attached: JsonObject[] = [];
 
   const endTurn = (): void => {
-    // Reasoning alone is not a message.
+    // A message can't consist of reasoning alone.
     if (turn && (turn.text !== '' || turn.calls.length > 0)) messages.push(toAssistantMessage(turn, form));
     turn = null;
   };
@@ -49,14 +49,14 @@ export function toChatMessages(body: JsonObject, form: ReasoningForm): JsonObjec
     turn ??= { text: '', reasoning: [], details: [], calls: [] };
     return turn;
   };
-  /** A chat vendor takes no images in results, so they follow the last result. */
+  /** Chat vendors don't accept images in tool results, so we send them after the last result. */
   const endResults = (): void => {
     if (attached.length > 0) messages.push({ role: 'user', content: attached });
     attached = [];
   };
   const addSystem = (text: string): void => {
     const last = messages.at(-1);
-    // Some vendors accept one system message, at the start.
+    // Some vendors only accept one system message, which has to come first.
     if (messages.length === 1 && last?.role === 'system') messages[0] = { role: 'system', content: `${last.content}\n\n${text}` };
     else if (text !== '') messages.push({ role: 'system', content: text });
   };
@@ -70,7 +70,7 @@ export function toChatMessages(body: JsonObject, form: ReasoningForm): JsonObjec
     if (form === 'messages' && signedParts(parts).length === 0) return;
     if (form === 'messages' && turn !== null && (turn.text !== '' || turn.calls.length > 0)) endTurn();
     const { reasoning: held, details } = openTurn();
-    // Not as arguments of `push`: an item may have more of them than the stack holds.
+    // We don't spread these into `push`, because an item may have more of them than fit on the stack.
     for (const part of parts) held.push(part);
     for (const detail of asArray(reasoning.reasoning_details)) details.push(detail);
   };
@@ -110,7 +110,7 @@ export function toChatMessages(body: JsonObject, form: ReasoningForm): JsonObjec
         }
         return;
       case 'reasoning':
-        // Reasoning that a vendor encrypted means nothing to another vendor.
+        // If a vendor encrypted the reasoning, no other vendor can use it.
         addReasoning(unsealReasoning(item.encrypted_content));
         return;
       case 'function_call':
@@ -126,10 +126,10 @@ export function toChatMessages(body: JsonObject, form: ReasoningForm): JsonObjec
       case 'additional_tools':
       case 'tool_search_call':
       case 'tool_search_output':
-        // `translateTools` reads their tools.
+        // `translateTools` handles the tools of these items.
         return;
       case 'web_search_call':
-        // A record that the vendor searched, without results.
+        // This only says that the vendor searched the web. It doesn't contain any results.
         return;
       case 'item_reference':
         rejectUntranslatable(`${at}: item_reference: this model's vendor stores no responses; send the item, as SDKs do with store: false`);
@@ -168,7 +168,7 @@ function toToolCall({ name, namespace }: JsonObject, id: unknown, argumentText: 
   return { id, type: 'function', function: fn };
 }
 
-/** Text of a message that may hold only text; refusals of the assistant are text, too. */
+/** Returns the text of a message that can only have text. A refusal by the assistant counts as text. */
 function toText(content: unknown, at: string, separator: string): string {
   const texts = toParts(content, at).map(({ text }) => asString(text) ?? rejectUntranslatable(`${at}: may hold only text`));
   return texts.join(separator);

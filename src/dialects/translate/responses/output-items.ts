@@ -1,28 +1,30 @@
-/** Numbers the events of a stream and collects the items of its response, whose ids are derived from that of the call. */
+/**
+ * Numbers the events of a stream and collects the items of its response. Each item's id is derived from the call's id.
+ */
 import type { JsonObject } from '../../../core/json/narrow.ts';
 import { formatEvent } from '../../../core/sse.ts';
 
-/** The place of an item in the output, and its id. */
+/** The position of an item in the output, and its id. */
 export interface ItemPlace {
   readonly index: number;
   readonly id: string;
 }
 
-/** An item that has not ended, as it is now. */
+/** The current state of an item that hasn't ended yet. */
 export type OpenItem = readonly [index: number, item: JsonObject];
 
 export interface OutputItems {
   event(type: string, members: JsonObject): string;
-  /** The next place. `prefix` of the id depends on the type of the item. */
+  /** Reserves the next position. The `prefix` of the id depends on the type of the item. */
   next(prefix: string): ItemPlace;
   added(index: number, item: JsonObject): string;
   done(index: number, item: JsonObject): string;
   count(): number;
-  /** All items in order. */
+  /** Returns all items in order. */
   list(open: readonly OpenItem[]): JsonObject[];
 }
 
-/** `digits` is unique to the call. */
+/** `digits` has to be unique to the call. */
 export function createOutputItems(digits: string): OutputItems {
   const ended: OpenItem[] = [];
   let count = 0;

@@ -1,7 +1,8 @@
 /**
- * Translates a responses request to a chat request, and determines what its response repeats of it. Pure. Bodies come from `parseLossless`.
+ * Translates a responses request to a chat request, and determines which of its members the response repeats. Bodies
+ * have to come from `parseLossless`.
  *
- * `member-rules.ts` says which members are translated here, and what becomes of the others.
+ * See `member-rules.ts` for the members that we translate, and for what happens to the others.
  */
 import type { JsonObject } from '../../../core/json/narrow.ts';
 import { rejectUntranslatable } from '../../contract/untranslatable.ts';
@@ -13,21 +14,24 @@ import { type CallerTool, translateTools } from './tools.ts';
 
 /** What the response needs to know about its request. */
 export interface RequestEcho {
-  /** Members of the response that repeat the request. */
+  /** The members of the response that repeat the request. */
   readonly members: JsonObject;
-  /** By the name that the vendor gets. */
+  /** Maps the tool names that we send to the vendor to the caller's tools. */
   readonly tools: ReadonlyMap<string, CallerTool>;
 }
 
-/** How a request is translated. */
+/** Options for translating a request. */
 interface ResponsesTranslation {
-  /** Whether tools that OpenAI runs may be left out when others remain. */
+  /** Whether we may leave out tools that OpenAI runs, as long as other tools remain. */
   readonly mayOmitTools?: boolean;
-  /** Gets what is dropped and adjusted. */
+  /** Collects the members that we drop or adjust. */
   readonly changes?: RequestChanges;
 }
 
-/** The chat request, without model, token limit and stream, and what its response repeats. Throws UntranslatableError. */
+/**
+ * Returns the chat request without the model, token limit and `stream`, together with what the response repeats. Throws
+ * UntranslatableError if chat can't express the request.
+ */
 export function translateResponsesRequest(
   body: JsonObject,
   form: ReasoningForm,
@@ -67,7 +71,10 @@ function toResponseFormat(format: unknown): JsonObject | null {
   }
 }
 
-/** The members in which OpenAI repeats the request. Nothing is stored and nothing is cut, whatever the request says. */
+/**
+ * Returns the members in which OpenAI repeats the request. `store` and `truncation` have fixed values, because we never
+ * store or truncate anything, no matter what the request says.
+ */
 function echoOf(body: JsonObject, tools: readonly unknown[]): JsonObject {
   const { effort, summary } = asLosslessObject(body.reasoning);
   const { format, verbosity } = asLosslessObject(body.text);

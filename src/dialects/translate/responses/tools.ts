@@ -1,9 +1,10 @@
 /**
- * Translates tools and tool choice of a responses request to the chat dialect.
+ * Translates the tools and the tool choice of a responses request to the chat dialect.
  *
- * Custom tools take free text: they become functions with the argument `input`. Tools of a namespace become functions whose names start
- * with that of the namespace. Tools that OpenAI runs itself have no equivalent: those that only help are left out when other tools remain,
- * and the `tools` of the response show it; all others make the request untranslatable.
+ * - Custom tools take free text. We turn them into functions that have a single argument, `input`.
+ * - Tools of a namespace become functions, and the namespace becomes a prefix of their names.
+ * - Tools that OpenAI runs itself have no equivalent. If they are merely helpful, we leave them out as long as other
+ *   tools remain, which the caller can see from the response's `tools`. Any others make the request untranslatable.
  */
 import { createHash } from 'node:crypto';
 import type { JsonObject } from '../../../core/json/narrow.ts';
@@ -19,13 +20,13 @@ export interface CallerTool {
 }
 
 export interface TranslatedTools {
-  /** `tools`, `tool_choice` and `parallel_tool_calls` of the chat request. */
+  /** The `tools`, `tool_choice` and `parallel_tool_calls` of the chat request. */
   readonly chat: JsonObject;
-  /** The caller's tools that the model is offered. */
+  /** The caller's tools that we offer to the model. */
   readonly offered: readonly unknown[];
-  /** Types of the tools of OpenAI that were left out. */
+  /** The types of OpenAI's tools that we left out. */
   readonly omitted: readonly string[];
-  /** By the name that the vendor gets. */
+  /** Maps the tool names that we send to the vendor to the caller's tools. */
   readonly byVendorName: ReadonlyMap<string, CallerTool>;
 }
 
@@ -35,13 +36,19 @@ interface Declared {
   readonly chatTool: JsonObject;
 }
 
-/** The argument of a function in place of a custom tool. */
+/** The argument of the function that replaces a custom tool. */
 const customInput = 'input';
 
-/** Help of OpenAI that an answer does not depend on; deferred tools, which `tool_search` finds, are always offered. */
+/**
+ * Tools of OpenAI that a model can answer without. This includes `tool_search`, because we always offer the deferred
+ * tools that it would find.
+ */
 const optionalTools = /^(?:web_search(?:_preview)?(?:_\d{4}_\d{2}_\d{2})?|image_generation|tool_search)$/;
 
-/** Throws UntranslatableError, also where tools of OpenAI would have to be left out and `mayOmit` is false. */
+/**
+ * Throws UntranslatableError if chat can't express the tools, or if we would have to leave out tools of OpenAI although
+ * `mayOmit` is false.
+ */
 export function translateTools(body: JsonObject, mayOmit = true): TranslatedTools {
   if (body.tools !== undefined && body.tools !== null && !Array.isArray(body.tools)) return rejectUntranslatable('tools: must be a list');
   const tools = [...asArray(body.tools), ...asArray(body.input).flatMap((item) => toolsOfItem(asLosslessObject(item)))];
@@ -68,7 +75,7 @@ export function translateTools(body: JsonObject, mayOmit = true): TranslatedTool
   };
 }
 
-/** Codex declares tools in the input; a search for tools returns them there. */
+/** Codex declares tools in the input, and the results of a tool search also contain tools. */
 function toolsOfItem({ type, tools }: JsonObject): readonly unknown[] {
   return type === 'additional_tools' || type === 'tool_search_output' ? asArray(tools) : [];
 }
@@ -92,7 +99,7 @@ function declare(tool: JsonObject, namespace: string | null): Declared[] {
 
 const customParameters = { type: 'object', properties: { [customInput]: { type: 'string' } }, required: [customInput] };
 
-/** The grammar is part of the description, because functions cannot enforce it. */
+/** Appends the grammar to the description, because functions can't enforce it. */
 function describeCustom({ description, format }: JsonObject): string {
   const { type, syntax, definition } = asLosslessObject(format);
   const grammar =
@@ -105,7 +112,7 @@ function describeCustom({ description, format }: JsonObject): string {
 
 /** Vendors limit names to 64 characters. */
 const maxNameLength = 64;
-/** Tools in it are the same as those without a namespace. */
+/** Its tools are the same as tools without a namespace. */
 const defaultNamespace = 'functions';
 
 export function toVendorName(name: string, namespace: string | null): string {
@@ -116,7 +123,7 @@ export function toVendorName(name: string, namespace: string | null): string {
   return `${joined.slice(0, maxNameLength - digest.length - 1)}_${digest}`;
 }
 
-/** `allowed` is null for all tools. */
+/** `allowed` is null if all tools are allowed. */
 function translateChoice(choice: unknown): { choice: unknown; allowed: ReadonlySet<string> | null } {
   if (choice === undefined || choice === null) return { choice: null, allowed: null };
   if (choice === 'auto' || choice === 'none' || choice === 'required') return { choice, allowed: null };
@@ -131,12 +138,15 @@ function namedTool({ type, name, namespace }: JsonObject): string {
   return toVendorName(toolName, asNonEmptyString(namespace));
 }
 
-/** The arguments of a function in place of a custom tool. */
+/** Wraps the text for a custom tool into the arguments of its function. */
 export function toCustomArguments(input: unknown): string {
   return JSON.stringify({ [customInput]: asString(input) ?? '' });
 }
 
-/** The text for a custom tool. A model that did not follow the function's parameters wrote the text itself. */
+/**
+ * Returns the text for a custom tool. If the model ignored the function's parameters and wrote the text directly, we
+ * use that.
+ */
 export function parseCustomArguments(argumentText: string, parse: (text: string) => unknown): string {
   const parsed = parse(argumentText);
   return (isLosslessObject(parsed) ? asString(parsed[customInput]) : null) ?? argumentText;

@@ -1,8 +1,8 @@
-/** Contract of the stream translators for callers of responses. */
+/** The contract of the stream translators for responses callers. */
 import type { JsonObject } from '../../../core/json/narrow.ts';
 import type { StreamTranslator } from '../stream.ts';
 
 export interface ResponsesTranslator extends StreamTranslator {
-  /** The response as it was sent so far. */
+  /** Returns the response as far as we have sent it. */
   response(): JsonObject;
 }

@@ -1,8 +1,11 @@
-/** Usage of a response: all input, of which parts come from the prompt cache, and all output, of which reasoning is a part. */
+/**
+ * Formats the usage of a response. The input tokens include those from the prompt cache, and the output tokens include
+ * the reasoning.
+ */
 import type { JsonObject } from '../../../core/json/narrow.ts';
 import type { Tokens } from '../../../core/pricing.ts';
 
-/** Null when the vendor reported no usage. */
+/** Returns null if the vendor didn't report any usage. */
 export function toResponsesUsage(tokens: Tokens | null, reasoningTokens: number): JsonObject | null {
   if (tokens === null) return null;
   const { input, cachedInput, cacheWrite, cacheWrite1h, output } = tokens;

@@ -1,8 +1,9 @@
 /**
- * Writes a response of the responses route piece by piece: returns the events of a stream, and builds the response that the last event
- * holds. A JSON response is written the same way, without its events, so that both are equal.
+ * Writes a response of the responses route piece by piece. It returns the events of a stream, and builds the response
+ * that goes into the last event. We write JSON responses in the same way and ignore the events, so that both are equal.
  *
- * Items have stable ids, derived from that of the call. Calls of tools may overlap; text and reasoning end when another item begins.
+ * Items have stable ids that are derived from the call's id. Tool calls may overlap, but text and reasoning end when
+ * another item starts.
  */
 import type { JsonObject } from '../../../core/json/narrow.ts';
 import { type CallItems, createCallItems } from './call-items.ts';
@@ -16,24 +17,27 @@ export interface ResponsesIdentity {
   readonly createdSeconds: number;
 }
 
-/** A piece of the response returns its events, ready to send. */
+/** Functions that add a piece of the response return its events, which are ready to send. */
 export interface ResponsesWriter {
-  /** Starts the response; the vendor's model name, if it sent one. */
+  /** Starts the response. `model` is the vendor's name for the model, if it sent one. */
   start(model: string | null): string;
   text(piece: string): string;
   refusal(piece: string): string;
   reasoning(piece: string): string;
-  /** Ends the reasoning, also one without text. `sealed` is what the caller sends back; null when the vendor needs nothing back. */
+  /**
+   * Ends the reasoning, even if it has no text. `sealed` is what the caller has to send back, or null if the vendor
+   * doesn't need anything back.
+   */
   endReasoning(sealed: string | null): string;
   isReasoning(): boolean;
   startCall: CallItems['start'];
   callArguments: CallItems['add'];
   endCall: CallItems['end'];
-  /** `incomplete` is the reason why the response is not complete. */
+  /** `incomplete` is the reason why the response isn't complete, if any. */
   finish(end: { readonly incomplete: IncompleteReason | null; readonly usage: JsonObject | null }): string;
   /** Ends a stream that broke. */
   fail(message: string, usage: JsonObject | null): string;
-  /** The response as it is now. */
+  /** Returns the current state of the response. */
   response(): JsonObject;
 }
 
@@ -41,7 +45,7 @@ export type IncompleteReason = 'max_output_tokens' | 'content_filter';
 
 interface OpenText extends ItemPlace {
   readonly kind: 'message';
-  /** Parts that have ended. */
+  /** The parts that have ended. */
   readonly parts: JsonObject[];
   part: TextPart | null;
 }
@@ -140,17 +144,17 @@ export function createResponsesWriter(identity: ResponsesIdentity, { members, to
     return events + ended + part + done(index, item);
   };
 
-  /** Ends the text or reasoning that is open. */
+  /** Ends the text or reasoning that is currently open. */
   const endOpen = (): string => {
     if (open === null) return '';
     if (open.kind === 'reasoning') return endReasoning(null);
     const message = open;
     open = null;
-    // A text that ends with the response ends as the response does.
+    // If the response is incomplete, so is the text that ends with it.
     return endPart(message) + done(message.index, toMessage(message, incomplete === null ? 'completed' : 'incomplete'));
   };
 
-  /** A response without content still has a message. */
+  /** A response always has a message, even if it has no content. */
   const emptyMessage = (): string => {
     const { events, message } = openText();
     return events + openPart(message, 'output_text').events + endOpen();
