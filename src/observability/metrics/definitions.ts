@@ -1,7 +1,7 @@
 /**
- * Every metric: name, help, labels, and how the values of several processes are combined. docs/metrics.md lists them; a test compares the two.
- *
- * Names follow the conventions of Prometheus, and of OpenTelemetry for generative AI where it has one. Every label has a closed set of values.
+ * Defines every metric with its name, help, labels, and how we combine the values of several processes. docs/metrics.md
+ * lists them, and a test compares the two. Names follow the conventions of Prometheus, and those of OpenTelemetry for
+ * generative AI where they exist. Every label has a closed set of values.
  */
 
 export interface MetricDefinition {
