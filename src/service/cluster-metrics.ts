@@ -1,29 +1,28 @@
 /**
- * Metrics of a cluster (cluster.ts): the parent asks every API process for its metrics and adds them up, since a scrape of a shared port would
- * reach one process only, another each time.
- *
- * Sums never become smaller: the counters of a process that died, or does not respond in time, are those of its last scrape. Otherwise
- * Prometheus would see a restart, and count everything again. What a process counted between its last scrape and its death is missing.
+ * Metrics of a cluster (cluster.ts). The parent asks every API process for its metrics and adds them up, because a
+ * scrape of the shared port would reach a different process each time. Sums have to stay monotonic, since Prometheus
+ * would take a decrease for a restart and count everything again. So if a process has died or doesn't respond in time,
+ * we use its counters from the last scrape. We lose what it counted between that scrape and its death.
  */
 import { withTimeout } from '../core/time-limit.ts';
 import { type MetricFamily, renderFamilies, sumCounters, toFamilies } from '../observability/metrics/families.ts';
 
-/** A process of the cluster, as the parent reaches it. */
+/** A process of the cluster as seen by the parent. */
 export interface MetricsSource {
-  /** Asks for its metrics; the answer is passed to `receive` with the same id. */
+  /** Asks the process for its metrics. The answer is passed to `receive` with the same id. */
   request(id: number): void;
 }
 
 export interface ClusterMetrics {
-  /** Adds a process. Returns what receives its answers, and what to call when it has exited. */
+  /** Adds a process. Returns functions to pass on its answers and to remove it after it has exited. */
   add(source: MetricsSource): { receive(id: number, families: readonly MetricFamily[]): void; remove(): void };
-  /** The metrics of all processes. Never takes longer than two seconds. */
+  /** Returns the metrics of all processes. Never takes longer than two seconds. */
   read(): Promise<string>;
 }
 
 interface Member {
   readonly source: MetricsSource;
-  /** Its metrics when it last responded. */
+  /** The metrics from the last time the process responded. */
   last: readonly MetricFamily[];
   readonly waiting: Map<number, () => void>;
 }
@@ -36,7 +35,7 @@ export function createClusterMetrics(): ClusterMetrics {
   let retired: readonly MetricFamily[] = [];
   let requests = 0;
 
-  /** Whether the process responded in time. */
+  /** Resolves to whether the process responded in time. */
   const ask = async (member: Member, id: number): Promise<boolean> => {
     const { promise, resolve } = Promise.withResolvers<boolean>();
     member.waiting.set(id, () => resolve(true));
@@ -46,7 +45,7 @@ export function createClusterMetrics(): ClusterMetrics {
     return hasResponded;
   };
 
-  /** In order: two processes may exit at once. */
+  /** Runs one at a time, because two processes may exit at the same moment. */
   let retiring: Promise<void> = Promise.resolve();
   const retire = (member: Member): void => {
     members.delete(member);
@@ -74,7 +73,7 @@ export function createClusterMetrics(): ClusterMetrics {
       const asked = [...members];
       const responded = await Promise.all(asked.map((member) => ask(member, id)));
       await retiring;
-      // A process that exited meanwhile is among the retired ones.
+      // A process that has exited in the meantime is already included in `retired`.
       const present = asked
         .map((member, index) => ({ member, isCurrent: responded[index] === true }))
         .filter(({ member }) => members.has(member));

@@ -1,4 +1,4 @@
-/** Runs the embedder of a service where its configuration uses it: once for all processes of a cluster. */
+/** Runs the local embedder if the configuration uses it. A cluster has one for all of its processes. */
 import { resolve } from 'node:path';
 import { cacheDirectory } from '../config/cache-directory.ts';
 import type { Config } from '../config/config.ts';
@@ -11,7 +11,10 @@ interface SharedEmbedderOptions {
   readonly env: Environment;
   readonly logger: Logger;
   readonly onChange: (isReady: boolean) => void;
-  /** After a configuration that does not use it: running calls may. */
+  /**
+   * How long the embedder keeps running after a new configuration stops using it, because running calls may still need
+   * it.
+   */
   readonly stopDelayMs?: number;
 }
 
@@ -24,7 +27,7 @@ export type SharedLocalEmbedder = ReturnType<typeof createSharedLocalEmbedder>;
 
 export function createSharedLocalEmbedder({ env, logger, onChange, stopDelayMs = 120_000 }: SharedEmbedderOptions) {
   let embedder: Promise<LocalEmbedder> | null = null;
-  /** What has not been announced yet. */
+  /** The status that hasn't been announced yet. */
   let news: string | null = null;
   let announce: ((news: string) => void) | null = null;
   const tell = (text: string): void => {
@@ -35,7 +38,7 @@ export function createSharedLocalEmbedder({ env, logger, onChange, stopDelayMs =
   const start = async ({ localEmbedder: { folder } }: Config): Promise<LocalEmbedder> => {
     const { startLocalEmbedder } = await import('../embedder/supervisor.ts');
     return startLocalEmbedder({
-      // The runtime is loaded by its absolute path.
+      // The runtime needs an absolute path.
       ...{ folder: folder === null ? null : resolve(folder), cacheDir: cacheDirectory(env), variables: env, logger },
       onChange(isReady) {
         onChange(isReady);
@@ -54,8 +57,9 @@ export function createSharedLocalEmbedder({ env, logger, onChange, stopDelayMs =
   };
   return {
     /**
-     * Where the embedder responds. It starts at the first call for a configuration that uses it, and each further one retries a failed start.
-     * Null where it is not used: it then stops after a delay.
+     * Returns where the embedder responds. The first call for a configuration that uses it starts the embedder, and
+     * each further call retries a failed start. If the configuration doesn't use it, this returns null and stops the
+     * embedder after a delay.
      */
     async endpointFor(config: Config): Promise<Endpoint | null> {
       clearTimeout(stopTimer);
@@ -68,13 +72,13 @@ export function createSharedLocalEmbedder({ env, logger, onChange, stopDelayMs =
       retry();
       return { url, token };
     },
-    /** The state in one line, for a person who has started the service; null when it is not known yet. */
+    /** Returns the status in one line for the person who started the service, or null if there is nothing new. */
     takeNews(): string | null {
       const taken = news;
       news = null;
       return taken;
     },
-    /** Calls `listener` with each state that `takeNews` has not returned. */
+    /** Calls `listener` with each status that `takeNews` hasn't returned. */
     onNews(listener: (news: string) => void): void {
       announce = listener;
       if (news !== null) listener(news);
@@ -84,12 +88,12 @@ export function createSharedLocalEmbedder({ env, logger, onChange, stopDelayMs =
   };
 }
 
-/** For `onNews`, after the banner. */
+/** Formats a status that is printed after the banner. */
 export function formatNews(news: string): string {
   return `\n  Memory search   ${news}\n\n`;
 }
 
-/** How memory is searched with a configuration, for the banner. `news`: see `takeNews`. */
+/** Describes for the banner how memory is searched with this configuration. `news` comes from `takeNews`. */
 export function describeMemorySearch({ localEmbedder, tiers }: Config, news: string | null): string {
   const [model] = tiers['memory-embed'] ?? tiers.embed ?? [];
   if (model === undefined) return 'by text only: no embeddings are configured';
