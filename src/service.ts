@@ -26,7 +26,7 @@ import {
   createSharedLocalEmbedder,
   describeMemorySearch,
   type Endpoint,
-  formatNews,
+  formatStatus,
   type SharedLocalEmbedder,
 } from './service/local-embedder-config.ts';
 import { startMetricsServer } from './service/metrics-server.ts';
@@ -157,9 +157,9 @@ async function startService({ role, config: loaded, logger, host, started }: Ser
     const firstKey = await app.issueFirstKey();
     const origin = loaded.publicUrl ?? url;
     const firstSignIn = await app.prepareFirstSignIn({ origin, mayShowLink: host.isTerminal });
-    const memorySearch = describeMemorySearch(config, embedder?.takeNews() ?? null);
+    const memorySearch = describeMemorySearch(config, embedder?.takeStatus() ?? null);
     host.write(formatBanner({ url, origin, firstKey, firstSignIn, memorySearch, dataDir: loaded.server.dataDir, demo: loaded.demo }));
-    embedder?.onNews((news) => host.write(formatNews(news)));
+    embedder?.onStatus((status) => host.write(formatStatus(status)));
   }
   if (isFirstProcess && !host.stopping.aborted) {
     app.startDurable((uiUrl) => {
@@ -170,7 +170,7 @@ async function startService({ role, config: loaded, logger, host, started }: Ser
     const next = await completeConfig(loadConfig(readSource(role, host)));
     if (isFirstProcess) {
       logWarnings(next, logger);
-      const settings = startSettings.flatMap(({ name, of }) => (of(next) === of(loaded) ? [] : [name]));
+      const settings = startSettings.flatMap(({ name, read }) => (read(next) === read(loaded) ? [] : [name]));
       if (settings.length > 0) logger.warn({ settings }, 'settings changed that need a restart');
     }
     app.reload(next);
@@ -182,9 +182,9 @@ async function startService({ role, config: loaded, logger, host, started }: Ser
 }
 
 /** Settings that may come from a file but are only read at the start. */
-const startSettings: readonly { readonly name: string; readonly of: (config: Config) => string | null }[] = [
-  { name: 'DATABASE_URL', of: ({ server }) => server.databaseUrl },
-  { name: 'TEMPORAL_API_KEY', of: ({ temporal }) => temporal.apiKey },
+const startSettings: readonly { readonly name: string; readonly read: (config: Config) => string | null }[] = [
+  { name: 'DATABASE_URL', read: ({ server }) => server.databaseUrl },
+  { name: 'TEMPORAL_API_KEY', read: ({ temporal }) => temporal.apiKey },
 ];
 
 async function prepareDataDir(dataDir: string): Promise<void> {

@@ -20,7 +20,7 @@ export interface ClusterMetrics {
   read(): Promise<string>;
 }
 
-interface Member {
+interface ChildProcess {
   readonly source: MetricsSource;
   /** The metrics from the last time the process responded. */
   last: readonly MetricFamily[];
@@ -30,55 +30,55 @@ interface Member {
 const timeoutMs = 2_000;
 
 export function createClusterMetrics(): ClusterMetrics {
-  const members = new Set<Member>();
+  const children = new Set<ChildProcess>();
   /** Counters of processes that have exited. */
   let retired: readonly MetricFamily[] = [];
   let requests = 0;
 
   /** Resolves to whether the process responded in time. */
-  const ask = async (member: Member, id: number): Promise<boolean> => {
+  const ask = async (child: ChildProcess, id: number): Promise<boolean> => {
     const { promise, resolve } = Promise.withResolvers<boolean>();
-    member.waiting.set(id, () => resolve(true));
-    member.source.request(id);
+    child.waiting.set(id, () => resolve(true));
+    child.source.request(id);
     const hasResponded = await withTimeout(promise, timeoutMs, () => false);
-    member.waiting.delete(id);
+    child.waiting.delete(id);
     return hasResponded;
   };
 
   /** Runs one at a time, because two processes may exit at the same moment. */
   let retiring: Promise<void> = Promise.resolve();
-  const retire = (member: Member): void => {
-    members.delete(member);
-    for (const end of member.waiting.values()) end();
+  const retire = (child: ChildProcess): void => {
+    children.delete(child);
+    for (const end of child.waiting.values()) end();
     retiring = retiring.then(async () => {
-      retired = await sumCounters([retired, member.last]);
+      retired = await sumCounters([retired, child.last]);
     });
   };
 
   return {
     add(source) {
-      const member: Member = { source, last: [], waiting: new Map() };
-      members.add(member);
+      const child: ChildProcess = { source, last: [], waiting: new Map() };
+      children.add(child);
       return {
         receive(id, families) {
-          member.last = families;
-          member.waiting.get(id)?.();
+          child.last = families;
+          child.waiting.get(id)?.();
         },
-        remove: () => retire(member),
+        remove: () => retire(child),
       };
     },
     async read() {
       requests += 1;
       const id = requests;
-      const asked = [...members];
-      const responded = await Promise.all(asked.map((member) => ask(member, id)));
+      const asked = [...children];
+      const responded = await Promise.all(asked.map((child) => ask(child, id)));
       await retiring;
       // A process that has exited in the meantime is already included in `retired`.
       const present = asked
-        .map((member, index) => ({ member, isCurrent: responded[index] === true }))
-        .filter(({ member }) => members.has(member));
-      const current = present.flatMap(({ member, isCurrent }) => (isCurrent ? [member.last] : []));
-      const silent = present.flatMap(({ member, isCurrent }) => (isCurrent ? [] : [member.last]));
+        .map((child, index) => ({ child, isCurrent: responded[index] === true }))
+        .filter(({ child }) => children.has(child));
+      const current = present.flatMap(({ child, isCurrent }) => (isCurrent ? [child.last] : []));
+      const silent = present.flatMap(({ child, isCurrent }) => (isCurrent ? [] : [child.last]));
       const processes = [
         { value: current.length, labels: { state: 'responding' } },
         { value: silent.length, labels: { state: 'silent' } },

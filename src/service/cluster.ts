@@ -32,7 +32,7 @@ import { createLogger, resolveLogFormat, standardOutput } from '../observability
 import { type ConfigFileSnapshot, type ParentMessage, type WorkerMessage, workerMessage } from './cluster-messages.ts';
 import { type ClusterMetrics, createClusterMetrics } from './cluster-metrics.ts';
 import { createSharedDemoVendor } from './demo-vendor-config.ts';
-import { createSharedLocalEmbedder, type Endpoint, formatNews } from './local-embedder-config.ts';
+import { createSharedLocalEmbedder, type Endpoint, formatStatus } from './local-embedder-config.ts';
 import { startMetricsServer } from './metrics-server.ts';
 import type { ServiceHost } from './service-host.ts';
 import { StartError, wrapStartError } from './start-error.ts';
@@ -180,7 +180,7 @@ export async function runCluster({ role, source, config, host }: ClusterOptions)
     const others = await Promise.all(Array.from({ length: count - 1 }, (_, index) => startInSlot(index + 2)));
     if (host.stopping.aborted) return;
     logger.info({ url: address, role, version: readVersion(), processes: count }, 'listening');
-    if (role === 'start') localEmbedder.onNews((news) => host.write(formatNews(news)));
+    if (role === 'start') localEmbedder.onStatus((status) => host.write(formatStatus(status)));
     host.onReload(() => void reload());
     const supervised = [first, ...others].map((apiProcess, index) => superviseSlot(index + 1, apiProcess));
     await Promise.race([Promise.all(supervised), untilAborted(host.stopping)]);

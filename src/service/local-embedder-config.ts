@@ -28,11 +28,11 @@ export type SharedLocalEmbedder = ReturnType<typeof createSharedLocalEmbedder>;
 export function createSharedLocalEmbedder({ env, logger, onChange, stopDelayMs = 120_000 }: SharedEmbedderOptions) {
   let embedder: Promise<LocalEmbedder> | null = null;
   /** The status that hasn't been announced yet. */
-  let news: string | null = null;
-  let announce: ((news: string) => void) | null = null;
-  const tell = (text: string): void => {
+  let status: string | null = null;
+  let announce: ((status: string) => void) | null = null;
+  const report = (text: string): void => {
     if (announce) announce(text);
-    else news = text;
+    else status = text;
   };
   let isKnownReady = false;
   const start = async ({ localEmbedder: { folder } }: Config): Promise<LocalEmbedder> => {
@@ -42,10 +42,10 @@ export function createSharedLocalEmbedder({ env, logger, onChange, stopDelayMs =
       ...{ folder: folder === null ? null : resolve(folder), cacheDir: cacheDirectory(env), variables: env, logger },
       onChange(isReady) {
         onChange(isReady);
-        if (isReady && !isKnownReady) tell(`by meaning, with ${localModelId}`);
+        if (isReady && !isKnownReady) report(`by meaning, with ${localModelId}`);
         isKnownReady ||= isReady;
       },
-      onUnavailable: (reason) => tell(`by text only: ${localModelId} is not available (${reason})`),
+      onUnavailable: (reason) => report(`by text only: ${localModelId} is not available (${reason})`),
     });
   };
   let stopTimer: NodeJS.Timeout | undefined;
@@ -73,30 +73,30 @@ export function createSharedLocalEmbedder({ env, logger, onChange, stopDelayMs =
       return { url, token };
     },
     /** Returns the status in one line for the person who started the service, or null if there is nothing new. */
-    takeNews(): string | null {
-      const taken = news;
-      news = null;
+    takeStatus(): string | null {
+      const taken = status;
+      status = null;
       return taken;
     },
-    /** Calls `listener` with each status that `takeNews` hasn't returned. */
-    onNews(listener: (news: string) => void): void {
+    /** Calls `listener` with each status that `takeStatus` hasn't returned. */
+    onStatus(listener: (status: string) => void): void {
       announce = listener;
-      if (news !== null) listener(news);
-      news = null;
+      if (status !== null) listener(status);
+      status = null;
     },
     stop,
   };
 }
 
 /** Formats a status that is printed after the banner. */
-export function formatNews(news: string): string {
-  return `\n  Memory search   ${news}\n\n`;
+export function formatStatus(status: string): string {
+  return `\n  Memory search   ${status}\n\n`;
 }
 
-/** Describes for the banner how memory is searched with this configuration. `news` comes from `takeNews`. */
-export function describeMemorySearch({ localEmbedder, tiers }: Config, news: string | null): string {
+/** Describes for the banner how memory is searched with this configuration. `status` comes from `takeStatus`. */
+export function describeMemorySearch({ localEmbedder, tiers }: Config, status: string | null): string {
   const [model] = tiers['memory-embed'] ?? tiers.embed ?? [];
   if (model === undefined) return 'by text only: no embeddings are configured';
   if (model !== localModelId || !localEmbedder.isUsed) return `by meaning, with ${model}`;
-  return news ?? `by text until ${model} is loaded (the first time it is fetched, 150 MB)`;
+  return status ?? `by text until ${model} is loaded (the first time it is fetched, 150 MB)`;
 }
