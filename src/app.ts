@@ -282,8 +282,8 @@ export async function createApp(options: AppOptions): Promise<App> {
 
   const closeUnusedConnections = trackUnusedConnections(server);
 
-  // Temporal's SDK makes up a quarter of what a process loads. We load it before the process serves calls, because they
-  // would have to wait meanwhile.
+  // Temporal's SDK makes up a quarter of what a process loads. We load it before the process serves calls, because
+  // loading would block them.
   const durableWork = snapshot().config.temporal.mode === 'off' ? null : await import('./app/durable-work.ts');
   if (role !== 'serve' && durableWork) await durableWork.loadWorkerSdk();
   await keyring.start();

@@ -1,6 +1,6 @@
 /**
  * Connects the console's pages about keys, applications, routing, prices, rules, people, members and audit to their
- * modules. Contains no logic of its own.
+ * modules.
  */
 
 import type { ReadCounters } from '../ceilings/counter-usage.ts';

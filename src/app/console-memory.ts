@@ -1,4 +1,4 @@
-/** Connects the console's pages about memory to their modules. Contains no logic of its own. */
+/** Connects the console's pages about memory to their modules. */
 import { createBatchRoutes } from '../console/batches/routes.ts';
 import { createConversationRoutes } from '../console/conversations/routes.ts';
 import { createErasureRoutes } from '../console/erasure/routes.ts';

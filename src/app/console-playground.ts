@@ -1,4 +1,4 @@
-/** Connects the playground to the pipeline and the stored calls. Contains no logic of its own. */
+/** Connects the playground to the pipeline and the stored calls. */
 
 import type { ConsoleRoute } from '../console/frame/route.ts';
 import { createPlaygroundRoutes } from '../console/playground/routes.ts';

@@ -1,4 +1,4 @@
-/** Connects the console's pages about usage to their modules. Contains no logic of its own. */
+/** Connects the console's pages about usage to their modules. */
 
 import type { ReadCounters } from '../ceilings/counter-usage.ts';
 import { createCallListRoutes } from '../console/calls/call-list-page.ts';

@@ -28,7 +28,7 @@ interface DurableWorkDeps
   readonly interceptActivities: (activities: Activities) => Activities;
 }
 
-/** Loads what a worker needs in addition to a Temporal client, which is half of the modules that its process loads. */
+/** Loads the worker part of Temporal's SDK, which makes up half of the modules that a worker process loads. */
 export async function loadWorkerSdk(): Promise<void> {
   await importWorkerSdk();
 }

@@ -1,7 +1,4 @@
-/**
- * Connects the tools of `/mcp` to the modules that `app.ts` created. `mcp.ts` loads this file on the first request.
- * Contains no logic of its own.
- */
+/** Connects the tools of `/mcp` to the modules that `app.ts` created. `mcp.ts` loads this file on the first request. */
 import { changedMembers } from '../core/changed-members.ts';
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';

@@ -1,4 +1,4 @@
-/** Collects the metrics of this process from the modules that `app.ts` created. Contains no logic of its own. */
+/** Collects the metrics of this process from the modules that `app.ts` created. */
 
 import type { SettledCall } from '../core/call.ts';
 import type { Database } from '../db/database.ts';

@@ -135,7 +135,7 @@ function createExpress(): Express {
 }
 
 /**
- * Adds the routes that every process serves, i.e. health, metrics and an error response for unknown paths. `wrap` adds
+ * Adds the routes that every process serves: health, metrics and an error response for unknown paths. `wrap` adds
  * handlers that run before the routes.
  */
 function serve(app: Express, deps: HealthServerDeps, wrap: (listener: RequestListener) => RequestListener): Server {

@@ -178,7 +178,10 @@ export function mayHavePassword({ hasPassword, hasOidc, onlyProject }: PersonRec
 /** Matches the account $1 and, if it is confirmed, the unconfirmed accounts with the same address. */
 const ofPersonSql = `(id = $1::uuid or claimed_email = (select email from people confirmed where id = $1::uuid and project_id is null))`;
 
-/** Enabling leaves out the unconfirmed accounts that an admin has disabled on their own, at another time. */
+/**
+ * Disables or enables an account and the unconfirmed ones with its address. When we enable it, we skip unconfirmed
+ * accounts that an admin has disabled separately at another time.
+ */
 async function setDisabled(tx: Queries, personId: string, disabled: boolean, now: number): Promise<void> {
   const changed = await tx.query<{ id: string }>(
     disabled
@@ -190,7 +193,9 @@ async function setDisabled(tx: Queries, personId: string, disabled: boolean, now
   if (disabled) for (const { id } of changed) await endAccess(tx, id, now);
 }
 
-/** Doesn't end any access. The caller decides which sessions, links and tokens from before the change stay valid. */
+/**
+ * Sets the password without ending any access. The caller decides which earlier sessions, links and tokens stay valid.
+ */
 export async function setPasswordHash(tx: Queries, personId: string, hash: string): Promise<void> {
   await tx.query('update people set password_hash = $2::text where id = $1::uuid', [personId, hash]);
 }

@@ -60,8 +60,8 @@ export function limitKey(kind: string, value: string, max: number): LimitKey {
 }
 
 /**
- * Returns the network to count an address under. An IPv6 client usually controls a whole /64, so we count all of it as
- * one.
+ * Returns the part of an address by which we count attempts. An IPv6 client usually controls a whole /64, so its
+ * addresses count as one.
  */
 export function networkOf(address: string): string {
   if (!isIPv6(address) || address.startsWith('::ffff:')) return address;

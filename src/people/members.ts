@@ -1,9 +1,10 @@
 /**
- * Table `members`: roles of people in projects. Deployment admins are owners of every project without a row.
+ * Table `members`, which contains the roles of people in projects. Deployment admins own every project without having a
+ * row.
  *
  * An owner who adds an address must not find out whether it already has an account. So we always create a new account
- * that is valid in this project only (`confirm.ts`). If the address has a confirmed account, that account gets the
- * role as well.
+ * that is valid in this project only (`confirm.ts`). If the address has a confirmed account, that account gets the role
+ * as well.
  */
 import { randomUUID } from 'node:crypto';
 import { type GatewayError, gatewayError } from '../core/errors.ts';

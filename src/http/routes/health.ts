@@ -1,6 +1,6 @@
 /**
- * `/healthz` only tells that the process is running. `/readyz` tells whether it can do its work, i.e. serve calls or,
- * for a worker, run durable work.
+ * `/healthz` only says that the process is running. `/readyz` says whether it can do its work: serving calls or, in a
+ * worker, running durable work.
  */
 import type { Request, Response } from 'express';
 import type { Logger } from '../../observability/logger.ts';

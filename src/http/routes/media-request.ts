@@ -10,7 +10,6 @@ import { setCallId } from '../send-response.ts';
 import { parseBoundary } from '../upload.ts';
 import type { CallRouteDeps, RoutedProject } from './text.ts';
 
-/** An authenticated request. */
 interface Authenticated {
   readonly id: string;
   readonly startedAt: number;
@@ -18,12 +17,10 @@ interface Authenticated {
   readonly headers: IncomingHttpHeaders;
 }
 
-/** An authenticated request whose project has been loaded. */
 export interface MediaCallSource extends Authenticated {
   readonly project: RoutedProject;
 }
 
-/** A request whose body has been read. */
 export interface MediaRequestContext extends MediaCallSource {
   readonly body: Buffer;
 }

@@ -238,9 +238,9 @@ interface MemorySource extends Pick<Call, 'source' | 'sourceGiven'>, Pick<Memory
 }
 
 /**
- * Returns the memory options of a call, i.e. its end user and whether memory records it. Throws
- * `invalid_memory_subject` if the call would be recorded but the header is invalid. If we don't know yet whether it
- * would be recorded, we accept the call without recording it, because it has no valid subject.
+ * Returns the memory options of a call: its end user, and whether memory records it. Throws `invalid_memory_subject` if
+ * the call would be recorded but the header is invalid. If we don't know yet whether it would be recorded, we accept
+ * the call without recording it, because it has no valid subject.
  */
 function parseMemory({ headers, settings }: Pick<CallSource, 'headers' | 'settings'>, from: MemorySource): MemoryOptions {
   const { mode, explicitWrite, user } = from;

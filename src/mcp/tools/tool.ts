@@ -1,5 +1,5 @@
 /**
- * Defines a tool as data. `defineTool` adds what all tools have in common, i.e. the scope, the project, errors without
+ * Defines a tool as data. `defineTool` adds what all tools have in common: the scope, the project, errors without
  * internal details, and the format of results.
  */
 import { type McpServer, requireScopes } from '@modelcontextprotocol/server';

@@ -77,7 +77,7 @@ const base = {
 } as const satisfies Partial<OperationSpec>;
 const imageHeaders = [...base.headers, 'x-gateway-warning'] as const;
 
-/** Transcriptions and translations return whatever the vendor sends, i.e. JSON, text, subtitles or events. */
+/** Transcriptions and translations return whatever the vendor sends, which may be JSON, text, subtitles or events. */
 const transcribed = 'The parts go to exactly one provider while they arrive; the response is what the provider sends.';
 const transcript = { 'application/json': {}, 'text/plain': {}, 'text/event-stream': {} };
 const transcribe: Pick<OperationSpec, 'body' | 'responses' | 'codes'> = {

@@ -1,4 +1,4 @@
-/** Routes for what was recorded in a project, i.e. calls, usage and erasures, and for correcting recorded costs. */
+/** Routes for what was recorded in a project (calls, usage and erasures), and for correcting recorded costs. */
 import type { Router } from 'express';
 import { z } from 'zod';
 import { gatewayError } from '../../../core/errors.ts';

@@ -1,4 +1,4 @@
-/** Routes for projects and their settings, i.e. routing, applications, content rules and memory. */
+/** Routes for projects and their settings: routing, applications, content rules and memory. */
 import type { Router } from 'express';
 import { changedMembers } from '../../../core/changed-members.ts';
 import { asObject } from '../../../core/json/narrow.ts';
