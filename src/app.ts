@@ -68,7 +68,7 @@ export interface AppOptions {
   readonly dataDir: string;
   readonly environment: Environment;
   readonly clock?: Clock;
-  /** Returns reasons why the surrounding process isn't ready to serve calls, for `/readyz`. */
+  /** Returns reasons from outside of the app why the process isn't ready to serve calls, for `/readyz`. */
   readonly startupBlockers?: () => readonly string[];
   /** Reports whether the embedding model that the service itself runs is responding. Defaults to true. */
   readonly isLocalEmbedderReady?: () => boolean;
@@ -349,7 +349,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       await Promise.all([erasures.listener.stop(), sharedBreakers.stop()]);
       await callRecording.stop();
       metrics.stop();
-      void cacheWarmer?.stop(); // Not awaited: a run may hang in the database.
+      void cacheWarmer?.stop(); // We don't await this, because a run may hang in the database.
       await activeModels.stop();
       await Promise.all([keyring.stop(), projects.stop(), memory.settings.stop(), httpClient.close()]);
     },

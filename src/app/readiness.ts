@@ -12,7 +12,7 @@ import type { Keyring } from '../keys/keyring.ts';
 export interface ReadinessDeps {
   readonly isWorker: boolean;
   readonly isStopping: () => boolean;
-  /** Returns reasons of the surrounding process. */
+  /** Returns reasons from outside of the app, e.g. that the database hasn't been reached yet. */
   readonly startupBlockers: () => readonly string[];
   readonly journal: Pick<Journal, 'state'>;
   readonly keyring: Pick<Keyring, 'canFind'>;

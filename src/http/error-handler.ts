@@ -13,7 +13,6 @@ import { PlainTextError } from './plain-text-error.ts';
 /** The format of an error body. Only the messages route uses `messages`. */
 export type ErrorStyle = 'chat' | 'messages';
 
-/** Where errors are logged and counted. */
 export interface ErrorReports {
   readonly logger: Logger;
   readonly countError: (code: ErrorCode) => void;

@@ -86,7 +86,6 @@ export function sendVideoStart(response: ServerResponse, { operation, model }: V
   sendJson(response, 200, { operation, done: false, model });
 }
 
-/** Streams a file of any size. */
 export async function sendFile(response: ServerResponse, { contentType, lengthBytes, chunks }: FileResponse): Promise<void> {
   const length = lengthBytes === null ? {} : { 'content-length': lengthBytes };
   response.writeHead(200, { 'content-type': contentType, ...length, 'cache-control': 'no-store', 'x-accel-buffering': 'no' });

@@ -7,7 +7,6 @@ import { parseOrBadRequest } from '../core/parse-or-bad-request.ts';
 import type { CeilingName, StoreDownPolicy, WindowKind } from '../core/windows.ts';
 import { type Ceilings, defaultWindows } from './key-record.ts';
 
-/** The validated settings of a new key. */
 export interface KeySettings {
   readonly name: string;
   readonly models: readonly string[] | null;
@@ -99,7 +98,6 @@ export function parseGraceSeconds(input: unknown): number {
   return parseOrBadRequest(rotateInput, input ?? {}).grace_seconds ?? 0;
 }
 
-/** Builds all four ceilings with `create`. */
 export function ceilingsFrom(create: (name: CeilingName) => Ceilings[CeilingName]): Ceilings {
   return { calls: create('calls'), cost: create('cost'), rpm: create('rpm'), tpm: create('tpm') };
 }

@@ -23,7 +23,6 @@ export interface OwnProject {
 /** Returns the projects of a person, or all projects for a deployment admin. */
 export type ProjectsOf = (person: Person) => Promise<readonly OwnProject[]>;
 
-/** The maximum number of slugs in an error message. */
 const maxNamedProjects = 20;
 
 /**

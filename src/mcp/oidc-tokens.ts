@@ -53,7 +53,7 @@ export function createOidcTokens({ findPerson, clock }: OidcTokenOptions) {
     const entry = { issuer, keys: discoverKeys(issuer) };
     cached = entry;
     entry.keys.catch(() => {
-      if (cached === entry) cached = null; // The next token tries again.
+      if (cached === entry) cached = null; // Retry with the next token.
     });
     return entry.keys;
   };

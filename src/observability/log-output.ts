@@ -110,7 +110,7 @@ function writeLast(fd: number, bytes: Buffer): void {
     try {
       rest = rest.subarray(writeSync(fd, rest));
     } catch (error) {
-      if (errorCode(error) !== 'EAGAIN') return; // The lines are lost: they cannot be written elsewhere.
+      if (errorCode(error) !== 'EAGAIN') return; // We can't write the lines anywhere else, so they're lost.
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, exitRetryMs);
     }
   }

@@ -96,7 +96,7 @@ export function standardOutput(collectMs = 0): LogOutput {
  * count as part of a word.
  */
 const secrets: readonly RegExp[] = [
-  /(?<!(?<!\\)\w)(sk-gw-[a-z0-9]{8})-[0-9A-Za-z]{20,}/g, // virtual key: its prefix is public
+  /(?<!(?<!\\)\w)(sk-gw-[a-z0-9]{8})-[0-9A-Za-z]{20,}/g, // virtual key, whose prefix is public
   /(?<!(?<!\\)\w)(sk-(?:ant-|proj-|or-v1-|svcacct-)?)[\w-]{16,}/g, // OpenAI, Anthropic, OpenRouter and vendors with the same format
   /(?<!(?<!\\)\w)(gwp_)[\w-]{8,}/g, // personal token
   /(?<!(?<!\\)\w)(AIza|gsk_|xai-|hf_|r8_|pplx-|ghp_|AKIA)[\w-]{12,}/g, // Google, Groq, xAI, Hugging Face, Replicate, Perplexity, GitHub, AWS
@@ -117,7 +117,6 @@ const secrets: readonly RegExp[] = [
  */
 const signs = /sk-[\w-]{16}|gwp_|AIza|gsk_|xai-|hf_|r8_|pplx-|ghp_|AKIA|(?i:bearer|basic|api[_-]?key|password|secret|token)|:\/\/|eyJ/;
 
-/** Replaces everything that looks like a secret. */
 function redactSecrets(text: string): string {
   if (!signs.test(text)) return text;
   return secrets.reduce((result, pattern) => result.replace(pattern, (_whole: string, kept: string) => `${kept}[redacted]`), text);

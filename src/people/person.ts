@@ -12,7 +12,6 @@ export interface Person {
   readonly isAdmin: boolean;
 }
 
-/** The session of a signed-in person. */
 export interface Session {
   /** The public id, for lists and revocation. The cookie contains a different secret. */
   readonly id: string;

@@ -132,7 +132,6 @@ export function toApplicationJson({ source, settings, createdAt, updatedAt }: Ap
 /** A subquery for all application settings of the outer query's project, as one JSON object by source. */
 export const applicationsSubquery = `(select coalesce(jsonb_object_agg(a.source, a.settings), '{}') from applications a where a.project_id = projects.id)`;
 
-/** Parses the value of `applicationsSubquery`. */
 export function parseApplications(bySource: Readonly<Record<string, unknown>>): ReadonlyMap<string, ApplicationSettings> {
   return new Map(Object.entries(bySource).map(([source, settings]) => [source, toApplicationSettings(parseStoredApplication(settings))]));
 }

@@ -8,7 +8,6 @@ import { type ContentRule, parseRulesInput, parseStoredRules } from '../guardrai
 import { assertUnchanged } from './unchanged.ts';
 
 export interface ContentRules {
-  /** Returns the current rules. */
   find(projectId: string): Promise<readonly ContentRule[]>;
   /**
    * Replaces all rules. Throws `bad_request` with a list of every mistake, and `conflict` if the current rules differ

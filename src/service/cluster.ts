@@ -58,7 +58,6 @@ const maxLineLength = 1_048_576;
 /** How much of a process's standard error we keep in order to report why it exited. */
 const maxReasonLength = 4_096;
 
-/** How an API process exited. */
 interface ProcessExit {
   readonly wasListening: boolean;
   readonly uptimeMs: number;

@@ -156,7 +156,7 @@ function isEncodedSubject(text: string): boolean {
   try {
     return !text.includes('/') && isSubject(decodeURIComponent(text));
   } catch {
-    return false; // Not percent-encoded UTF-8.
+    return false; // It isn't percent-encoded UTF-8.
   }
 }
 

@@ -49,7 +49,7 @@ export interface RoutedProject {
 /** Synchronous if the project is cached. */
 export type FindProject = (projectId: string) => RoutedProject | Promise<RoutedProject>;
 
-/** What every route that makes calls needs. */
+/** Dependencies of every route that makes calls. */
 export interface CallRouteDeps extends ErrorReports {
   readonly findCaller: FindCaller;
   readonly findProject: FindProject;
@@ -163,7 +163,7 @@ export function modelTooLong(model: string): Error {
 export interface CallSource {
   readonly id: string;
   readonly startedAt: number;
-  /** When the body was complete. */
+  /** The time when the body was complete. */
   readonly now: number;
   readonly codec: RouteCodec;
   readonly caller: Caller;

@@ -16,9 +16,9 @@ export interface Tool<Input extends z.ZodObject> {
   readonly description: string;
   readonly scope: Scope;
   readonly isReadOnly: boolean;
-  /** The members besides `project`. */
+  /** The members of the input, except for `project`, which every tool has. */
   readonly input: Input;
-  /** The members besides `project`. */
+  /** The members of the output, except for `project`. */
   readonly output: z.ZodObject;
   run(input: z.output<Input>, context: ToolContext): Promise<ToolResult>;
 }

@@ -13,7 +13,6 @@ export interface ErrorResponsesSpec {
   readonly codes: readonly ErrorCode[];
   /** Statuses that are sent with a plain-text body (docs/api/reference.md#plain-text-errors). */
   readonly plain: readonly PlainTextStatus[];
-  /** Headers that every response of the route has. */
   readonly headers: readonly ResponseHeader[];
 }
 

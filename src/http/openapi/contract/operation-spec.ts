@@ -29,7 +29,7 @@ export interface OperationSpec {
   readonly responses: Readonly<Record<string, string | JsonObject>>;
   /** Describes the responses. Defaults to the summary. */
   readonly description?: string;
-  /** Response headers. Error responses only have those that contain an id. */
+  /** Response headers. Error responses only have the ones that end in `-id`. */
   readonly headers?: readonly ResponseHeader[];
   readonly codes: readonly ErrorCode[];
   readonly plain?: readonly PlainTextStatus[];
