@@ -1,4 +1,7 @@
-/** The composition root: creates the modules, passes each its dependencies, and starts and stops them in order. Contains no policy. */
+/**
+ * The composition root. It creates the modules, passes them their dependencies, and starts and stops them in order.
+ * Contains no logic of its own.
+ */
 import type { Activities } from '../workflows/contract.ts';
 import type { Api } from './app/api.ts';
 import { createCallHandler, createTokenCounter } from './app/call-handler.ts';
@@ -54,7 +57,7 @@ import { createUsageReports } from './usage/reports.ts';
 import { createReprice } from './usage/reprice.ts';
 import { createVendorHttpClient } from './vendors/http-client.ts';
 
-/** `start` runs everything, `serve` the API, `worker` durable work. */
+/** `start` runs everything, `serve` runs the API, and `worker` runs durable work. */
 export type Role = 'start' | 'serve' | 'worker';
 
 export interface AppOptions {
@@ -65,21 +68,21 @@ export interface AppOptions {
   readonly dataDir: string;
   readonly environment: Environment;
   readonly clock?: Clock;
-  /** Reasons why the surrounding process is not ready to serve calls, for `/readyz`. */
+  /** Returns reasons from outside of the app why the process isn't ready to serve calls, for `/readyz`. */
   readonly startupBlockers?: () => readonly string[];
-  /** Whether the embedding model that the service itself runs responds. Always, when absent. */
+  /** Reports whether the embedding model that the service itself runs is responding. Defaults to true. */
   readonly isLocalEmbedderReady?: () => boolean;
-  /** Replaces the file system under the journal; for tests. */
+  /** Replaces the journal's file system in tests. */
   readonly journalFiles?: JournalFileSystem;
-  /** Wraps the worker's activities; tests kill processes in the middle of one. */
+  /** Wraps the worker's activities. Tests use this to kill a process in the middle of one. */
   readonly interceptActivities?: (activities: Activities) => Activities;
-  /** Reads the metrics of all processes on the port; those of this process by default. */
+  /** Reads the metrics of all processes on the port. Defaults to those of this process. */
   readonly readMetrics?: () => Promise<string>;
-  /** Whether this process reads the state in the database for metrics; one process of a cluster is enough. */
+  /** Whether this process reads the state in the database for metrics. One process of a cluster is enough. */
   readonly readsStoredState?: boolean;
-  /** Resolution of the waits for first content; shorter in tests. */
+  /** How often we check the waits for first content. Tests use a shorter interval. */
   readonly contentWaitTickMs?: number;
-  /** How long `close` lets running responses and activities finish; by default as configured. */
+  /** How long `close` lets running responses and activities finish. Defaults to the configured stop timeout. */
   readonly graceMs?: number;
 }
 
@@ -87,21 +90,29 @@ export interface App extends FirstAccess {
   readonly keyring: Keyring;
   readonly projects: Projects;
   readonly responseCache: ResponseCache;
-  /** Starts accepting calls; resolves to the URL. */
+  /** Starts accepting calls and resolves to the URL. */
   listen(host: string, port: number): Promise<string>;
-  /** Connects to Temporal in the background. `onReady` gets the URL of the web UI; null without a dev server. */
+  /**
+   * Connects to Temporal in the background. `onReady` gets the URL of the web UI, or null if there is no dev server.
+   */
   startDurable(onReady?: (uiUrl: string | null) => void): Durable;
-  /** Applies a new configuration to calls that start from now on. */
+  /** Applies a new configuration to all calls that start from now on. */
   reload(config: Config): void;
-  /** Starts the computation of vectors that wait for the local embedder, in the background. */
+  /** Starts computing the vectors that are waiting for the local embedder, in the background. */
   takeUpEmbeddings(): void;
-  /** Makes the process not ready and ends connections with their next response, so that callers and load balancers leave. Calls are served. */
+  /**
+   * Reports the process as not ready and closes each connection with its next response, so that callers and load
+   * balancers move on. It still serves calls.
+   */
   announceStop(): void;
-  /** The metrics of this process. */
+  /** Returns the metrics of this process. */
   collectMetrics(): Promise<readonly MetricFamily[]>;
-  /** The metrics of all processes on the port, as text for Prometheus. */
+  /** Returns the metrics of all processes on the port in Prometheus's text format. */
   readMetrics(): Promise<string>;
-  /** Rejects new calls, lets running ones finish within the stop timeout, aborts and settles the rest, stops durable work and flushes the journal. */
+  /**
+   * Rejects new calls, lets running ones finish within the stop timeout, then aborts and settles the rest, stops
+   * durable work and flushes the journal.
+   */
   close(): Promise<void>;
 }
 
@@ -220,7 +231,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   });
   const readMetrics = options.readMetrics ?? (async () => renderFamilies([await metrics.collect()]));
   const errorReports = { logger, countError: callMetrics.recordErrorResponse };
-  // Without the modules of the API a worker starts faster and takes 25 MB less memory.
+  // A worker starts faster and takes 25 MB less memory if it doesn't load the modules of the API.
   const { server, closeStreams }: Api =
     role === 'worker'
       ? {
@@ -263,7 +274,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     stateDatabase: readsStoredState ? separateConnections(database, 'metrics') : null,
   });
 
-  // A worker serves no calls, and the embedded database runs in this process.
+  // A worker doesn't serve calls, and the embedded database can't become unavailable because it runs in this process.
   const cacheWarmer =
     role === 'worker' || database.kind === 'embedded'
       ? null
@@ -271,7 +282,8 @@ export async function createApp(options: AppOptions): Promise<App> {
 
   const closeUnusedConnections = trackUnusedConnections(server);
 
-  // Temporal's SDK is a quarter of what a process loads. Loaded before the process serves calls, which would wait meanwhile.
+  // Temporal's SDK makes up a quarter of what a process loads. We load it before the process serves calls, because
+  // loading would block them.
   const durableWork = snapshot().config.temporal.mode === 'off' ? null : await import('./app/durable-work.ts');
   if (role !== 'serve' && durableWork) await durableWork.loadWorkerSdk();
   await keyring.start();
@@ -329,14 +341,15 @@ export async function createApp(options: AppOptions): Promise<App> {
       const timeouts = { drainTimeoutMs: graceMs, onDrainTimeout: httpClient.abort, abortTimeoutMs };
       const serverClosed = closeServer(server, { closeUnusedConnections, ...timeouts });
       await Promise.all([serverClosed, closeStreams(), durable?.stop()]);
-      // A call whose client has disconnected holds no server connection, but its vendor may bill it: wait for it too.
+      // If the client of a call has disconnected, there is no connection left to wait for. The vendor may still bill
+      // the call, so we wait until it's settled.
       await callRecording.waitUntilSettled(deadline);
       httpClient.abort();
       await callRecording.waitUntilSettled(performance.now() + abortTimeoutMs);
       await Promise.all([erasures.listener.stop(), sharedBreakers.stop()]);
       await callRecording.stop();
       metrics.stop();
-      void cacheWarmer?.stop(); // Not awaited: a run may hang in the database.
+      void cacheWarmer?.stop(); // We don't await this, because a run may hang in the database.
       await activeModels.stop();
       await Promise.all([keyring.stop(), projects.stop(), memory.settings.stop(), httpClient.close()]);
     },

@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 /**
- * The command line: `gateway start | serve | worker | migrate | check-config | demo-vendor | fetch-embedder | codec-server`, and the commands of `cli/`.
- *
- * Exits with 0 after an orderly stop and with 1 after an error; each error is one plain line on standard error.
+ * The command line: `gateway start | serve | worker | migrate | check-config | demo-vendor | fetch-embedder |
+ * codec-server`, and the commands in `cli/`. Exits with 0 after an orderly stop and with 1 after an error. Each error
+ * is one plain line on standard error.
  */
 import { isatty } from 'node:tty';
 import type { ParseArgsConfig } from 'node:util';
@@ -33,17 +33,21 @@ ${(await import('./cli/commands.ts')).overview()}
 Run gateway <command> --help for details.
 `;
 
-/** Minimum interval to a second stop signal: a supervisor that signals the whole process group may deliver one stop twice. */
+/**
+ * We ignore a second stop signal that arrives sooner than this, because a supervisor that signals the whole process
+ * group may deliver the same stop twice.
+ */
 const secondSignalMs = 500;
 
-/** How long a stop takes before it says how to end it. */
+/** If a stop takes longer than this, we print how to cut it short. */
 const slowStopMs = 1_000;
 
-// V8 would allocate in the old space what has often lived long, such as a list of settled calls. Such a list keeps its calls until that space
-// is collected, after they are stored: each was copied twice.
+// V8 would allocate objects that tend to live long, such as lists of settled calls, directly in the old space. Such a
+// list keeps its calls alive until the old space is collected, long after they have been stored, so each of them was
+// copied twice.
 setFlagsFromString('--no-allocation-site-pretenuring');
 process.exitCode = await run(process.argv.slice(2));
-// After an orderly stop, do not wait longer for anything that still keeps the event loop alive.
+// After an orderly stop, don't wait any longer for whatever still keeps the event loop alive.
 setTimeout(() => process.exit(), 3_000).unref();
 
 async function run([command = 'help', ...rest]: string[]): Promise<number> {
@@ -108,19 +112,25 @@ async function run([command = 'help', ...rest]: string[]): Promise<number> {
 
 const slowStopHint = 'Waiting for running calls to end. Press Ctrl+C again to cut them off.\n';
 
-/** For commands that print and end. */
+/** Prepares for a command that prints something and ends. */
 function prepareOutput(): void {
   process.channel?.unref();
-  // The reader may close the pipe early (`gateway catalog list | head`): not an error.
+  // It isn't an error if the reader closes the pipe early, as in `gateway catalog list | head`.
   process.stdout.on('error', () => process.exit(process.exitCode ?? 0));
 }
 
-/** Loaded on demand, like all that uses Temporal: it would take most of the time of a command that calls a running service. */
+/**
+ * Loaded on demand, like everything that uses Temporal. For a command that calls a running service, loading would take
+ * most of the time.
+ */
 function loadService(): Promise<typeof import('./service.ts')> {
   return import('./service.ts');
 }
 
-/** A stop signal ends it at once: the database rolls the current migration back, or builds the index again the next time. */
+/**
+ * A stop signal ends the migration immediately. The database rolls the current one back, and an index that was being
+ * built is built again the next time.
+ */
 async function migrate(): Promise<void> {
   const host = createHost();
   host.stopping.addEventListener('abort', () => process.exit(1), { once: true });
@@ -129,7 +139,7 @@ async function migrate(): Promise<void> {
 
 type OptionTypes = NonNullable<ParseArgsConfig['options']>;
 
-/** Parses the options of a command, and `--help`. Throws ConfigError for an unknown argument. */
+/** Parses the options of a command, including `--help`. Throws ConfigError for an unknown argument. */
 function readOptions(args: string[], options: OptionTypes): Readonly<Record<string, unknown>> {
   return parseOptions({ args, options: { ...options, help: { type: 'boolean', short: 'h' } } }).values;
 }
@@ -147,9 +157,12 @@ function writeError(text: string): void {
   process.stderr.write(text);
 }
 
-/** The process as a service sees it: stops on SIGTERM, SIGINT, the end of its terminal and the death of its launcher; reloads on other SIGHUPs. */
+/**
+ * Creates the service's view of this process. It's asked to stop on SIGTERM and SIGINT, and when its terminal closes or
+ * its launcher dies. Any other SIGHUP reloads the configuration.
+ */
 function createHost(): ServiceHost {
-  // The terminal or the reader of a pipe may close: the service continues without them.
+  // The terminal or the reader of a pipe may close, but the service goes on without them.
   for (const output of [process.stdout, process.stderr]) output.on('error', () => undefined);
   const stop = new AbortController();
   let stoppedAt = 0;
@@ -165,7 +178,7 @@ function createHost(): ServiceHost {
   if (process.env.GATEWAY_BOOTSTRAP_IPC) stopWithBootstrap(Number(process.env.GATEWAY_BOOTSTRAP_IPC), onStop);
   let reload = (): void => undefined;
   const terminals = [0, 1, 2].filter((fd) => isatty(fd));
-  // A terminal that closes sends SIGHUP too. Its descriptors are no terminals any more then.
+  // A terminal that closes also sends SIGHUP. By then its descriptors don't refer to a terminal any more.
   const hasLostTerminal = (): boolean => terminals.length > 0 && !terminals.some((fd) => isatty(fd));
   process.on('SIGHUP', () => (hasLostTerminal() ? onStop() : reload()));
   return {
@@ -176,7 +189,7 @@ function createHost(): ServiceHost {
   };
 }
 
-/** Runs one process of a cluster (service/cluster.ts). It reloads on its parent's message, not on SIGHUP. */
+/** Runs one process of a cluster (service/cluster.ts). It reloads when its parent tells it to, and not on SIGHUP. */
 async function runClusterWorker([role]: string[]): Promise<void> {
   const host = createHost();
   const parentExited = new AbortController();
@@ -188,17 +201,18 @@ async function runClusterWorker([role]: string[]): Promise<void> {
 }
 
 /**
- * Stops the service when its launcher (scripts/launch.js) dies, which closes the IPC channel. The launcher may have died while this program
- * was loading: then the parent pid has changed and the channel's end was not observed.
+ * Stops the service when its launcher (scripts/launch.js) dies, which closes the IPC channel. If the launcher died
+ * while this program was still loading, we missed that event, but the parent pid has changed.
  */
 function stopWithBootstrap(pid: number, onStop: () => void): void {
   if (pid === process.ppid) {
     process.on('disconnect', onStop);
-    // A listener on the channel keeps the event loop alive, which it must not do after an orderly stop.
+    // A listener on the channel keeps the event loop alive, so we unref it to allow an orderly stop.
     process.channel?.unref();
     if (!process.connected) onStop();
   } else if (!isAlive(pid)) {
-    // A launcher that is alive but not the parent is an ancestor's: the variable was inherited.
+    // If the launcher is alive but isn't our parent, then an ancestor was started by it and we only inherited the
+    // variable.
     onStop();
   }
 }

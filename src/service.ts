@@ -1,7 +1,7 @@
 /**
- * Lifecycle of a service process: configuration, data directory, database, schema, demo vendor, app; then signals until it stops.
- *
- * A start fails with a StartError of one sentence. A stop reverses the start's steps, each with its own timeout.
+ * The lifecycle of a service process. It reads the configuration, prepares the data directory, opens the database,
+ * checks the schema, starts the demo vendor and the app, and then handles signals until it stops. If the start fails,
+ * it throws a StartError with one sentence. A stop reverses the steps of the start, each with its own timeout.
  */
 import { constants } from 'node:fs';
 import { access, mkdir, stat } from 'node:fs/promises';
@@ -26,7 +26,7 @@ import {
   createSharedLocalEmbedder,
   describeMemorySearch,
   type Endpoint,
-  formatNews,
+  formatStatus,
   type SharedLocalEmbedder,
 } from './service/local-embedder-config.ts';
 import { startMetricsServer } from './service/metrics-server.ts';
@@ -34,13 +34,19 @@ import { migrateSchema, openDatabase, startSchemaCheck } from './service/open-da
 import type { ServiceHost } from './service/service-host.ts';
 import { StartError, wrapStartError } from './service/start-error.ts';
 
-/** Started components; stopped in reverse order. */
+/** The started components. They are stopped in reverse order. */
 type Started = { readonly name: string; readonly timeoutMs: number; readonly stop: () => Promise<unknown> }[];
 
-/** How long a start continues after a stop signal, so that the service can stop in order: its database may never respond. */
+/**
+ * How long a start may go on after a stop signal so that the service can stop in order. There has to be a limit,
+ * because the database may never respond.
+ */
 const startTimeoutMs = 2_000;
 
-/** How long the app takes to stop after the time for running calls: it aborts them, drains the journal and returns leases. */
+/**
+ * How long the app may take to stop after the time for running calls. It aborts them, drains the journal and returns
+ * leases.
+ */
 const appStopMs = 20_000;
 
 /** Migrates the schema and returns. Throws ConfigError and StartError. */
@@ -56,7 +62,7 @@ export async function runMigrations(host: ServiceHost): Promise<void> {
   }
 }
 
-/** Runs a service, as one process or as a cluster, until it is asked to stop. Throws ConfigError and StartError. */
+/** Runs a service as one process or as a cluster until it is asked to stop. Throws ConfigError and StartError. */
 export async function runService(role: Role, host: ServiceHost): Promise<void> {
   const { clusterWorker } = host;
   const source = readSource(role, host);
@@ -91,7 +97,7 @@ interface ServiceStart {
   readonly started: Started;
 }
 
-/** `watching` rejects when the service cannot continue. */
+/** Starts all components. `watching` rejects if the service can't continue. */
 async function startService({ role, config: loaded, logger, host, started }: ServiceStart): Promise<{ app: App; watching: Promise<void> }> {
   const dataDir = resolve(loaded.server.dataDir);
   const { clusterWorker } = host;
@@ -111,7 +117,7 @@ async function startService({ role, config: loaded, logger, host, started }: Ser
     isEmbedderReady = isReady;
     if (isReady) takeUpEmbeddings();
   };
-  // A cluster's parent has the embedder and its news.
+  // In a cluster, the parent runs the embedder and announces its status.
   const embedder = clusterWorker ? null : createSharedLocalEmbedder({ env: host.env, logger, onChange: onEmbedderChange });
   clusterWorker?.onEmbedderChange(onEmbedderChange);
   const completeVendors = createConfigCompleter({ role, host, started, embedder });
@@ -124,7 +130,8 @@ async function startService({ role, config: loaded, logger, host, started }: Ser
   const isFirstProcess = clusterWorker?.isLeader ?? true;
   if (isFirstProcess) logWarnings(config, logger);
   const startupBlockers = (): string[] => (schema === null || schema.isVerified() ? [] : ['the database has not been reached yet']);
-  // Most of a start is loading the app: errors of the configuration and the database are reported without it, and a cluster's parent has none.
+  // Loading the app takes most of a start. We load it late, so that errors in the configuration or the database are
+  // reported sooner, and so that the parent of a cluster doesn't load it at all.
   const { createApp } = await import('./app.ts');
   const appLogger = database.outage?.quieten(logger) ?? logger;
   const creating = createApp({
@@ -139,7 +146,7 @@ async function startService({ role, config: loaded, logger, host, started }: Ser
   const address = clusterWorker ? null : loaded.server.metricsAddress;
   if (address) {
     const stop = await startMetricsServer({ address, readMetrics: app.readMetrics, logger });
-    // Before the app in the list: it stops after it, so that the shutdown can be watched.
+    // We insert it before the app, so that it stops after the app and the shutdown can be monitored.
     started.splice(started.length - 1, 0, { name: 'metrics', timeoutMs: 1_000, stop });
   }
   takeUpEmbeddings = app.takeUpEmbeddings;
@@ -150,9 +157,9 @@ async function startService({ role, config: loaded, logger, host, started }: Ser
     const firstKey = await app.issueFirstKey();
     const origin = loaded.publicUrl ?? url;
     const firstSignIn = await app.prepareFirstSignIn({ origin, mayShowLink: host.isTerminal });
-    const memorySearch = describeMemorySearch(config, embedder?.takeNews() ?? null);
+    const memorySearch = describeMemorySearch(config, embedder?.takeStatus() ?? null);
     host.write(formatBanner({ url, origin, firstKey, firstSignIn, memorySearch, dataDir: loaded.server.dataDir, demo: loaded.demo }));
-    embedder?.onNews((news) => host.write(formatNews(news)));
+    embedder?.onStatus((status) => host.write(formatStatus(status)));
   }
   if (isFirstProcess && !host.stopping.aborted) {
     app.startDurable((uiUrl) => {
@@ -163,7 +170,7 @@ async function startService({ role, config: loaded, logger, host, started }: Ser
     const next = await completeConfig(loadConfig(readSource(role, host)));
     if (isFirstProcess) {
       logWarnings(next, logger);
-      const settings = startSettings.flatMap(({ name, of }) => (of(next) === of(loaded) ? [] : [name]));
+      const settings = startSettings.flatMap(({ name, read }) => (read(next) === read(loaded) ? [] : [name]));
       if (settings.length > 0) logger.warn({ settings }, 'settings changed that need a restart');
     }
     app.reload(next);
@@ -174,10 +181,10 @@ async function startService({ role, config: loaded, logger, host, started }: Ser
   return { app, watching: schema?.wait(host.stopping) ?? Promise.resolve() };
 }
 
-/** Settings that may come from a file and are read at the start alone. */
-const startSettings: readonly { readonly name: string; readonly of: (config: Config) => string | null }[] = [
-  { name: 'DATABASE_URL', of: ({ server }) => server.databaseUrl },
-  { name: 'TEMPORAL_API_KEY', of: ({ temporal }) => temporal.apiKey },
+/** Settings that may come from a file but are only read at the start. */
+const startSettings: readonly { readonly name: string; readonly read: (config: Config) => string | null }[] = [
+  { name: 'DATABASE_URL', read: ({ server }) => server.databaseUrl },
+  { name: 'TEMPORAL_API_KEY', read: ({ temporal }) => temporal.apiKey },
 ];
 
 async function prepareDataDir(dataDir: string): Promise<void> {
@@ -190,7 +197,7 @@ async function prepareDataDir(dataDir: string): Promise<void> {
   }
 }
 
-/** Not `recursive`: with that Node never returns where the kernel refuses with ENOENT, as below /proc. */
+/** We don't use `recursive`, because Node then never returns if the kernel refuses with ENOENT, e.g. below /proc. */
 async function makeFolders(folder: string): Promise<void> {
   const make = async (): Promise<void> => {
     await mkdir(folder, { mode: 0o700 });
@@ -202,13 +209,13 @@ async function makeFolders(folder: string): Promise<void> {
     if (errorCode(error) !== 'ENOENT') throw error;
     await makeFolders(dirname(folder));
     await make().catch((again: unknown) => {
-      // Another process has created it meanwhile.
+      // Another process has created the folder in the meantime.
       if (errorCode(again) !== 'EEXIST') throw again;
     });
   }
 }
 
-/** Cluster workers use the file as their parent last read it, so that a replaced worker runs the same configuration. */
+/** Cluster workers use the file as their parent last read it, so that a replacement runs the same configuration. */
 function readSource(role: Role, { env, clusterWorker }: ServiceHost): ConfigSource {
   return clusterWorker ? { ...clusterWorker.configFile(), env, command: role } : readConfigSource(env, role);
 }
@@ -217,7 +224,10 @@ interface CompleterOptions extends Pick<ServiceStart, 'role' | 'host' | 'started
   readonly embedder: SharedLocalEmbedder | null;
 }
 
-/** Returns a function that adds to configurations what the service itself runs: embedder and demo vendor, the cluster's or its own. */
+/**
+ * Returns a function that adds the embedder and the demo vendor to a configuration. They are the cluster's, or those of
+ * this process.
+ */
 function createConfigCompleter({
   role,
   host: { clusterWorker },
@@ -229,14 +239,14 @@ function createConfigCompleter({
   if (clusterWorker)
     return async (config) => complete(config, clusterWorker.localEmbedder(), role === 'start' ? clusterWorker.demoUrl() : null);
   const vendor = createSharedDemoVendor();
-  // First in the list, so that they stop last: running calls may use them.
+  // We put them first in the list, so that they stop last. Running calls may still use them.
   started.unshift({ name: 'demo vendor', timeoutMs: 2_000, stop: vendor.stop });
   if (embedder) started.unshift({ name: 'local embedder', timeoutMs: 5_000, stop: embedder.stop });
   return async (config) =>
     complete(config, (await embedder?.endpointFor(config)) ?? null, role === 'start' ? await vendor.urlFor(config) : null);
 }
 
-/** Publishes the address for the commands that call a running service. */
+/** Publishes the address for commands that call a running service. */
 async function publishServiceAddress(dataDir: string, url: string, started: Started): Promise<void> {
   const stop = await wrapStartError(`${dataDir}/addresses cannot be written`, publishAddress(dataDir, url));
   started.push({ name: 'address file', timeoutMs: 1_000, stop });
@@ -253,12 +263,12 @@ async function listen(app: App, { server }: Config): Promise<string> {
   }
 }
 
-/** Of a cluster only the first process logs them. */
+/** In a cluster, only the first process logs them. */
 function logWarnings({ warnings }: Config, logger: Logger): void {
   for (const warning of warnings) logger.warn({ warning }, 'the configuration is probably wrong');
 }
 
-/** Applies the configuration file again. When it has errors, logs them and keeps the active configuration. */
+/** Applies the configuration file again. If it has errors, we log them and keep the current configuration. */
 async function tryReload(reload: () => Promise<void>, logger: Logger): Promise<void> {
   try {
     await reload();

@@ -1,4 +1,4 @@
-/** Connects the HTTP routes to the modules that `app.ts` created. Contains no policy. */
+/** Connects the HTTP routes to the modules that `app.ts` created. Contains no logic of its own. */
 
 import type { Server } from 'node:http';
 import type { createUsageReader, ReadCounters } from '../ceilings/counter-usage.ts';
@@ -83,7 +83,10 @@ export function createApi(deps: ApiDeps): Api {
   const startedAt = clock.now();
   const findCaller = keyring.find;
 
-  /** Runs a query after this process has stored its calls, or those of one project, so that clients read their own completed calls. */
+  /**
+   * Runs a query after this process has stored its calls (or those of one project), so that clients see the calls they
+   * have just completed.
+   */
   const readStored = <Result>(query: () => Promise<Result>, projectId?: string): Promise<Result> =>
     mapDatabaseErrors(async () => {
       await callRecording.drain.waitUntilDrained(projectId === undefined ? {} : { projectId });
@@ -164,7 +167,7 @@ export function createApi(deps: ApiDeps): Api {
       },
       erasures: erasures.routes,
       getUsage,
-      // Active prices that are not in the price history yet would be missed.
+      // Wait until all active prices are in the price history. Otherwise this would miss some of them.
       reprice: (request) => readStored(() => activeModels.synced().then(() => reprice(request))),
       listCalls: (projectId, filter) => readStored(() => reports.listCalls(projectId, filter)),
       audit,

@@ -1,4 +1,4 @@
-/** Handles calls with the current configuration; a call in progress keeps the one that it started with. */
+/** Handles calls with the current configuration. A call in progress keeps the configuration it started with. */
 
 import type { Breakers } from '../failover/breaker.ts';
 import { type CountTokens, type CountTokensDeps, createCountTokens } from '../pipeline/call/count-tokens.ts';
@@ -30,13 +30,13 @@ function createForSnapshot({ config, catalog, providers, revision }: ConfigSnaps
 
 type TokenCounterDeps = Pick<CountTokensDeps, 'httpClient' | 'clock' | 'logger'> & { readonly breakers: Breakers };
 
-/** Counts the tokens of requests with the current configuration. */
+/** Counts the tokens of a request with the current configuration. */
 export function createTokenCounter(snapshot: () => ConfigSnapshot, { breakers, ...deps }: TokenCounterDeps): CountTokens {
   return createCountTokens({
     ...deps,
     planner: createPlanner({
       catalog: () => snapshot().catalog,
-      // No call follows, so a probe slot would be lost.
+      // Planning must not take the probe slot of a half-open breaker, because no call follows that would release it.
       breakers: { ...breakers, tryAcquire: breakers.canAcquire },
       catalogFill: () => snapshot().config.catalogFill,
     }),

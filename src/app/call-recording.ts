@@ -1,6 +1,6 @@
 /**
- * Connects everything that records settled calls: the journal, its drain into the database, the ceilings, and the recovery of dead processes'
- * journals. Its only policy is the order of start and stop.
+ * Connects everything that records settled calls: the journal, the drain that stores it in the database, the ceilings,
+ * and the recovery of dead processes' journals. The only logic of its own is the order of start and stop.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createAbandonedLeases } from '../ceilings/abandoned-leases.ts';
@@ -31,19 +31,19 @@ import { createStoreBatch } from './store-batch.ts';
 
 export type CallRecording = Awaited<ReturnType<typeof createCallRecording>>;
 
-/** Each batch costs a dozen statements, whatever its size. */
+/** Each batch takes about a dozen statements regardless of its size, so we collect calls for a second. */
 const serverDrainIntervalMs = 1_000;
-/** Shorter, for small batches: the embedded database blocks the event loop for the length of a statement. */
+/** The embedded database blocks the event loop during a statement, so we keep batches small. */
 const embeddedDrainIntervalMs = 100;
 
 interface CallRecordingDeps {
   readonly snapshot: () => ConfigSnapshot;
   readonly database: Database;
-  /** The database over separate connections, so that admission waits for no other statements. */
+  /** The same database over separate connections, so that admission doesn't have to wait for other statements. */
   readonly admissionDatabase: Database;
   readonly knownPrompts: KnownPrompts;
   readonly dataDir: string;
-  /** Replaces the file system under the journal; for tests. */
+  /** Replaces the journal's file system in tests. */
   readonly journalFiles: JournalFileSystem | undefined;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -102,7 +102,7 @@ export async function createCallRecording(deps: CallRecordingDeps) {
 
   const listLive = async (): Promise<string[]> => (await listLiveProcesses(database)).map(({ id }) => id);
   const abandonedLeases = createAbandonedLeases({ database, listLiveProcesses: listLive, logger });
-  /** In every process, because the files are on the disk of its host. */
+  /** This runs in every process, because the files are on the disk of its host. */
   const quarantineRetention = createBackgroundLoop({
     async run() {
       await deleteExpired(dataDir, await findRetentionPeriods(database, clock.now()));
@@ -119,12 +119,13 @@ export async function createCallRecording(deps: CallRecordingDeps) {
     drain,
     recovery,
     listQuarantined: () => listQuarantined(dataDir),
-    /** Ids of dead processes whose leases withhold budget. */
+    /** Returns the ids of dead processes whose leases withhold budget. */
     listLeaseholders: abandonedLeases.list,
     leases: {
       leases: admission.leases,
       listLiveProcesses: listLive,
-      // One transaction: a process that reconnects sees its row deleted before others count it as live.
+      // This has to be a single transaction, so that a process that reconnects finds its row deleted before others
+      // count it as live.
       revokeLeases: (journalId) =>
         database.transaction(async (tx) => ((await deleteIfStale(tx, journalId)) ? await revokeLeases(tx, journalId) : null)),
     } satisfies LeaseRouteDeps,
@@ -137,9 +138,9 @@ export async function createCallRecording(deps: CallRecordingDeps) {
       abandonedLeases.start();
       quarantineRetention.start();
     },
-    /** Resolves when no call is in flight, at the latest at `deadline` (in terms of `performance.now()`). */
+    /** Resolves when no call is in flight, or at `deadline` (on the clock of `performance.now()`) at the latest. */
     async waitUntilSettled(deadline: number): Promise<void> {
-      // Parked calls are settled already; `journal.close` writes them if the disk permits.
+      // Parked calls are already settled. `journal.close` writes them if the disk allows it.
       const isSettled = (): boolean => journal.state().openCalls <= journal.state().parkedCalls;
       while (!isSettled() && performance.now() < deadline) await sleep(10);
     },
@@ -148,7 +149,7 @@ export async function createCallRecording(deps: CallRecordingDeps) {
       await Promise.all([recovery.stop(), rollups.stop(), abandonedLeases.stop(), quarantineRetention.stop()]);
       await drain.stop();
       await admission.stop();
-      // Recovery returns the leases: now or, if the database is unavailable, at the next start.
+      // Recovery returns the leases, either now or, if the database is unavailable, at the next start.
       await journal.close({ keepFolder: true });
       await recoverOnce(recoveryOptions, journal.id);
       await heartbeat.stop();

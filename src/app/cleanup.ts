@@ -1,4 +1,7 @@
-/** The steps of the daily cleanup, in order: first what must not be kept, last what only improves performance. */
+/**
+ * The steps of the daily cleanup in order. Data that we must not keep comes first, and what only improves performance
+ * comes last.
+ */
 import type { CleanupStep } from '../../activities/cleanup.ts';
 import { deleteExpiredBatch } from '../ceilings/expired-counters.ts';
 import type { Clock } from '../core/time.ts';
@@ -18,13 +21,13 @@ export interface CleanupDeps {
   readonly database: Database;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** How long the reasons of failed attempts are kept, in milliseconds. */
+  /** How long we keep the reasons of failed attempts, in milliseconds. */
   readonly errorRetentionMs: () => number;
 }
 
 export function createCleanupSteps({ database, clock, logger, errorRetentionMs }: CleanupDeps): readonly CleanupStep[] {
   const retention = createRetention({ database, clock });
-  /** A project that deletes its prompts earlier does not keep what vendors said about them. */
+  /** If a project deletes its prompts earlier than that, we also delete what vendors said about them. */
   const deleteErrors = async (): Promise<number> => {
     const before = clock.now() - errorRetentionMs();
     const periods = (await findRetentionPeriods(database, clock.now())).map((period) => ({ ...period, before: period.before.getTime() }));

@@ -1,4 +1,6 @@
-/** The configuration and everything derived from it, as one immutable value. A reload replaces the whole; nothing changes a part of it. */
+/**
+ * The configuration and everything that we derive from it, as an immutable value. A reload replaces the whole value.
+ */
 import { parseImportedRows } from '../config/catalog.ts';
 import type { CatalogRow, Config } from '../config/config.ts';
 import type { Clock } from '../core/time.ts';
@@ -20,12 +22,12 @@ interface CurrentConfigOptions {
 
 export interface CurrentConfig {
   snapshot(): ConfigSnapshot;
-  /** The models of the configuration and imported ones. The caller starts and stops it. */
+  /** The models from the configuration and the imported ones. The caller has to start and stop it. */
   readonly activeModels: ActiveModels<CatalogRow>;
   replace(config: Config): void;
 }
 
-/** The snapshot in force, which `replace` and a change of the imported models replace. */
+/** Holds the current snapshot. It's replaced by `replace` and whenever the imported models change. */
 export function createCurrentConfig({ config, database, clock, logger }: CurrentConfigOptions): CurrentConfig {
   let current = createSnapshot(config, 0);
   const activeModels = createActiveModels({
@@ -49,7 +51,7 @@ export function createCurrentConfig({ config, database, clock, logger }: Current
   };
 }
 
-/** `revision`: number of reloads. A response cached under one configuration is not served under another. */
+/** `revision` counts the reloads. We don't serve a response that was cached under another configuration. */
 function createSnapshot(config: Config, revision: number) {
   return {
     config,

@@ -1,4 +1,7 @@
-/** Gives the console's pages of keys, applications, routing, rules, members and audit what they need. Contains no policy. */
+/**
+ * Connects the console's pages about keys, applications, routing, prices, rules, people, members and audit to their
+ * modules.
+ */
 
 import type { ReadCounters } from '../ceilings/counter-usage.ts';
 import type { CatalogRow } from '../config/config.ts';
@@ -38,7 +41,7 @@ export interface ManagementAreasDeps {
   readonly snapshot: () => ConfigSnapshot;
   readonly database: Database;
   readonly readCounters: ReadCounters;
-  /** Runs a query after this process's journal is drained. */
+  /** Runs a query after this process has stored its calls. */
   readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
   readonly keyring: Keyring;
   readonly projects: Projects;
@@ -53,7 +56,7 @@ export interface ManagementAreasDeps {
 export function managementAreas(deps: ManagementAreasDeps, analytics: Pick<Analytics, 'figures'>): readonly ConsoleRoute[] {
   const { snapshot, database, readStored, keyring, projects, people, audit, breakers, readBreakers, clock } = deps;
   const { applications, contentRules } = projects;
-  /** With the calls that just ended. */
+  /** Includes the calls that have just ended. */
   const readCounters: ReadCounters = (projectId, keys) => readStored(() => deps.readCounters(projectId, keys));
   const catalog = () => snapshot().catalog;
   const catalogFill = () => snapshot().config.catalogFill;

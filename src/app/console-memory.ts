@@ -1,4 +1,4 @@
-/** Passes the console pages about memory their dependencies. Contains no policy. */
+/** Connects the console's pages about memory to their modules. */
 import { createBatchRoutes } from '../console/batches/routes.ts';
 import { createConversationRoutes } from '../console/conversations/routes.ts';
 import { createErasureRoutes } from '../console/erasure/routes.ts';
@@ -24,7 +24,7 @@ interface MemoryAreasDeps {
   readonly learning: Learning;
   readonly eraseSubject: EraseSubject;
   readonly snapshot: () => ConfigSnapshot;
-  /** Runs a query after this process's journal is drained. */
+  /** Runs a query after this process has stored its calls. */
   readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
   readonly clock: Clock;
 }

@@ -1,4 +1,4 @@
-/** Connects the playground to the pipeline and the records. Contains no policy. */
+/** Connects the playground to the pipeline and the stored calls. */
 
 import type { ConsoleRoute } from '../console/frame/route.ts';
 import { createPlaygroundRoutes } from '../console/playground/routes.ts';
@@ -16,7 +16,7 @@ interface PlaygroundAreaDeps {
   readonly snapshot: () => ConfigSnapshot;
   readonly handleCall: HandleCall;
   readonly database: Database;
-  /** Runs a query after this process's journal is drained. */
+  /** Runs a query after this process has stored its calls. */
   readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
   readonly clock: Clock;
 }

@@ -1,4 +1,4 @@
-/** Passes the usage pages of the console their dependencies. Contains no policy. */
+/** Connects the console's pages about usage to their modules. */
 
 import type { ReadCounters } from '../ceilings/counter-usage.ts';
 import { createCallListRoutes } from '../console/calls/call-list-page.ts';
@@ -15,9 +15,9 @@ import type { ReadBreakers } from '../routing/shared-breakers.ts';
 import type { Analytics } from '../usage/analytics/analytics.ts';
 import type { ConfigSnapshot } from './config-snapshot.ts';
 
-/** What a page shows of a call's text; a prompt may have thousands of messages. */
+/** Limits how much text of a call a page shows, because a prompt may have thousands of messages. */
 const textLimits = { maxMessages: 100, maxText: 20_000 };
-/** Suggestions of the filters, so that a page stays small. */
+/** The maximum number of suggestions per filter, which keeps pages small. */
 const maxSuggestions = 200;
 
 export interface UsageAreasDeps {

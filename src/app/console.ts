@@ -1,4 +1,4 @@
-/** Collects the pages of the console and passes them their dependencies. Contains no policy. */
+/** Collects the pages of the console and passes them their dependencies. Contains no logic of its own. */
 
 import type { ReadCounters } from '../ceilings/counter-usage.ts';
 import type { CatalogRow } from '../config/config.ts';
@@ -34,7 +34,7 @@ import type { Erasures } from './erasures.ts';
 import type { Learning } from './learning.ts';
 import type { EraseSubject, Memory } from './memory.ts';
 
-/** What the pages may need; each area takes from it what it names. */
+/** Everything that the pages may need. Each area only takes what it uses. */
 export interface ConsoleDeps {
   readonly snapshot: () => ConfigSnapshot;
   readonly readCounters: ReadCounters;
@@ -52,10 +52,10 @@ export interface ConsoleDeps {
   readonly eraseSubject: EraseSubject;
   readonly callRecording: CallRecording;
   readonly handleCall: HandleCall;
-  /** Runs a query after this process's journal is drained, so that people see the calls that they just made. */
+  /** Runs a query after this process has stored its calls, so that people see the calls that they have just made. */
   readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
   readonly database: Database;
-  /** Response of `GET /status/peek`. */
+  /** Returns the response of `GET /status/peek`. */
   readonly getStatus: (caller: Caller) => Promise<StatusReport>;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -75,7 +75,7 @@ export function createConsole(deps: ConsoleDeps): ReturnType<typeof createConsol
   });
 }
 
-/** One line per area, in the order of the navigation. */
+/** Lists the areas in the order of the navigation. */
 export function consoleRoutes(deps: ConsoleDeps): readonly ConsoleRoute[] {
   const analytics = createAnalytics(deps.database);
   const readCounters = createWindowCounters({ ...deps, analytics });

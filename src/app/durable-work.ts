@@ -28,12 +28,12 @@ interface DurableWorkDeps
   readonly interceptActivities: (activities: Activities) => Activities;
 }
 
-/** Loads what a worker needs besides a client of Temporal: half of the modules that its process loads. */
+/** Loads the worker part of Temporal's SDK, which makes up half of the modules that a worker process loads. */
 export async function loadWorkerSdk(): Promise<void> {
   await importWorkerSdk();
 }
 
-/** The current payload keys, which a reload may change. */
+/** Returns a function for the current payload keys, because a reload may change them. */
 function createPayloadKeys(snapshot: () => ConfigSnapshot): () => readonly Uint8Array[] {
   let source: readonly string[] = [];
   let keys: readonly Uint8Array[] = [];

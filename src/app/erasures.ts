@@ -1,4 +1,7 @@
-/** Connects erasure to the modules that store data of subjects: this process's listener, the workflow's activities and the routes. */
+/**
+ * Connects erasure to the modules that store data of subjects: the listener in this process, the activities of the
+ * workflow, and the routes.
+ */
 import type { Database } from '../db/database.ts';
 import type { ErasureReports } from '../http/routes/provision/report-routes.ts';
 import type { Durable } from '../jobs/durable.ts';
@@ -31,10 +34,10 @@ export function createErasures(deps: ErasureDeps) {
       purgeCache: responseCache.invalidateSubject,
       redactInFlight: journal.redactSubject,
       async drainJournals(tombstones) {
-        // Journals of dead processes first: their records are older than any tombstone.
+        // The journals of dead processes come first, because their records are older than any tombstone.
         await recovery.recover();
         const isClear = await drain.drainAndDelete();
-        // After draining, which may have quarantined a record.
+        // This comes after the drain, which may have quarantined a record.
         for (const [projectId, ofProject] of Map.groupBy(tombstones, (tombstone) => tombstone.projectId)) {
           await deleteQuarantined(dataDir, projectId, new Set(ofProject.map(({ sha256 }) => sha256.toString('hex'))));
         }

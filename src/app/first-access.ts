@@ -1,4 +1,6 @@
-/** Access to a service whose database is empty: the first key, and the sign-in of the first person. */
+/**
+ * Gives the operator access to a service whose database is empty, with a first key and the sign-in of the first person.
+ */
 import type { FirstSignIn } from '../cli/banner.ts';
 import type { Keyring } from '../keys/keyring.ts';
 import type { People } from '../people/people.ts';
@@ -6,9 +8,15 @@ import { signInLinkUrl } from '../people/sign-in-links.ts';
 import type { Projects } from '../projects/projects.ts';
 
 export interface FirstAccess {
-  /** Creates the project `default` and its first key; resolves to the secret. Null when a project exists already. */
+  /**
+   * Creates the project `default` with a key and resolves to its secret. Resolves to null if there is already a
+   * project.
+   */
   issueFirstKey(): Promise<string | null>;
-  /** How the first person signs in: a link, or the command that prints one when links must not be shown. Null when a person exists. */
+  /**
+   * Returns how the first person can sign in, which is either a link or, if links must not be shown, the command that
+   * prints one. Resolves to null if there is already a person.
+   */
   prepareFirstSignIn(options: { origin: string; mayShowLink: boolean }): Promise<FirstSignIn | null>;
 }
 

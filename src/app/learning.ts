@@ -1,4 +1,4 @@
-/** Connects learning's activities and routes to the modules that implement them. */
+/** Connects the activities and routes of learning to the modules that implement them. */
 import type { BackoffPolicy } from '../core/backoff.ts';
 import { isUuid } from '../core/ids.ts';
 import type { Clock } from '../core/time.ts';
@@ -24,8 +24,9 @@ interface LearningDeps {
 }
 
 /**
- * Signals in the background to a project's learning batches (null: to all) that settings have changed, since one may now be able to go on.
- * Best effort: without the signal, batches notice the change at their next retry.
+ * Tells the learning batches of a project in the background that settings have changed, because one of them may now be
+ * able to go on. A null id means all projects. This is best effort: without the signal, batches notice the change at
+ * their next retry.
  */
 export function signalWaitingBatches(database: Database, logger: Logger, projectId: string | null): void {
   const signalling = projectId === null ? signalAllBatches(database) : database.transaction((tx) => signalBatches(tx, projectId));
@@ -51,7 +52,7 @@ export function createLearning({ database, clock, model, retry, uiUrl, logger }:
     /** Reports whether any of the project's memory tiers has a model. */
     hasModel: (projectId: string) => model.hasRoute(projectId, 'extract'),
     batches: createBatches({ database, uiUrl }),
-    /** The batches of runs that ended in Temporal. */
+    /** Finds and closes the batches of runs that have ended in Temporal. */
     batchRuns: createBatchRuns({ database, clock, logger }),
   };
 }

@@ -1,4 +1,4 @@
-/** Connects the tools of `/mcp` to the modules that `app.ts` created. Contains no policy. Loaded by `mcp.ts` with the first request. */
+/** Connects the tools of `/mcp` to the modules that `app.ts` created. `mcp.ts` loads this file on the first request. */
 import { changedMembers } from '../core/changed-members.ts';
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
@@ -33,11 +33,14 @@ export interface McpDeps {
   readonly memory: Memory;
   readonly learning: Learning;
   readonly getUsage: UsageToolDeps['getUsage'];
-  /** Runs a query after this process has stored the project's calls, so that people see the calls that they just made. */
+  /**
+   * Runs a query after this process has stored the project's calls, so that people see the calls that they have just
+   * made.
+   */
   readonly readStored: <Result>(query: () => Promise<Result>, projectId: string) => Promise<Result>;
 }
 
-/** Action of the audit log, as under `/provision`. */
+/** The same action name in the audit log as for `/provision`. */
 const changeAction = 'memory.update';
 
 export function createConnectedEndpoint(deps: McpDeps): McpEndpoint {

@@ -43,7 +43,7 @@ export function createMediaHandlers({ snapshot, database, httpClient, ...deps }:
     activities: { pollVideo: poller.pollForWorkflow },
   };
 
-  /** Dependencies of one call, which keeps the configuration it started with. */
+  /** Returns the dependencies of one call, so that it keeps the configuration it started with. */
   function depsOfCall(): MediaRouteDeps {
     const {
       catalog,
@@ -60,7 +60,7 @@ export function createMediaHandlers({ snapshot, database, httpClient, ...deps }:
     };
   }
 
-  /** Providers of videos, the default one first. */
+  /** Returns the providers of videos, starting with the default one. */
   function listVideoProviders(): readonly MediaProvider[] {
     const { catalog, mediaProviders } = snapshot();
     const { media, served } = catalog;

@@ -1,4 +1,4 @@
-/** Creates the memory module's parts and connects its routes to them. */
+/** Creates the parts of the memory module and connects its routes to them. */
 import type { Caller } from '../core/call.ts';
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
@@ -37,16 +37,19 @@ interface MemoryDeps {
   readonly recallDeadlineMs: () => number;
 }
 
-/** Timeout of background embedding requests; long, because no caller waits for them. */
+/** The timeout of embedding requests in the background. It's long because no caller waits for them. */
 const backgroundTimeoutMs = 60_000;
 
-/** What a person or caller who searches waits for at most: a vendor for the vector, the database for the rest. */
+/** Limits how long a search keeps people waiting, for the vendor that computes the vector and for the database. */
 const searchTimeouts = { embedTimeoutMs: 5_000, queryTimeoutMs: 15_000 };
 
 export function createMemory({ database, clock, logger, embedder, reranker, findProject, recallDeadlineMs }: MemoryDeps) {
   const search = createSearch({ database });
   const settings = createMemorySettings({ database, clock, logger });
-  /** Embeds a text on behalf of a caller; `forCall`: as a part of its call. Null when the project has no route for embeddings. */
+  /**
+   * Embeds a text on behalf of a caller. `forCall` is set if this is part of one of the caller's calls. Resolves to
+   * null if the project has no route for embeddings.
+   */
   const embedFor =
     (caller: Caller, limitMs: number, forCall: { readonly takesNoSlot?: true } = {}): EmbedText =>
     async (text) => {
@@ -55,7 +58,7 @@ export function createMemory({ database, clock, logger, embedder, reranker, find
       const { model, vectors } = await embedder.embed({ caller, project, texts: [text], purpose: 'query', timeoutMs: limitMs, ...forCall });
       return vectors[0] ? { model, values: vectors[0] } : null;
     };
-  /** Searches as `POST /v1/memory/search` does; the caller is charged for the embedding. */
+  /** Searches like `POST /v1/memory/search`, and charges the embedding to the caller. */
   const searchAs = (caller: Caller, request: SearchRequest): Promise<SearchResult> =>
     search(request, { projectId: caller.projectId, embed: embedFor(caller, searchTimeouts.embedTimeoutMs), ...searchTimeouts });
   const embeddingModelOf = async (projectId: string): Promise<string | null> => embedder.getModel((await findProject(projectId)).settings);
@@ -109,7 +112,7 @@ export function createMemory({ database, clock, logger, embedder, reranker, find
   };
 }
 
-/** Erases a subject, also from this process's caches and in-flight calls. */
+/** Erases a subject, including from this process's caches and in-flight calls. */
 export type EraseSubject = (request: EraseRequest) => Promise<ErasureSummary>;
 
 interface EraserDeps {
@@ -133,7 +136,7 @@ interface MemoryApiDeps {
   readonly bodyMemory: BodyMemory;
   readonly memory: Memory;
   readonly eraseSubject: EraseSubject;
-  /** Runs a query after this process has stored the project's calls; maps database errors to API errors. */
+  /** Runs a query after this process has stored the project's calls, and maps database errors to API errors. */
   readonly readStored: <Result>(query: () => Promise<Result>, projectId: string) => Promise<Result>;
 }
 

@@ -1,4 +1,4 @@
-/** Collects the metrics of this process from the modules that `app.ts` created. Contains no policy. */
+/** Collects the metrics of this process from the modules that `app.ts` created. */
 
 import type { SettledCall } from '../core/call.ts';
 import type { Database } from '../db/database.ts';
@@ -29,19 +29,22 @@ interface MetricsDeps {
   readonly responseCache: ResponseCache;
   readonly httpClient: VendorHttpClient;
   readonly bodyMemory: BodyMemory;
-  /** Null before durable work starts, and in processes without it. */
+  /** Returns null before durable work has started, and in processes without durable work. */
   readonly durable: () => Durable | null;
-  /** Null where the configuration does not use it. */
+  /** Returns null if the configuration doesn't use the local embedder. */
   readonly isLocalEmbedderReady: () => boolean | null;
   readonly database: Database;
-  /** The database over separate connections. Null when another process of the service reads the state in the database. */
+  /**
+   * The same database over separate connections. Null if another process of the service already reads the state in the
+   * database.
+   */
   readonly stateDatabase: Database | null;
   readonly dataDir: string;
   readonly logger: Logger;
 }
 
 export interface Metrics {
-  /** Never rejects because of the database. */
+  /** Still resolves if the database is unavailable. */
   collect(): Promise<MetricFamily[]>;
   stop(): void;
 }
@@ -153,7 +156,7 @@ function readTaskQueue(work: Durable | null): MetricValues {
   };
 }
 
-/** Calls `onSettled` once for each call that ends, whatever its route. */
+/** Calls `onSettled` once for each call that ends, on any route. */
 export function observeSettled(journal: Journal, onSettled: (call: SettledCall) => void): Journal {
   return {
     ...journal,

@@ -1,6 +1,7 @@
 /**
- * Whether this process can do its work, for `/readyz`. Ready means that calls are served, not that everything works: without the database, calls
- * of cached keys are served, and processes that were all not ready would take the service away. See docs/operating.md#readiness.
+ * Decides for `/readyz` whether this process can do its work. Being ready means that it serves calls, not that
+ * everything works. Without the database we can still serve calls whose keys are cached, and if all processes reported
+ * that they aren't ready, the service would be gone. See docs/operating.md#readiness.
  */
 import type { Admission } from '../ceilings/admission.ts';
 import type { BodyMemory } from '../http/body-memory.ts';
@@ -11,16 +12,16 @@ import type { Keyring } from '../keys/keyring.ts';
 export interface ReadinessDeps {
   readonly isWorker: boolean;
   readonly isStopping: () => boolean;
-  /** Reasons of the surrounding process. */
+  /** Returns reasons from outside of the app, e.g. that the database hasn't been reached yet. */
   readonly startupBlockers: () => readonly string[];
   readonly journal: Pick<Journal, 'state'>;
   readonly keyring: Pick<Keyring, 'canFind'>;
   readonly admission: Pick<Admission, 'isRefusing'>;
   readonly bodyMemory: Pick<BodyMemory, 'isFull'>;
   readonly isDatabaseDown: () => boolean;
-  /** Why durable work waits; empty when it does not. */
+  /** Returns the reasons why durable work is waiting, or an empty list if it isn't. */
   readonly durableWaitReasons: () => readonly string[];
-  /** Ids of dead processes whose leases withhold budget. */
+  /** Returns the ids of dead processes whose leases withhold budget. */
   readonly listLeaseholders: () => readonly string[];
 }
 
@@ -43,10 +44,10 @@ export function createReadiness(deps: ReadinessDeps): HealthDeps {
     return obstacle === null ? [] : [`the journal cannot be written: ${obstacle.summary} (${obstacle.detail})`];
   };
 
-  /** Each activity of a worker needs the database and Temporal. */
+  /** Every activity of a worker needs both the database and Temporal. */
   const workerReasons = (): string[] => [...(isDatabaseDown() ? ['the database is unavailable'] : []), ...durableWaitReasons()];
 
-  /** States in which every call is a 503. */
+  /** In these states, every call gets a 503. */
   const callReasons = async (): Promise<string[]> => [
     ...((await keyring.canFind()) ? [] : ['virtual keys cannot be read: the database is unavailable and no key is cached']),
     ...(admission.isRefusing() ? ['ceilings cannot be checked: the database is unavailable and on_budget_store_down is refuse'] : []),
@@ -60,7 +61,8 @@ export function createReadiness(deps: ReadinessDeps): HealthDeps {
         ...(isStopping() ? ['the process is stopping'] : []),
         ...blockers,
         ...journalReasons(),
-        // Calls need neither durable work nor, while their key is in memory, the database, so only a worker is not ready without them.
+        // Calls don't need durable work, and they don't need the database if their key is cached. So only a worker
+        // isn't ready without them.
         ...(isWorker ? workerReasons() : blockers.length > 0 ? [] : await callReasons()),
       ];
     },

@@ -11,21 +11,22 @@ import { correctCalls } from '../usage/correct-calls.ts';
 import { storeCalls } from '../usage/store-calls.ts';
 import { lockCorrections } from '../videos/videos.ts';
 
-/** Returns the function that stores a batch in a transaction: all of it or nothing. Storing the same call again changes nothing. */
+/** Returns a function that stores a batch atomically. Storing a call a second time has no effect. */
 export function createStoreBatch(
   masker: CredentialMasker,
   knownPrompts: KnownPrompts,
 ): (tx: Queries, batch: readonly SettledCall[]) => Promise<void> {
   const reader = createPromptReader(masker, knownPrompts);
   return async (tx, batch) => {
-    // First, so that no later step sees erased data. The caller's shared project lock excludes concurrent erasures.
+    // This comes first, so that no later step sees erased data. The caller holds a shared lock on the project, which
+    // keeps out concurrent erasures.
     const calls = await redactErased(tx, batch);
     const stored = await storeCalls(tx, calls);
-    // Before the ceilings, which must count the final cost of videos.
+    // This comes before the ceilings, because they have to count the final cost of videos.
     const videos = stored.flatMap(({ metadata }) => (metadata.route === 'video' ? [metadata.id] : []));
     await correctCalls(tx, await lockCorrections(tx, videos));
     await recordCalls(tx, stored, reader);
-    // Last: locks counters, from which calls that wait to be admitted lease quota.
+    // This comes last, because it locks counters from which waiting calls lease quota.
     await applyCalls(tx, stored);
   };
 }

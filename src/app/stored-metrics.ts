@@ -1,6 +1,7 @@
 /**
- * Metrics of the state in the database and of the quarantine, read at a scrape: by one query after the other, over a connection that nothing else
- * uses, at most every ten seconds. A database that fails or hangs delays a scrape by two seconds at most, and is reported by `databaseUp`.
+ * Metrics about the state in the database and the quarantine, which we read at a scrape. The queries run one after the
+ * other on a connection that nothing else uses, at most every ten seconds. If the database fails or hangs, the scrape
+ * is delayed by two seconds at most, and `databaseUp` reports it.
  */
 import { countOwnerlessLeases } from '../ceilings/abandoned-leases.ts';
 import { countUsedCeilings } from '../ceilings/used-ceilings.ts';
@@ -20,7 +21,7 @@ import type { MetricValues } from '../observability/metrics/families.ts';
 interface StoredMetricsOptions {
   readonly database: Database;
   readonly dataDir: string;
-  /** How long a conversation is idle until it is closed. */
+  /** How long a conversation has to be idle before we close it. */
   readonly idleMs: () => number;
   readonly logger: Logger;
 }
@@ -28,13 +29,16 @@ interface StoredMetricsOptions {
 const maxAgeMs = 10_000;
 const timeoutMs = 2_000;
 
-/** Returns the values of the last ten seconds, or null when they cannot be read now. Never rejects. */
+/**
+ * Returns a function that resolves to values from the last ten seconds. If they can't be read, `databaseUp` is 0 and
+ * the others are missing. Never rejects.
+ */
 export function createStoredMetrics({ database, dataDir, idleMs, logger }: StoredMetricsOptions): () => Promise<MetricValues> {
   let last: { readonly values: MetricValues; readonly readAt: number } | null = null;
   let reading: Promise<MetricValues> | null = null;
 
   const read = async (): Promise<MetricValues> => {
-    // The tables have nothing in common, so their rows need not be of one moment.
+    // The tables are unrelated, so we don't need a consistent snapshot of them.
     const values = { ...(await readTables(database, idleMs())), quarantinedRecords: await countQuarantined(dataDir), databaseUp: 1 };
     last = { values, readAt: performance.now() };
     return values;
@@ -68,7 +72,7 @@ async function readTables(queries: Queries, idleMs: number): Promise<MetricValue
       { value: rejected, labels: { state: 'rejected' } },
     ],
     outboxLag: lagMs / 1_000,
-    // Dashboards already use the label `parked` for failed batches.
+    // Existing dashboards use the label `parked` for failed batches.
     learningBatches: [
       { value: batches.running, labels: { state: 'running' } },
       { value: batches.failing, labels: { state: 'failing' } },
@@ -86,7 +90,7 @@ async function readTables(queries: Queries, idleMs: number): Promise<MetricValue
   };
 }
 
-/** The ceilings that exist, so that each has a value from the start. */
+/** All ceilings that exist, so that each has a value from the start. */
 const limitedScopes = [
   ['key', 'calls'],
   ['key', 'cost'],

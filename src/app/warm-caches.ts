@@ -1,7 +1,7 @@
 /**
- * Keeps in memory what calls need of the database, for the keys that were used last on any process: the key with its
- * ceilings, its project and the project's memory settings. If PostgreSQL becomes unavailable, every API process can then
- * serve these keys, not only the ones it has seen itself.
+ * Keeps in memory what calls need from the database (the key with its ceilings, its project, and the project's memory
+ * settings), for the keys that were recently used on any process. If PostgreSQL becomes unavailable, every API process
+ * can then serve these keys, and not only the ones it has seen itself.
  */
 import { createBackgroundLoop } from '../core/background-loop.ts';
 import { type Clock, hourMs } from '../core/time.ts';
@@ -29,7 +29,7 @@ export function createCacheWarmer({ database, keyring, projects, memorySettings,
   return createBackgroundLoop({
     async run() {
       const recent = await listRecentKeys(database, { since: new Date(clock.now() - hourMs), limit: maxKeys });
-      // On a new or quiet deployment there is room for keys that were not used lately.
+      // On a new or quiet deployment there is room for keys that haven't been used recently.
       const newest = await keyring.listNewest(maxKeys - recent.length);
       const keys = [...recent, ...newest];
       const projectIds = [...new Set(keys.map(({ projectId }) => projectId))];

@@ -1,7 +1,6 @@
 /**
- * Middleware of the provisioning routes: the admin token, and JSON bodies up to a limit of the route.
- *
- * The token is checked first, so an unauthenticated caller learns neither which objects exist nor what a body must contain.
+ * Middleware for the provisioning routes. It checks the admin token first, so that unauthenticated callers can't find
+ * out which objects exist or what a body has to contain.
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { NextFunction, Request, Response } from 'express';
@@ -10,11 +9,14 @@ import { isNestedDeeper, maxNesting } from '../core/json/narrow.ts';
 import { parseKey } from './authenticate.ts';
 import { readJsonText } from './body.ts';
 
-/** Rejects requests without one of the current admin tokens. Compares hashes, so that timing reveals neither length nor content. */
+/**
+ * Rejects requests that don't carry one of the current admin tokens. Comparing hashes keeps the timing independent of a
+ * token's length and content.
+ */
 export function requireToken(adminTokens: () => readonly string[]) {
   return (request: Request, _response: Response, next: NextFunction): void => {
     const given = sha256(parseToken(request));
-    // Compares with all of them, so that timing does not reveal which one matches.
+    // Compare with every token, so that the timing doesn't reveal which one matches.
     if (!adminTokens().filter((token) => timingSafeEqual(given, sha256(token))).length)
       throw gatewayError('invalid_key', { message: 'the admin token is invalid' });
     next();
@@ -29,22 +31,23 @@ function parseToken(request: Request): string {
   }
 }
 
-/** PostgreSQL cannot store U+0000. */
+/** PostgreSQL can't store U+0000. */
 export function rejectNullCharacters(request: Request, _response: Response, next: NextFunction): void {
   if (request.originalUrl.includes('%00')) throw gatewayError('bad_request', { message: 'url: must not contain U+0000' });
   next();
 }
 
 /**
- * Sets `request.body` to the parsed body, undefined when there is none. Rejects text that PostgreSQL cannot store. Content type, size and
- * syntax errors are plain text (docs/api/reference.md#plain-text-errors).
+ * Sets `request.body` to the parsed body, or to undefined if there isn't one. Rejects text that PostgreSQL can't store.
+ * Errors about the content type, the size and the syntax are sent as plain text
+ * (docs/api/reference.md#plain-text-errors).
  */
 export function readJson(limitBytes: number) {
   return async (request: Request, _response: Response, next: NextFunction): Promise<void> => {
     const json = await readJsonText(request, limitBytes);
     if (isNestedDeeper(json?.value))
       throw gatewayError('bad_request', { message: `body: must not be nested in more than ${maxNesting} levels` });
-    // In valid UTF-8 JSON such characters occur only as escapes; most bodies have none and skip the second check.
+    // In valid UTF-8 JSON these characters can only occur as escapes, so most bodies skip the second check.
     if (json && /\\u(?:0000|d[89a-f])/i.test(json.text) && !isStorable(json.value))
       throw gatewayError('bad_request', { message: 'body: must not contain U+0000 or lone surrogates' });
     request.body = json?.value;
@@ -52,7 +55,7 @@ export function readJson(limitBytes: number) {
   };
 }
 
-/** PostgreSQL stores neither U+0000 nor lone surrogates. JSON.stringify escapes just these and other control characters. */
+/** PostgreSQL can't store U+0000 or lone surrogates. JSON.stringify escapes them, so we look for their escapes. */
 function isStorable(body: unknown): boolean {
   return !/(?<!\\)(?:\\\\)*\\u(?:0000|d)/.test(JSON.stringify(body));
 }

@@ -1,14 +1,20 @@
-/** Finds the caller by the virtual key in the headers, before any byte of the body is read (docs/api/reference.md#authentication). */
+/**
+ * Identifies the caller by the virtual key in the headers before we read any of the body
+ * (docs/api/reference.md#authentication).
+ */
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Request, Response } from 'express';
 import type { Caller } from '../core/call.ts';
 import { gatewayError } from '../core/errors.ts';
 import { sendJson } from './error-handler.ts';
 
-/** Finds the caller of a key. Throws the authentication codes. Synchronous while the key is cached. */
+/**
+ * Returns the caller that a key belongs to, synchronously if the key is cached. Throws the error codes of
+ * authentication.
+ */
 export type FindCaller = (secret: string) => Caller | Promise<Caller>;
 
-/** Returns a handler that sends the JSON that `respond` returns for the caller. */
+/** Returns a handler that authenticates the caller and sends the JSON that `respond` returns. */
 export function createCallerRoute(findCaller: FindCaller, respond: (caller: Caller, request: Request) => Promise<unknown>, status = 200) {
   return async (request: Request, response: Response): Promise<void> => {
     const caller = await findCaller(parseKey(request.headers, false));
@@ -17,8 +23,8 @@ export function createCallerRoute(findCaller: FindCaller, respond: (caller: Call
 }
 
 /**
- * The key of `Authorization: Bearer <key>`, with the scheme in any case (RFC 9110 11.1). `x-api-key` is used on messages, and only
- * without `Authorization`. Throws `missing_key`.
+ * Returns the key from `Authorization: Bearer <key>`. The scheme is case-insensitive (RFC 9110 11.1). The messages
+ * routes also accept `x-api-key` if there is no `Authorization` header. Throws `missing_key`.
  */
 export function parseKey(headers: IncomingHttpHeaders, allowsApiKey: boolean): string {
   const { authorization } = headers;

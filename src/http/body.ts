@@ -1,7 +1,7 @@
 /**
- * Reads request bodies as bytes: checks content type and declared length, then reads at most the limit (docs/api/reference.md#limits).
- *
- * 413 is plain text on every route; content type and syntax errors have the format of the route.
+ * Reads request bodies as bytes, after checking the content type and the declared length
+ * (docs/api/reference.md#limits). A 413 is plain text on every route, while content type and syntax errors have the
+ * format of the route.
  */
 import type { IncomingMessage } from 'node:http';
 import { GatewayError, gatewayError } from '../core/errors.ts';
@@ -9,17 +9,17 @@ import { largeBytes } from '../core/low-priority-thread.ts';
 import { joinInTurns } from '../core/turns.ts';
 import { PlainTextError } from './plain-text-error.ts';
 
-/** The bodies that are held of one key (`body-memory.ts`). */
+/** Tracks the bodies that we hold for one key. See `body-memory.ts`. */
 export interface KeyBodies {
-  /** Counts bytes that arrived. Throws `budget_unavailable` when there are too many, and then counts none of them. */
+  /** Counts bytes that have arrived. Throws `budget_unavailable` without counting them if there are too many. */
   hold(bytes: number): void;
   release(bytes: number): void;
 }
 
-/** Limit of every body except those of provisioning routes. */
+/** Applies to every body except on the provisioning routes. */
 export const maxBodyBytes = 32 * 1024 * 1024;
 
-/** Throws `unsupported_media_type` unless the type is `application/json` or ends in `+json`, and for encoded bodies. */
+/** Throws `unsupported_media_type` for encoded bodies, and unless the type is `application/json` or ends in `+json`. */
 export function checkContentType(request: IncomingMessage): void {
   const { 'content-type': type, 'content-encoding': encoding } = request.headers;
   if (type !== 'application/json' && !isJsonType(type)) throw gatewayError('unsupported_media_type');
@@ -35,28 +35,33 @@ function isJsonType(type: string | undefined): boolean {
 
 const bodyTimeoutMs = 300_000;
 
-/** Disconnects a caller whose body takes longer than five minutes; only imports of memory may. To be cleared when the body is read. */
+/**
+ * Disconnects a caller whose body takes longer than five minutes. Clear the timer once the body has been read. Memory
+ * imports may take longer, so they don't use it.
+ */
 export function limitDuration(request: IncomingMessage): NodeJS.Timeout {
   return setTimeout(() => request.complete || request.destroy(), bodyTimeoutMs);
 }
 
-/** A chunk takes 500 bytes of memory besides its own, so a caller that sends single bytes would need gigabytes. */
+/** Each chunk has about 500 bytes of overhead, so a caller that sends single bytes could make us use gigabytes. */
 const maxSeparateChunks = 1_024;
 
 /**
- * Rejects with 413 as soon as the limit is exceeded, with ClientDisconnectedError when the caller disconnects, and with `budget_unavailable`
- * when `memory` is full. The caller releases the bytes of the body from `memory`.
+ * Reads the body into one buffer. Rejects with 413 as soon as the body exceeds the limit, with ClientDisconnectedError
+ * if the caller disconnects, and with `budget_unavailable` if `memory` is full. The caller of this function has to
+ * release the bytes from `memory`.
  */
 export async function readBody(request: IncomingMessage, limitBytes: number = maxBodyBytes, memory?: KeyBodies): Promise<Buffer> {
   const declared = Number(request.headers['content-length'] ?? 0);
   if (declared > limitBytes) throw tooLarge(limitBytes);
-  // The caller disconnected, perhaps during the key lookup: the events of `readArriving` have already been emitted.
+  // If the caller disconnected earlier, e.g. during the key lookup, `readArriving` would wait for events that have
+  // already fired.
   if (request.destroyed) throw new ClientDisconnectedError();
   if (declared === 0 || request.readableLength !== declared) return readArriving(request, limitBytes, memory);
-  // All of it has arrived, as that of most requests when they are handled: it needs no listeners and no timer.
+  // The whole body is already buffered, as it is for most requests, so we don't need listeners or a timer.
   memory?.hold(declared);
   const bytes: Buffer = request.read();
-  // Without this it would not emit `end`.
+  // Without this, the request would never emit `end`.
   request.resume();
   return bytes;
 }
@@ -96,13 +101,14 @@ function readArriving(request: IncomingMessage, limitBytes: number, memory: KeyB
       if (only && chunks.length === 1) resolve(only);
       else resolve(size < largeBytes ? Buffer.concat(chunks, size) : joinInTurns(chunks, size));
     });
-    // Every request emits `close`, most after `end`: creating an error for each cost 7 µs of CPU per call (measured). An `error` is emitted only
-    // to listeners, and `close` follows it.
+    // Every request emits `close`, usually after `end`, so we only create the error if the body is incomplete. Creating
+    // it for each request cost 7 µs of CPU per call (measured). We don't listen for `error`, because `close` always
+    // follows it.
     request.on('close', () => request.readableEnded || fail(new ClientDisconnectedError()));
   });
 }
 
-/** The body as JSON bytes. Null when there is none. Rejects like `checkContentType` and `readBody`. */
+/** Returns the bytes of a JSON body, or null if there is no body. Rejects like `checkContentType` and `readBody`. */
 async function readOptionalBody(request: IncomingMessage, limitBytes?: number, memory?: KeyBodies): Promise<Buffer | null> {
   const { 'transfer-encoding': encoding, 'content-length': length = '0' } = request.headers;
   if (encoding === undefined && Number(length) === 0) return null;
@@ -111,7 +117,7 @@ async function readOptionalBody(request: IncomingMessage, limitBytes?: number, m
   return bytes.length === 0 ? null : bytes;
 }
 
-/** The caller closed the connection before its request was complete; no response can be sent. */
+/** Thrown if the caller closes the connection before the request is complete. We can't send a response in that case. */
 export class ClientDisconnectedError extends Error {
   constructor() {
     super('the caller closed the connection');
@@ -123,7 +129,10 @@ export function tooLarge(limitBytes: number): PlainTextError {
   return new PlainTextError(413, `the body is larger than ${limitBytes} bytes`);
 }
 
-/** Converts syntax and content type errors to plain text, as on all routes but chat and messages (docs/api/reference.md#plain-text-errors). */
+/**
+ * Converts syntax and content type errors to plain text, which is their format on every route except chat and messages
+ * (docs/api/reference.md#plain-text-errors).
+ */
 export function toPlainTextError(error: unknown): unknown {
   if (!(error instanceof GatewayError)) return error;
   if (error.code === 'bad_json') return new PlainTextError(400, error.message);
@@ -132,14 +141,15 @@ export function toPlainTextError(error: unknown): unknown {
 }
 
 /**
- * The parsed body of a route with plain-text errors (docs/api/reference.md#plain-text-errors). Undefined when there is no body. JSON is
- * UTF-8 (RFC 8259), so other encodings are not JSON.
+ * Returns the parsed body, or undefined if there is none, on routes with plain-text errors
+ * (docs/api/reference.md#plain-text-errors). JSON has to be UTF-8 (RFC 8259), so we reject other encodings as invalid
+ * JSON.
  */
 export async function readOptionalJson(request: IncomingMessage, memory: KeyBodies): Promise<unknown> {
   return (await readJsonText(request, maxBodyBytes, memory))?.value;
 }
 
-/** As `readOptionalJson`, with the text of the body. */
+/** Like `readOptionalJson`, but also returns the text of the body. */
 export async function readJsonText(
   request: IncomingMessage,
   limitBytes?: number,
@@ -153,12 +163,12 @@ export async function readJsonText(
     const text = utf8.decode(bytes);
     return { text, value: JSON.parse(text) };
   } catch {
-    // The parser's message would quote the body.
+    // We don't pass on the parser's message, because it quotes the body.
     throw new PlainTextError(400, 'the body is not valid JSON');
   } finally {
     memory?.release(bytes.length);
   }
 }
 
-/** Rejects invalid UTF-8; keeps a byte-order mark, which `JSON.parse` rejects. */
+/** Rejects invalid UTF-8. Keeps a byte-order mark so that `JSON.parse` rejects it. */
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });

@@ -1,34 +1,39 @@
 /**
- * Breaks off a response that has begun, so that its caller notices that it is incomplete: the connection ends without the end of the body,
- * after everything that was written has been sent.
+ * Ends a response that has already started in a way that tells the caller it's incomplete: we send everything that was
+ * written, then close the connection without the end of the body.
  */
 import type { ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** A caller that still hasn't read everything after this long is disconnected. */
+/** We disconnect a caller that hasn't read everything by then. */
 const readerTimeoutMs = 60_000;
 
-/** Gives the caller time to read the last bytes. Node's `fetch`, for one, discards what it hasn't handed over when the connection ends. */
+/**
+ * Gives the caller time to read the last bytes. Node's `fetch`, for example, discards what it hasn't passed on when the
+ * connection ends.
+ */
 const endDelayMs = 300;
 
-/** A reset also discards what is still on its way through the network. */
+/** A reset also discards data that is still in transit, so we wait longer. */
 const resetDelayMs = 1_000;
 
 export function breakOff(response: ServerResponse): void {
   const { socket } = response;
   if (response.destroyed) return;
   if (socket === null) {
-    // The response waits for an earlier one of its connection. Node writes what it holds back right after this event.
+    // The response is still queued behind an earlier one on its connection. Right after this event, Node writes what it
+    // has buffered, so we wait for the next tick.
     response.once('socket', () => process.nextTick(breakOff, response));
     return;
   }
-  // We discard what the caller sends from now on. Later requests couldn't be answered, and closing a socket with unread
+  // From now on we discard what the caller sends. We couldn't answer further requests, and closing a socket with unread
   // data would reset the connection and lose bytes that the caller hasn't read yet.
   socket.removeAllListeners('data').on('data', () => undefined);
   socket.resume();
   const timer = setTimeout(() => socket.destroy(), readerTimeoutMs);
   socket.once('close', () => clearTimeout(timer));
-  // HTTP/1.0 has no chunks: there the end of the connection is the end of a complete body, and only a reset shows that it isn't.
+  // HTTP/1.0 has no chunked encoding. A normal close would look like the end of a complete body, so we reset the
+  // connection.
   const isReset = response.req.httpVersion === '1.0';
   socket.write('', () => {
     void sleep(isReset ? resetDelayMs : endDelayMs).then(() => (isReset ? socket.resetAndDestroy() : socket.end()));

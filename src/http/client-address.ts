@@ -1,4 +1,4 @@
-/** The network address of a client, also through proxies. */
+/** Determines the network address of a client, including clients behind proxies. */
 import type { IncomingMessage } from 'node:http';
 import { BlockList, isIP, isIPv6 } from 'node:net';
 
@@ -20,8 +20,9 @@ for (const [network, prefix] of [
   internal.addSubnet(network, prefix, 'ipv6');
 
 /**
- * Returns the last address outside of the internal network that a connection from inside it forwards (`x-forwarded-for`): the one that the
- * outermost proxy of the deployment has seen. A client outside cannot choose it; one inside can, so it proves nothing.
+ * Returns the client's address. If the connection comes from the internal network, we use the last address in
+ * `x-forwarded-for` that is outside of it, because that's what the outermost proxy of the deployment saw. An external
+ * client can't forge it, but an internal one can, so don't use it as proof of anything.
  */
 export function clientAddress(request: Pick<IncomingMessage, 'socket' | 'headers'>): string {
   const peer = withoutPrefix(request.socket.remoteAddress ?? '');
@@ -38,7 +39,7 @@ function isInternal(address: string): boolean {
   return isIP(address) !== 0 && internal.check(address, isIPv6(address) ? 'ipv6' : 'ipv4');
 }
 
-/** An IPv4 address on an IPv6 socket has the prefix `::ffff:`. */
+/** IPv4 addresses on an IPv6 socket have the prefix `::ffff:`. */
 function withoutPrefix(address: string): string {
   return address.startsWith('::ffff:') ? address.slice(7) : address;
 }

@@ -1,12 +1,13 @@
 /**
- * Lets web pages of the configured origins (`cors.origins`) call the routes of virtual keys, and answers their preflight requests
- * (docs/api/reference.md#browsers). Never with credentials: cookies and the routes of people and operators stay out of reach.
+ * Lets web pages of the configured origins (`cors.origins`) call the routes that take a virtual key, and answers their
+ * preflight requests (docs/api/reference.md#browsers). We never allow credentials, so pages can't use cookies or reach
+ * the routes for people and operators.
  */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { responseHeaders } from './openapi/contract/parameters.ts';
 
 const methods = 'GET, HEAD, POST, PATCH, DELETE';
-/** The longest time for which Chromium keeps the answer to a preflight request; Firefox has more. */
+/** The longest time for which Chromium caches a preflight response. Firefox allows more. */
 const maxAgeSeconds = 7_200;
 const exposedHeaders = [
   'x-request-id',
@@ -20,7 +21,10 @@ function isOwnHeader(name: string): boolean {
   return name.startsWith('x-gateway-');
 }
 
-/** `origins` are exact origins, or `*`; a request without `Origin` passes untouched. */
+/**
+ * Wraps `next` with the CORS headers. `origins` contains exact origins, or `*`. Requests without an `Origin` header
+ * pass through unchanged.
+ */
 export function allowOrigins(origins: () => readonly string[], next: RequestListener): RequestListener {
   return (request, response) => {
     const allowed = request.headers.origin === undefined ? null : findAllowed(request, origins());
@@ -37,7 +41,7 @@ export function allowOrigins(origins: () => readonly string[], next: RequestList
   };
 }
 
-/** The value of `access-control-allow-origin`; null when the page may not call this path. */
+/** Returns the value of `access-control-allow-origin`, or null if the page isn't allowed to call this path. */
 function findAllowed({ headers: { origin = '' }, url = '' }: IncomingMessage, origins: readonly string[]): string | null {
   if (!isPathOfKeys(url)) return null;
   return origins.includes('*') ? '*' : origins.includes(origin) ? origin : null;
@@ -51,7 +55,7 @@ function isPathOfKeys(url: string): boolean {
 function sendPreflight({ headers }: IncomingMessage, response: ServerResponse): void {
   const requested = headers['access-control-request-headers'];
   response.setHeader('access-control-allow-methods', methods);
-  // Whatever an SDK sends: the key is the only header that grants anything.
+  // We allow any header that an SDK sends, because only the key grants access.
   if (requested !== undefined && /^[\w!#$%&'*+.^`|~, -]{1,4096}$/.test(requested))
     response.setHeader('access-control-allow-headers', requested);
   response.setHeader('access-control-max-age', String(maxAgeSeconds));

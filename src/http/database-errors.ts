@@ -3,7 +3,10 @@ import { GatewayError, gatewayError } from '../core/errors.ts';
 import { isConnectionError } from '../db/connection-errors.ts';
 import { PlainTextError } from './plain-text-error.ts';
 
-/** Runs `query`. Errors for the caller pass; others become `no_db` when the database is unreachable, else `query_failed`. */
+/**
+ * Runs `query` and maps its errors. Errors meant for the caller pass through. Other errors become `no_db` if the
+ * database can't be reached, and `query_failed` otherwise.
+ */
 export async function mapDatabaseErrors<Result>(query: () => Promise<Result>): Promise<Result> {
   try {
     return await query();

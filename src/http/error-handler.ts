@@ -1,4 +1,4 @@
-/** Converts errors to status and body; the only place that does (docs/api/reference.md#errors). */
+/** Converts errors to a status and a body (docs/api/reference.md#errors). No other file does this. */
 
 import type { ServerResponse } from 'node:http';
 import type { ErrorRequestHandler } from 'express';
@@ -10,16 +10,18 @@ import { breakOff } from './break-off.ts';
 import { endWithLinger } from './lingering-close.ts';
 import { PlainTextError } from './plain-text-error.ts';
 
-/** Format of an error body: the messages route has its own. */
+/** The format of an error body. Only the messages route uses `messages`. */
 export type ErrorStyle = 'chat' | 'messages';
 
-/** Where errors are logged and counted. */
 export interface ErrorReports {
   readonly logger: Logger;
   readonly countError: (code: ErrorCode) => void;
 }
 
-/** Sends `error` in `style`. An unexpected error is logged and sent as `internal_error`; `callId` is that of the call that failed, if any. */
+/**
+ * Sends `error` in the given style. Unexpected errors are logged and sent as `internal_error`. `callId` is the id of
+ * the failed call, if there was one.
+ */
 export function sendError(
   response: ServerResponse,
   error: unknown,
@@ -30,7 +32,7 @@ export function sendError(
   if (error instanceof ClientDisconnectedError || response.destroyed) return;
   const call = callId === undefined ? {} : { call: callId };
   if (response.headersSent) {
-    // Too late for a status.
+    // We can't change the status any more.
     if (!(error instanceof GatewayError)) logger.error({ ...call, err: error }, 'response failed after it had started');
     breakOff(response);
     return;
@@ -43,7 +45,7 @@ export function sendError(
   }
   const apiError = error instanceof GatewayError ? error : gatewayError('internal_error', { cause: error });
   countError(apiError.code);
-  // A vendor's message may quote the prompt; the log line of the call reports its failure.
+  // We don't log a vendor's error, because its message may quote the prompt. The log line of the call reports it.
   if (apiError.status >= 500 && apiError.cause !== undefined && !(apiError.cause instanceof VendorError))
     logger.error({ ...call, err: apiError.cause, code: apiError.code }, 'call failed');
   const { status, code, message, members, retryAfterSeconds, shouldRetry } = apiError;
@@ -61,7 +63,7 @@ export function invalidUrl(): PlainTextError {
   return new PlainTextError(400, 'the URL is invalid');
 }
 
-/** Error type of the messages dialect for a status (docs/api/reference.md#errors). */
+/** Returns the error type that the messages dialect uses for a status (docs/api/reference.md#errors). */
 export function messagesErrorType(status: number): string {
   return messagesErrorTypes[status] ?? 'api_error';
 }
@@ -79,14 +81,14 @@ const messagesErrorTypes: Readonly<Record<number, string>> = {
   529: 'overloaded_error',
 };
 
-/** Sends JSON of the gateway. */
 export function sendJson(response: ServerResponse, status: number, body: unknown): void {
   sendBytes(response, status, 'application/json', Buffer.from(JSON.stringify(body)));
 }
 
 /**
- * Sends a complete body. `no-store`, because an intermediate cache would serve it to another caller. `headers` are further names and values, to
- * which these are added: a list passed at once takes less CPU time than single calls of `setHeader`.
+ * Sends a complete body with `no-store`, because an intermediate cache might serve it to another caller. The headers
+ * are a flat list of names and values. Passing the list to `writeHead` takes less CPU time than separate calls of
+ * `setHeader`.
  */
 export function sendBytes(response: ServerResponse, status: number, contentType: string, bytes: Buffer, headers: string[] = []): void {
   headers.push('content-type', contentType, 'content-length', String(bytes.length), 'cache-control', 'no-store');
@@ -94,7 +96,7 @@ export function sendBytes(response: ServerResponse, status: number, contentType:
   endWithLinger(response, bytes);
 }
 
-/** Express error handler for routes whose handlers throw. */
+/** Returns an Express error handler for routes whose handlers throw. */
 export function createErrorHandler(reports: ErrorReports): ErrorRequestHandler {
   return (error: unknown, _request, response, _next) => {
     sendError(response, error, 'chat', reports);

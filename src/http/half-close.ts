@@ -1,22 +1,25 @@
 /**
- * Detects callers that disconnected after closing their sending side. A caller may close it (`shutdown(SHUT_WR)`, `nc -N`) and still wait
- * for the response; a disconnected caller is indistinguishable until data sent to it returns a reset.
- *
- * A JSON response needs no probe: the call is made and charged either way. While a stream is silent, probes are sent: before the head an
- * interim response (102, RFC 9110 15.2, which clients skip), after it, between events, a comment line. Callers with an open sending side get
- * neither. See docs/decisions/2026-11-21-half-closed-connections.md.
+ * Detects callers that disconnect after closing their sending side. A caller may half-close the connection
+ * (`shutdown(SHUT_WR)`, `nc -N`) and still wait for the response. We can't tell it from a disconnected caller until we
+ * send data and get a reset. For a plain JSON response this doesn't matter, since the call is made and charged anyway.
+ * While a stream is silent, we send probes to half-closed connections: an interim response before the head (102, RFC
+ * 9110 15.2, which clients skip), and comment lines between events after it. See
+ * docs/decisions/2026-11-21-half-closed-connections.md.
  */
 import type { Server, ServerResponse } from 'node:http';
 
-/** Keeps half-closed connections open until their response ends. Node neither documents nor types this option. */
+/**
+ * Keeps half-closed connections open until their response ends. Node supports this option, but it's neither documented
+ * nor typed.
+ */
 export function allowHalfOpen(server: Server): void {
   Object.assign(server, { httpAllowHalfOpen: true });
 }
 
 /**
- * Holds back a request with `Expect: 100-continue` until all earlier responses on its connection are complete.
- * Otherwise Node would write the interim response after the head of the final response, where clients would read it
- * as the body.
+ * Delays a request with `Expect: 100-continue` until all earlier responses on its connection are complete. Otherwise
+ * Node would write the interim response after the head of the final response, and clients would read it as part of the
+ * body.
  */
 export function continueInOrder(server: Server): void {
   server.on('checkContinue', (request, response) => {
@@ -29,16 +32,17 @@ export function continueInOrder(server: Server): void {
   });
 }
 
-/** After the peer has closed, only the second write fails, so the first probes are sent early; later ones back off. */
+/** Only the second write to a closed connection fails, so we send the first probes early and then back off. */
 const initialBackoffMs = 100;
 const maxBackoffMs = 10_000;
 
-/** A comment line of server-sent events, which clients ignore. */
+/** A comment line of server-sent events. Clients ignore it. */
 export const keepAliveComment = ':\n\n';
 
 /**
- * Closes a streamed `response` soon after its caller has disconnected from a half-closed connection. `filler` is sent between writes; null
- * when the format has none, so that after the head only the stream itself detects a disconnect.
+ * Closes a streamed `response` soon after its caller has disconnected from a half-closed connection. We send `filler`
+ * between writes. If it's null because the format has no comments, then after the head we only notice a disconnect when
+ * the stream itself writes.
  */
 export function detectAbandonedStream(response: ServerResponse, filler: string | null): void {
   const { socket } = response.req;
@@ -49,7 +53,7 @@ export function detectAbandonedStream(response: ServerResponse, filler: string |
     timer = setTimeout(probe, pauseMs, Math.min(2 * pauseMs, maxBackoffMs));
   };
   const begin = (): void => probe(initialBackoffMs);
-  // Not `once`, which adds 180 bytes per listener (measured): these events are emitted once anyway.
+  // We use `on` because `once` costs another 180 bytes per listener (measured) and these events only fire once anyway.
   response.on('close', () => {
     clearTimeout(timer);
     socket.off('end', begin);
@@ -58,15 +62,16 @@ export function detectAbandonedStream(response: ServerResponse, filler: string |
   else socket.on('end', begin);
 }
 
-/** Calls `disconnected` when the caller disconnects before the response is complete. */
+/** Calls `disconnected` if the caller disconnects before the response is complete. */
 export function onClientDisconnect(response: ServerResponse, disconnected: () => void): void {
   response.on('close', () => {
-    // A complete response emits `close` too; cancelling then would close a reusable vendor connection.
+    // A complete response emits `close` too. Cancelling at that point would close a vendor connection that can be
+    // reused.
     if (!response.writableFinished) disconnected();
   });
 }
 
-/** Returns a signal that is aborted when the client of a non-streamed response disconnects. */
+/** Returns a signal that is aborted if the client of a non-streamed response disconnects. */
 export function whenDisconnected(response: ServerResponse): AbortSignal {
   const disconnected = new AbortController();
   onClientDisconnect(response, () => disconnected.abort());
@@ -75,8 +80,8 @@ export function whenDisconnected(response: ServerResponse): AbortSignal {
 }
 
 function sendProbe(response: ServerResponse, filler: string | null): void {
-  // Unsent data already serves as a probe. A response without a socket waits for another one of its connection: Node would write the interim
-  // response after its head.
+  // Unsent data already serves as a probe. A response without a socket is queued behind another one on its connection,
+  // and Node would write the interim response after the head of that one.
   if (response.writableNeedDrain || response.socket === null) return;
   if (response.headersSent) {
     if (filler !== null) response.write(filler);

@@ -1,4 +1,4 @@
-/** Parses the gateway's request headers (docs/api/reference.md#request-headers). Values are UTF-8. */
+/** Parses the gateway's request headers (docs/api/reference.md#request-headers). Their values are UTF-8. */
 import { isUtf8 } from 'node:buffer';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { CacheDirectives, Correlation, MemoryOptions } from '../core/call.ts';
@@ -13,24 +13,24 @@ const maxContentTimeoutMs = 3_600_000;
 const maxSourceCodePoints = 256;
 const forwardedNames = ['anthropic-version', 'anthropic-beta', 'openai-beta', 'idempotency-key'] as const;
 
-/** Value of a header as text; invalid UTF-8 becomes U+FFFD. Null when absent or empty. */
+/** Returns the value of a header, or null if it's absent or empty. Invalid UTF-8 becomes U+FFFD. */
 export function parseTextHeader(headers: IncomingHttpHeaders, name: string): string | null {
   const value = headers[name];
   if (typeof value !== 'string' || value === '') return null;
-  // Node decodes header bytes as Latin-1; ASCII, the common case, is the same in both.
+  // Node decodes header bytes as Latin-1, so we only need to decode again if there are characters outside of ASCII.
   return hasOnlyAscii(value) ? value : Buffer.from(value, 'latin1').toString('utf8');
 }
 
 /**
- * The application that `x-gateway-source` names: at most 256 code points, as it is stored, so that a longer name is admitted under the name
- * under which it is counted. Null when absent or empty.
+ * Returns the application named in `x-gateway-source`, or null if it's absent or empty. We truncate it to 256 code
+ * points, as the database does, so that ceilings apply to the same name under which calls are counted.
  */
 export function parseSource(headers: IncomingHttpHeaders): string | null {
   const name = parseTextHeader(headers, 'x-gateway-source');
   return name === null ? null : toPostgresText(name, maxSourceCodePoints);
 }
 
-/** `x-gateway-timeout-ms`, at most 120,000. Null when absent or not a positive integer. */
+/** Parses `x-gateway-timeout-ms`, capped at 120,000. Returns null if it's absent or not a positive integer. */
 export function parseTimeoutMs(headers: IncomingHttpHeaders): number | null {
   const value = headers['x-gateway-timeout-ms'];
   if (typeof value !== 'string' || !/^\d+$/.test(value)) return null;
@@ -38,7 +38,10 @@ export function parseTimeoutMs(headers: IncomingHttpHeaders): number | null {
   return timeoutMs > 0 ? Math.min(timeoutMs, maxTimeoutMs) : null;
 }
 
-/** `x-gateway-first-content-timeout-ms`. Null when absent or empty. Throws `bad_request`. */
+/**
+ * Parses `x-gateway-first-content-timeout-ms`. Returns null if it's absent or empty, and throws `bad_request` if it's
+ * invalid.
+ */
 export function parseFirstContentTimeoutMs(headers: IncomingHttpHeaders): number | null {
   const value = headers[contentTimeoutHeader];
   if (value === undefined || value === '') return null;
@@ -47,13 +50,16 @@ export function parseFirstContentTimeoutMs(headers: IncomingHttpHeaders): number
   throw gatewayError('bad_request', { message: `${contentTimeoutHeader} must be an integer from 1 to ${maxContentTimeoutMs}` });
 }
 
-/** `x-gateway-error-codes`. Null when absent or neither `gateway` nor `vendor`. */
+/** Parses `x-gateway-error-codes`. Returns null if it's absent or neither `gateway` nor `vendor`. */
 export function parseErrorCodes(headers: IncomingHttpHeaders): 'gateway' | 'vendor' | null {
   const value = headers['x-gateway-error-codes'];
   return value === 'gateway' || value === 'vendor' ? value : null;
 }
 
-/** `x-gateway-memory`. An empty value acts as `write` not sent explicitly. Throws `invalid_memory_mode`. */
+/**
+ * Parses `x-gateway-memory`. An absent or empty header means `write`, but doesn't count as an explicit `write`. Throws
+ * `invalid_memory_mode`.
+ */
 export function parseMemoryMode(headers: IncomingHttpHeaders): Pick<MemoryOptions, 'mode' | 'explicitWrite'> {
   const value = headers['x-gateway-memory'];
   if (value === undefined || value === '') return { mode: 'write', explicitWrite: false };
@@ -63,8 +69,8 @@ export function parseMemoryMode(headers: IncomingHttpHeaders): Pick<MemoryOption
 }
 
 /**
- * The end user from the header, else from the body. Null when absent or invalid. Calls with `off` keep their subject, so that an erasure finds
- * their prompts.
+ * Returns the end user from the header, or from the body if there is no header. Null if it's absent or invalid. Calls
+ * with the mode `off` keep their subject too, so that an erasure can find their prompts.
  */
 export function parseSubject(headers: IncomingHttpHeaders, bodyUser: string | null): string | null {
   const value = headers[subjectHeader];
@@ -74,14 +80,14 @@ export function parseSubject(headers: IncomingHttpHeaders, bodyUser: string | nu
   return isUtf8(bytes) && isSubject(subject) ? subject : null;
 }
 
-/** Whether the header names a subject; when `parseSubject` returns null for it, the header is invalid. */
+/** Reports whether the header is present. If it is and `parseSubject` returns null, the header is invalid. */
 export function hasSubjectHeader(headers: IncomingHttpHeaders): boolean {
   return (headers[subjectHeader] ?? '') !== '';
 }
 
 /**
- * `cache-control`: `no-cache` skips reading the response cache, `no-store` also writing, `max-age` limits the age of what is read (RFC 9111
- * 5.2.1). Other directives are ignored.
+ * Parses `cache-control` (RFC 9111 5.2.1). `no-cache` skips reading from the response cache, `no-store` skips both
+ * reading and writing, and `max-age` limits the age of a cached response. Other directives are ignored.
  */
 export function parseCacheControl(headers: IncomingHttpHeaders): CacheDirectives {
   const value = headers['cache-control'];
@@ -117,7 +123,10 @@ function parseIntegerHeader(headers: IncomingHttpHeaders, name: string): number 
   return Number.isSafeInteger(integer) ? integer : null;
 }
 
-/** The caller's headers that are forwarded to vendors; all others may carry credentials or internal data. */
+/**
+ * Returns the headers that we forward to vendors. We don't forward any others, because they may contain credentials or
+ * internal data.
+ */
 export function pickForwardedHeaders(headers: IncomingHttpHeaders): Record<string, string> {
   const forwarded: Record<string, string> = {};
   for (const name of forwardedNames) {

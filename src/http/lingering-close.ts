@@ -1,14 +1,15 @@
 /**
- * Ends a response that may precede the end of its request (an invalid key, content type or size). A connection that is closed afterwards
- * stays open until the caller has sent everything: an earlier close resets it, and callers that send before they read lose the response.
- * Node handles kept-alive connections itself.
+ * Ends a response that may be sent before the request is complete, e.g. because of an invalid key, content type or
+ * size. If the connection is to be closed, we keep it open until the caller has sent everything. Closing it earlier
+ * would reset it, and callers that send their whole body before they read would lose the response. Node takes care of
+ * keep-alive connections itself.
  */
 import type { ServerResponse } from 'node:http';
 
-/** How long a caller may continue sending data that is discarded. */
+/** How long a caller may continue to send data that we discard. */
 const lingerTimeoutMs = 30_000;
 
-/** `bytes` is the complete body; the `content-length` header must have been sent. */
+/** Ends the response with `bytes`, which is the complete body. The head has to include `content-length`. */
 export function endWithLinger(response: ServerResponse, bytes: Buffer): void {
   const { req: request } = response;
   if (request.complete || response.shouldKeepAlive) {

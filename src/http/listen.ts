@@ -4,12 +4,12 @@ import type { Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
 /**
- * Maximum number of connections waiting to be accepted; the operating system's limit applies too. With Node's default of 511 some of a
- * thousand simultaneous connections to a busy process were reset.
+ * The maximum number of connections that wait to be accepted, unless the operating system's limit is lower. With Node's
+ * default of 511, some of a thousand simultaneous connections to a busy process were reset.
  */
 const backlog = 4_096;
 
-/** Listens and returns the URL. Rejects with the operating system's error. */
+/** Starts listening and returns the URL. Rejects with the operating system's error. */
 export async function listenOn(server: Server, host: string, port: number): Promise<string> {
   server.listen({ port, host, backlog });
   await once(server, 'listening');
@@ -20,8 +20,8 @@ export async function listenOn(server: Server, host: string, port: number): Prom
 }
 
 /**
- * Returns a function that closes connections over which nothing was received, such as the spare ones of browsers and load balancers. Node
- * does not count them as idle. Call it before the server listens.
+ * Returns a function that closes connections on which nothing was ever received, e.g. the spare connections of browsers
+ * and load balancers. Node doesn't count them as idle. Call this before the server listens.
  */
 export function trackUnusedConnections(server: Server): () => void {
   const sockets = new Set<Socket>();
@@ -34,7 +34,10 @@ export function trackUnusedConnections(server: Server): () => void {
   };
 }
 
-/** From now on each response ends its connection: callers reconnect, to another process, for their next request. */
+/**
+ * Makes each response close its connection from now on, so that callers reconnect to another process for their next
+ * request.
+ */
 export function endKeptAliveConnections(server: Server): void {
   server.prependListener('request', (_request, response: ServerResponse) => response.setHeader('connection', 'close'));
 }
@@ -42,24 +45,24 @@ export function endKeptAliveConnections(server: Server): void {
 const idleSweepMs = 100;
 
 export interface CloseOptions {
-  /** From `trackUnusedConnections`. */
+  /** The function that `trackUnusedConnections` returned. */
   readonly closeUnusedConnections: () => void;
-  /** Time that responses in progress have to complete. */
+  /** How long responses in progress may take to complete. */
   readonly drainTimeoutMs: number;
-  /** Called after that time, to cancel what the remaining responses wait for. */
+  /** Called after that time to cancel whatever the remaining responses are waiting for. */
   readonly onDrainTimeout: () => void;
-  /** Further time before their connections are closed. */
+  /** How much longer we wait before we close their connections. */
   readonly abortTimeoutMs: number;
 }
 
-/** Accepts no more connections and resolves when all responses are complete or both timeouts have passed. */
+/** Stops accepting connections. Resolves when all responses are complete or both timeouts have passed. */
 export async function closeServer(server: Server, options: CloseOptions): Promise<void> {
   const { closeUnusedConnections, drainTimeoutMs, onDrainTimeout, abortTimeoutMs } = options;
   if (!server.listening) return;
   const closed = once(server, 'close');
   endKeptAliveConnections(server);
   server.close();
-  // Connections become idle when their response ends; without the sweep they stay open until their callers close them.
+  // A connection becomes idle when its response ends. Without the sweep it would stay open until the caller closes it.
   const sweep = setInterval(() => {
     server.closeIdleConnections();
     closeUnusedConnections();

@@ -1,6 +1,6 @@
 /**
- * The API description, OpenAPI 3.1: every route with its requests and responses. Generated from zod schemas and the table of error codes;
- * a test compares `docs/api/openapi.json` with it.
+ * The API description in OpenAPI 3.1, with every route, its requests and its responses. We generate it from zod schemas
+ * and the table of error codes, and a test compares the result with `docs/api/openapi.json`.
  */
 import { z } from 'zod';
 import { isObject, type JsonObject } from '../core/json/narrow.ts';
@@ -21,10 +21,10 @@ import { provisionResponses } from './routes/provision/response-schemas.ts';
 import { statusOperations, statusResponses } from './routes/status/operations.ts';
 import { videoOperations, videoRequests, videoResponses } from './routes/video/operations.ts';
 
-/** Version of the interface. */
+/** The version of the API, not of the software. */
 export const apiVersion = '0.1.0';
 
-/** The document as plain JSON; deterministic. */
+/** Returns the document as plain JSON. The result is deterministic. */
 export function describeApi(): JsonObject {
   return {
     openapi: '3.1.0',
@@ -75,7 +75,7 @@ const operations: OperationSpecs = {
   ...peopleOperations,
 };
 
-/** Methods and paths that callers may know, such as `get /v1/models`: those of operators are left out. */
+/** Methods and paths that we may show to callers, e.g. `get /v1/models`. The routes for operators aren't included. */
 export const publicAddresses: readonly string[] = Object.keys(operations).filter((address) => !address.includes(' /provision'));
 
 function describePaths(): JsonObject {
@@ -87,7 +87,7 @@ function describePaths(): JsonObject {
   return paths;
 }
 
-/** `post /v1/chat/completions` is `postV1ChatCompletions`. */
+/** Derives an id such as `postV1ChatCompletions` from `post /v1/chat/completions`. */
 function operationId(method: string, path: string): string {
   const segments = path.split(/[^A-Za-z0-9]+/).filter((word) => word !== '');
   return method + segments.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('');
@@ -114,11 +114,12 @@ function describeSchemas(): JsonObject {
   const registry = z.registry<{ id: string }>();
   for (const [id, schema] of Object.entries(namedSchemas)) registry.add(schema, { id });
   const { schemas } = z.toJSONSchema(registry, { io: 'input', uri: (id) => `#/components/schemas/${id}` });
-  // OpenAPI 3.1 defines the JSON Schema dialect, and the component key is the id.
+  // We drop `$schema` and `$id`, because OpenAPI 3.1 already defines the dialect and the component key serves as the
+  // id.
   return Object.fromEntries(Object.entries(schemas).map(([id, { $schema: _dialect, $id: _id, ...schema }]) => [id, toPortable(schema)]));
 }
 
-/** Writes the patterns of a schema without Unicode properties, which many validators do not know. */
+/** Replaces Unicode properties in the patterns of a schema, because many validators don't support them. */
 function toPortable(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(toPortable);
   if (!isObject(schema)) return schema;
@@ -136,7 +137,7 @@ function toPortablePattern(pattern: string): string {
 
 const characterClasses: readonly (readonly [name: string, ranges: string])[] = [
   [String.raw`\p{Cc}`, String.raw`\u0000-\u001f\u007f-\u009f`],
-  // No text of an application has lone surrogates, and validators of other languages cannot express them.
+  // Real text never contains lone surrogates, and validators in other languages can't express them.
   [String.raw`\p{Cs}`, ''],
   [
     String.raw`\p{Default_Ignorable_Code_Point}`,

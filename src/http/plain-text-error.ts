@@ -1,4 +1,4 @@
-/** Errors that are sent as plain text (docs/api/reference.md#plain-text-errors). */
+/** An error whose message is sent as plain text (docs/api/reference.md#plain-text-errors). */
 export type PlainTextStatus = 400 | 413 | 415 | 422;
 
 export class PlainTextError extends Error {

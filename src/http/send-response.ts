@@ -1,4 +1,7 @@
-/** Writes a response to the caller: bytes, or a stream with back pressure, so that a slow reader delays the vendor instead of using memory. */
+/**
+ * Writes a response to the caller, either as bytes or as a stream with backpressure, so that a slow reader slows down
+ * the vendor instead of filling our memory.
+ */
 import type { ServerResponse } from 'node:http';
 import type { RequestChanges } from '../dialects/translate/request-changes.ts';
 import type { CallResponse } from '../pipeline/call/call-response.ts';
@@ -10,18 +13,24 @@ import type { FileResponse } from '../pipeline/video/video-queries.ts';
 import { breakOff } from './break-off.ts';
 import { type ErrorStyle, sendBytes, sendJson } from './error-handler.ts';
 
-/** Names and values of the headers that name the call, also as the request id that SDKs of the dialect show. */
+/**
+ * Returns the names and values of the headers that identify the call. One of them is the request id that SDKs of the
+ * dialect show.
+ */
 export function callIdHeaders(id: string, style: ErrorStyle): string[] {
   return ['x-gateway-call-id', id, style === 'messages' ? 'request-id' : 'x-request-id', id];
 }
 
-/** Sets these headers on a response that is sent in another way. */
+/** Sets the same headers on a response that isn't sent with `sendCallResponse`. */
 export function setCallId(response: ServerResponse, id: string, style: ErrorStyle): void {
   const headers = callIdHeaders(id, style);
   for (let at = 0; at < headers.length; at += 2) response.setHeader(headers[at] ?? '', headers[at + 1] ?? '');
 }
 
-/** Adds to `headers`. Returns a promise only for a stream. It resolves when the response is handed to the connection, or the caller has disconnected. */
+/**
+ * Sends the response with additional headers. Only returns a promise for a stream. It resolves when the response has
+ * been handed to the connection or the caller has disconnected.
+ */
 export function sendCallResponse(response: ServerResponse, callResponse: CallResponse, headers: string[]): Promise<void> | undefined {
   const { model, cache, recalled, changes } = callResponse;
   headers.push('x-gateway-model', toHeaderValue(model));
@@ -37,7 +46,7 @@ export function sendCallResponse(response: ServerResponse, callResponse: CallRes
   return sendStream(response, callResponse.deliver);
 }
 
-/** Headers that name the members of a translated request that the vendor did not get as they were sent. */
+/** Returns headers that name the members of a translated request that we dropped or adjusted for the vendor. */
 function changeHeaders({ dropped, adjusted }: RequestChanges): string[] {
   return [
     ...(dropped.size > 0 ? ['x-gateway-dropped', listNames(dropped)] : []),
@@ -45,7 +54,7 @@ function changeHeaders({ dropped, adjusted }: RequestChanges): string[] {
   ];
 }
 
-/** A caller may send any number of unknown members, of any length. */
+/** A caller may send any number of unknown members, and their names can have any length. */
 const [maxNames, maxNameLength] = [40, 64];
 
 function listNames(names: ReadonlySet<string>): string {
@@ -58,7 +67,10 @@ export function sendImages(response: ServerResponse, { model, json }: ImageResul
   sendBytes(response, 200, 'application/json', json);
 }
 
-/** Streams audio. Without content-length: closing the response marks its end, after the call has been settled. */
+/**
+ * Streams audio without a content-length. The end of the response marks the end of the audio, and by then the call has
+ * been settled.
+ */
 export async function sendMedia(response: ServerResponse, { model, contentType, chunks }: MediaStream): Promise<void> {
   try {
     setModelHeader(response, model);
@@ -74,7 +86,6 @@ export function sendVideoStart(response: ServerResponse, { operation, model }: V
   sendJson(response, 200, { operation, done: false, model });
 }
 
-/** Streams a file of any size. */
 export async function sendFile(response: ServerResponse, { contentType, lengthBytes, chunks }: FileResponse): Promise<void> {
   const length = lengthBytes === null ? {} : { 'content-length': lengthBytes };
   response.writeHead(200, { 'content-type': contentType, ...length, 'cache-control': 'no-store', 'x-accel-buffering': 'no' });
@@ -88,13 +99,13 @@ async function sendStream(response: ServerResponse, deliver: DeliverStream): Pro
   else response.end();
 }
 
-/** Disconnects a reader that takes nothing for a minute. */
+/** Sends chunks as fast as the caller reads them. A caller that reads nothing for a minute is disconnected. */
 export async function sendChunks(response: ServerResponse, chunks: AsyncIterable<Uint8Array>): Promise<void> {
   for await (const bytes of chunks) if (!(await writeChunk(response, bytes))) return;
   response.end();
 }
 
-/** Returns true, or when the reader is slow a promise; false when the connection is closed. */
+/** Returns true, or a promise if the reader is slow. False means that the connection is closed. */
 function writeChunk(response: ServerResponse, bytes: Uint8Array): boolean | Promise<boolean> {
   if (response.destroyed) return false;
   if (response.write(bytes)) return true;
@@ -104,10 +115,13 @@ function writeChunk(response: ServerResponse, bytes: Uint8Array): boolean | Prom
   });
 }
 
-/** A caller that reads nothing for this long is disconnected; otherwise it would hold the vendor's connection forever. */
+/**
+ * We disconnect a caller that reads nothing for this long. Otherwise it could hold on to the vendor's connection
+ * forever.
+ */
 const readerTimeoutMs = 60_000;
 
-/** Resolves when the connection accepts more data or is closed. False after the timeout. */
+/** Resolves to true when the connection accepts more data or is closed, and to false after the timeout. */
 function waitUntilDrained(response: ServerResponse): Promise<boolean> {
   if (response.destroyed) return Promise.resolve(true);
   return new Promise((resolve) => {
@@ -126,7 +140,7 @@ export function setModelHeader(response: ServerResponse, model: string): void {
   response.setHeader('x-gateway-model', toHeaderValue(model));
 }
 
-/** Characters of model ids that are not allowed in header values are replaced. */
+/** Replaces characters that a header value can't contain. */
 function toHeaderValue(model: string): string {
   return model.replace(/[^\x20-\x7e]/g, '?');
 }

@@ -1,25 +1,29 @@
-/** One span for each sampled request, active while the request is handled. Of the address it has the route's pattern only: paths hold subjects. */
+/**
+ * Creates a span for each sampled request, which is active while the request is handled. It only records the pattern of
+ * the route, because the actual path may contain a subject.
+ */
 import type { RequestListener } from 'node:http';
 import { context, ROOT_CONTEXT, SpanKind, SpanStatusCode, TraceFlags, trace } from '@opentelemetry/api';
 import type { Request } from 'express';
 import { attributes } from '../observability/trace-names.ts';
 import { getTracer, toContext } from '../observability/tracing.ts';
 
-/** Requests of probes and scrapers, which are not traced. */
+/** Requests of probes and scrapers aren't traced. */
 const untraced: readonly (string | undefined)[] = ['/healthz', '/readyz', '/metrics'];
 const server = { kind: SpanKind.SERVER };
 
-/** Which requests are traced. */
+/** Decides which requests are traced. */
 export interface RequestSampling {
-  /** Of the requests whose caller does not decide, from 0 to 1. */
+  /** A ratio from 0 to 1 for requests whose caller doesn't decide. */
   readonly ratio: number;
-  /** Whether the `traceparent` of a request decides. */
+  /** Whether the `traceparent` of a request decides if it's traced. */
   readonly followsParent: boolean;
 }
 
 /**
- * The listener with spans. A valid `traceparent` of the request is the parent. Requests are chosen before anything is created: a span that is not
- * sampled took 0.7 µs. They are chosen at random, not by the trace id, which a caller could choose so that each of its requests is traced.
+ * Wraps the listener with spans. If a request has a valid `traceparent`, it becomes the parent. We decide about
+ * sampling before we create anything, because even an unsampled span took 0.7 µs. The decision is random and doesn't
+ * depend on the trace id, since a caller could pick ids that are always traced.
  */
 export function traceRequests(listener: RequestListener, { ratio, followsParent }: RequestSampling): RequestListener {
   const tracer = getTracer();
@@ -36,7 +40,7 @@ export function traceRequests(listener: RequestListener, { ratio, followsParent 
       const route = routeOf(request as Request);
       span.updateName(route === null ? method : `${method} ${route}`);
       if (route !== null) span.setAttribute(attributes.httpRoute, route);
-      // The caller closed the connection before it got a response.
+      // 499 means that the caller closed the connection before it got a response.
       span.setAttribute(attributes.httpStatus, response.headersSent ? response.statusCode : 499);
       if (response.statusCode >= 500) span.setStatus({ code: SpanStatusCode.ERROR });
       span.end();
@@ -45,7 +49,7 @@ export function traceRequests(listener: RequestListener, { ratio, followsParent 
   };
 }
 
-/** The pattern of the route that handled the request; null when none did. */
+/** Returns the pattern of the route that handled the request, or null if there was none. */
 function routeOf({ baseUrl, route }: Request): string | null {
   const path: unknown = route?.path;
   return typeof path === 'string' ? `${baseUrl}${path}` : null;

@@ -1,11 +1,14 @@
-/** What the 404 of an unknown path or method says: the request, and the route that was probably meant. */
+/** Builds the message of a 404 for an unknown path or method, with a guess at the route that the caller meant. */
 
-/** Routes by address, such as `post /v1/chat/completions` or `get /v1/memory/episodes/{id}`. */
+/** Routes by address, e.g. `post /v1/chat/completions` or `get /v1/memory/episodes/{id}`. */
 export type Addresses = readonly string[];
 
 const maxPathLength = 200;
 
-/** `POST /chat/completions: did you mean /v1/chat/completions?`, or for a known path the methods that it has. */
+/**
+ * Returns a message such as `POST /chat/completions: did you mean /v1/chat/completions?`. For a known path, it lists
+ * the methods to use.
+ */
 export function describeUnknownPath(method: string, path: string, addresses: Addresses): string {
   const request = `${method} ${path.replace(/[^\x21-\x7e]/g, '').slice(0, maxPathLength)}`;
   const known = addresses.map((address) => {
@@ -19,7 +22,10 @@ export function describeUnknownPath(method: string, path: string, addresses: Add
   return corrected === null ? `${request}: there is no such path` : `${request}: did you mean ${corrected}?`;
 }
 
-/** The path as it is meant when the base URL of a client lacks the version, or has it twice, or ends in a slash. */
+/**
+ * Returns likely corrections of a path, e.g. if the client's base URL lacks the version, has it twice, or ends in a
+ * slash.
+ */
 function spellings(path: string): string[] {
   const plain = path.replace(/\/{2,}/g, '/').replace(/(?<=.)\/$/, '');
   const bare = plain.replace(/^(?:\/v1)+(?=\/)/i, '');
@@ -36,16 +42,19 @@ function findNearest(path: string, known: readonly { readonly route: string }[])
   return nearest && nearest.distance <= maxDistance ? nearest.route : null;
 }
 
-/** Two changed letters: `/v1/completion`, `/v1/chat/completoins`. */
+/** Allows two typos, as in `/v1/completion` or `/v1/chat/completoins`. */
 const maxDistance = 2;
 
-/** A segment in braces matches any value. */
+/** Compares a path with a route. A segment in braces matches any value. */
 function matches(route: string, path: string): boolean {
   const [left, right] = [route.split('/'), path.split('/')];
   return left.length === right.length && left.every((segment, at) => (segment.startsWith('{') ? right[at] !== '' : segment === right[at]));
 }
 
-/** Number of characters to insert, delete or replace. Infinite when too many for a suggestion: the work is bounded, because callers without a key can cause it. */
+/**
+ * Counts the characters to insert, delete or replace. Returns infinity early if the lengths differ too much, which
+ * bounds the work that callers without a key can cause.
+ */
 function countEdits(left: string, right: string): number {
   if (Math.abs(left.length - right.length) > maxDistance) return Number.POSITIVE_INFINITY;
   let previous = Array.from({ length: right.length + 1 }, (_, at) => at);

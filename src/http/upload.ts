@@ -1,6 +1,6 @@
 /**
- * Reads a multipart body while it arrives. It is held until what the call needs has been read, at most for its whole length, and then
- * relayed: each byte is in memory once, and no faster than the vendor takes it.
+ * Reads a multipart body while it arrives. We hold it until we've read what the call needs, which may be all of it, and
+ * then relay it as fast as the vendor accepts it. Each byte is in memory only once.
  */
 import type { IncomingMessage } from 'node:http';
 import { gatewayError } from '../core/errors.ts';
@@ -9,22 +9,31 @@ import { checkUploadField, type UploadBody, type UploadFields } from '../dialect
 import { ClientDisconnectedError, type KeyBodies, limitDuration, maxBodyBytes, tooLarge } from './body.ts';
 
 export interface Upload {
-  /** Fields that have arrived, `model` included. */
+  /** The fields that have arrived so far, including `model`. */
   readonly fields: UploadFields;
   readonly model: string;
-  /** Number of images and masks so far, including those that have only arrived in part. */
+  /** Counts the images and masks that have arrived so far, even in part. */
   readonly countImages: () => number;
-  /** Length of the body; the declared one while it is still arriving. */
+  /** The length of the body. While it's still arriving, this is the declared length. */
   readonly bodyBytes: number;
-  /** Reads the rest of the body, so that `fields` has all of them. Rejects as `readUpload`. Call before the body is relayed. */
+  /**
+   * Reads the rest of the body, so that `fields` is complete. Rejects like `readUpload`. Call it before the body is
+   * relayed.
+   */
   readonly readAll: () => Promise<void>;
-  /** The body with another model. Call at most once. */
+  /** Returns the body with another model. Call it at most once. */
   readonly bodyFor: (model: string) => UploadBody;
-  /** Call when the response is complete: discards what was not read of the request, so that its connection can serve the next one. */
+  /**
+   * Call this when the response is complete. It discards the unread rest of the request, so that the connection can be
+   * reused.
+   */
   readonly release: () => void;
 }
 
-/** The boundary of `multipart/form-data`. Throws `unsupported_media_type` for other types and for encoded bodies. */
+/**
+ * Returns the boundary of a `multipart/form-data` body. Throws `unsupported_media_type` for other types and for encoded
+ * bodies.
+ */
 export function parseBoundary({ headers }: IncomingMessage): string {
   const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = headers;
   if (encoding.toLowerCase() !== 'identity')
@@ -46,7 +55,10 @@ export interface UploadOptions {
   readonly memory: KeyBodies;
 }
 
-/** Rejects with `missing_model`, `bad_json` for a malformed body, 413 as plain text, ClientDisconnectedError and `budget_unavailable`. */
+/**
+ * Reads until the model is known. Rejects with `missing_model`, `bad_json` if the body is malformed, a plain-text 413,
+ * ClientDisconnectedError or `budget_unavailable`.
+ */
 export async function readUpload(request: IncomingMessage, { boundary, fieldNames, collected, memory }: UploadOptions): Promise<Upload> {
   const { 'content-length': declaredLength } = request.headers;
   const declaredBytes = declaredLength === undefined ? null : Number(declaredLength);
@@ -95,7 +107,7 @@ export async function readUpload(request: IncomingMessage, { boundary, fieldName
   };
 
   try {
-    // The vendor needs the length in advance: without a declared one, the whole body is read.
+    // The vendor needs to know the length in advance. If the client didn't declare one, we have to read the whole body.
     while (!isComplete && (collected !== null || declaredBytes === null || !fields.has('model'))) await holdPieces();
     const model = fields.get('model');
     if (model === undefined) throw gatewayError('missing_model');
@@ -132,13 +144,16 @@ export async function readUpload(request: IncomingMessage, { boundary, fieldName
 }
 
 interface ChunkReader {
-  /** Null at the end. Rejects with ClientDisconnectedError. */
+  /** Resolves to null at the end. Rejects with ClientDisconnectedError. */
   next(): Promise<Buffer | null>;
-  /** Discards the rest of the request. Node does so only for requests that were never read. */
+  /** Discards the rest of the request. Node only does that for requests that were never read. */
   stop(): void;
 }
 
-/** Reads chunks on demand. An iterator of the request would end the connection, and with it the response, when it stops early. */
+/**
+ * Reads chunks on demand. We can't use the request's iterator, because it closes the connection if it stops early, and
+ * then we couldn't respond.
+ */
 function readChunks(request: IncomingMessage): ChunkReader {
   let waiting: { resolve: (chunk: Buffer | null) => void; reject: (error: Error) => void } | null = null;
   const settle = (act: (consumer: NonNullable<typeof waiting>) => void): void => {
@@ -163,7 +178,8 @@ function readChunks(request: IncomingMessage): ChunkReader {
     else if (request.destroyed) onClose();
   };
   let isScheduled = false;
-  // Reads what has arrived at once: with the encoding `chunked`, an event may bring one byte, and much work for each would block other calls.
+  // Reads everything that has arrived in one go. With chunked encoding an event may carry a single byte, and handling
+  // each one separately would block other calls.
   const schedule = (): void => {
     if (isScheduled) return;
     isScheduled = true;

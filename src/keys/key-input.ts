@@ -1,4 +1,4 @@
-/** Validates the bodies of "issue a key" and "rotate a key". One error names every mistake with its path. */
+/** Validates the bodies of "issue a key" and "rotate a key". The error lists every mistake with its path. */
 import { z } from 'zod';
 import { nanosFromUsd } from '../core/cost.ts';
 import { gatewayError } from '../core/errors.ts';
@@ -6,7 +6,6 @@ import { parseOrBadRequest, parseWithIssues } from '../core/parse-or-bad-request
 import type { CeilingName, StoreDownPolicy, WindowKind } from '../core/windows.ts';
 import { type Ceilings, defaultWindows } from './key-record.ts';
 
-/** Validated settings of a new key. */
 export interface KeySettings {
   readonly name: string;
   readonly models: readonly string[] | null;
@@ -16,7 +15,7 @@ export interface KeySettings {
   readonly defaultMaxOutputTokens: number | null;
 }
 
-/** 0 is allowed: such a key is limited to calls without a cost. */
+/** Zero is allowed. A key with such a ceiling can only make calls that don't count towards it. */
 const wholeLimit = z.int().min(0).nullable().optional();
 const window = z.enum(['day', 'month', 'total']).optional().describe('window of the ceiling; default: month');
 
@@ -52,7 +51,7 @@ export const keyInput = z.strictObject({
     .describe('limit of the output that is sent to the vendor with calls that set none; null: none is sent'),
 });
 
-/** The same rule as in `parseKeyInput`, for the OpenAPI schema. */
+/** Expresses a rule of `parseKeyInput` in the OpenAPI schema. */
 export const windowsNeedCeilings = (['calls', 'cost'] as const).map((name) => ({
   if: { required: ['windows'], properties: { windows: { required: [name] } } },
   // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
@@ -64,7 +63,7 @@ export const rotateInput = z.strictObject({
   grace_seconds: z.int().min(0).max(31_536_000).optional().describe('how long the old key stays valid'),
 });
 
-/** Throws `bad_request`, naming every mistake. */
+/** Throws `bad_request` with a list of every mistake. */
 export function parseKeyInput(input: unknown, now: number): KeySettings {
   const { data, issues } = parseWithIssues(keyInput, input);
   const expiresAt = typeof data?.expires_at === 'string' ? Date.parse(data.expires_at) : null;
@@ -91,12 +90,11 @@ export function parseKeyInput(input: unknown, now: number): KeySettings {
   };
 }
 
-/** Seconds for which the old key stays valid; 0 by default. */
+/** Returns how many seconds the old key stays valid, which is 0 by default. */
 export function parseGraceSeconds(input: unknown): number {
   return parseOrBadRequest(rotateInput, input ?? {}).grace_seconds ?? 0;
 }
 
-/** All four ceilings, each built by `create`. */
 export function ceilingsFrom(create: (name: CeilingName) => Ceilings[CeilingName]): Ceilings {
   return { calls: create('calls'), cost: create('cost'), rpm: create('rpm'), tpm: create('tpm') };
 }

@@ -7,12 +7,15 @@ export type Ceilings = Readonly<Record<CeilingName, Ceiling>>;
 
 export interface KeyRecord {
   readonly id: string;
-  /** The key's id, or that of the first key in its chain of rotations, with which it shares the usage of its ceilings. */
+  /**
+   * If the key was created by rotation, this is the id of the first key in the chain. All keys of a chain share the
+   * usage of their ceilings.
+   */
   readonly quotaKeyId: string;
   readonly projectId: string;
   readonly prefix: string;
   readonly name: string;
-  /** Models and tiers that the key may use. Null when all are allowed. */
+  /** The models and tiers that the key may use. Null if all are allowed. */
   readonly models: readonly string[] | null;
   readonly ceilings: Ceilings;
   readonly expiresAt: number | null;
@@ -24,10 +27,10 @@ export interface KeyRecord {
   readonly createdAt: number;
 }
 
-/** Windows of ceilings for which none is set. */
+/** The windows of ceilings that don't specify one. */
 export const defaultWindows: Readonly<Record<CeilingName, WindowKind>> = { calls: 'month', cost: 'month', rpm: 'minute', tpm: 'minute' };
 
-/** The `key` object of the API. */
+/** Converts the record to the `key` object of the API. */
 export function toKeyJson(record: KeyRecord): Record<string, unknown> {
   const { calls, cost, rpm, tpm } = record.ceilings;
   return {

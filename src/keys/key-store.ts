@@ -1,10 +1,13 @@
-/** Tables `virtual_keys` and `key_ceilings`. They are read separately because the API distinguishes the failures. */
+/**
+ * Tables `virtual_keys` and `key_ceilings`. We read them separately, because the API has different error codes for the
+ * two.
+ */
 import type { CeilingName, WindowKind } from '../core/windows.ts';
 import type { Database, Queries } from '../db/database.ts';
 import { ceilingsFrom, type KeySettings } from './key-input.ts';
 import { type Ceilings, defaultWindows, type KeyRecord } from './key-record.ts';
 
-/** NOTIFY channel; the payload is the prefix of a key that was issued, changed or revoked. */
+/** The NOTIFY channel. Its payload is the prefix of a key that was issued, changed or revoked. */
 export const keyChannel = 'gateway_keys';
 
 export interface KeyOfProject {
@@ -15,7 +18,7 @@ export interface KeyOfProject {
 /** A row of `virtual_keys`. */
 export type KeyRow = Omit<KeyRecord, 'ceilings'> & { readonly secretHash: Buffer };
 
-/** The project must exist. */
+/** Inserts a key into an existing project. */
 export async function insertKey(
   tx: Queries,
   key: { id: string; quotaKeyId: string; projectId: string; prefix: string; secretHash: Buffer; settings: KeySettings; now: number },
@@ -41,7 +44,7 @@ export async function insertKey(
     [id, limited.map(([name]) => name), limited.map(([, ceiling]) => ceiling.limit), limited.map(([, ceiling]) => ceiling.window)],
   );
   await notifyKeyChange(tx, prefix);
-  // Not spread: the settings may be a whole KeyRecord, whose id must not be copied.
+  // We don't spread the settings, because they may be a whole KeyRecord and we must not copy its id.
   const { name, models, ceilings, expiresAt, onBudgetStoreDown, defaultMaxOutputTokens } = settings;
   const record = { id, quotaKeyId, projectId, prefix, name, models, ceilings, expiresAt, onBudgetStoreDown, defaultMaxOutputTokens };
   return { ...record, revokedAt: null, createdAt: now };
@@ -52,7 +55,10 @@ async function notifyKeyChange(tx: Queries, prefix: string): Promise<void> {
   await tx.query('select pg_notify($1::text, $2::text)', [keyChannel, prefix]);
 }
 
-/** Revokes a key now or lets it expire at a later `at`, unless it ends earlier. Null when the project has no such key. */
+/**
+ * Revokes a key if `at` isn't in the future, and otherwise lets it expire then, unless it ends earlier anyway. Returns
+ * null if the project has no such key.
+ */
 export async function endKey(tx: Queries, key: { projectId: string; prefix: string; at: number; now: number }): Promise<KeyRow | null> {
   const { projectId, prefix, at, now } = key;
   const [row] = await tx.query<StoredKey>(
@@ -73,13 +79,13 @@ export async function readKey(queries: Queries, prefix: string): Promise<KeyRow 
   return row ? toKeyRow(row) : null;
 }
 
-/** Keys by prefix; prefixes without a key are absent. */
+/** Reads the keys with these prefixes. Prefixes without a key are skipped. */
 export async function readKeys(queries: Queries, prefixes: readonly string[]): Promise<KeyRow[]> {
   const rows = await queries.query<StoredKey>(`select ${keyColumns} from virtual_keys where prefix = any($1::text[])`, [prefixes]);
   return rows.map(toKeyRow);
 }
 
-/** The keys that were issued last and can be used, newest first. */
+/** Returns the most recently issued keys that are still usable, newest first. */
 export function listNewestKeys(
   queries: Queries,
   { now, limit }: { readonly now: number; readonly limit: number },
@@ -91,7 +97,9 @@ export function listNewestKeys(
   );
 }
 
-/** Reads a key of the project and locks its row until the transaction ends. Null when the project has no such key. */
+/**
+ * Reads a key of the project and locks its row until the transaction ends. Returns null if the project has no such key.
+ */
 export async function lockKey(tx: Queries, projectId: string, prefix: string): Promise<KeyRow | null> {
   const [row] = await tx.query<StoredKey>(
     `select ${keyColumns} from virtual_keys where project_id = $1::uuid and prefix = $2::text for update`,
@@ -100,16 +108,16 @@ export async function lockKey(tx: Queries, projectId: string, prefix: string): P
   return row ? toKeyRow(row) : null;
 }
 
-/** A page of keys. */
+/** Selects a page of keys. */
 export interface KeyPage {
-  /** Only keys that were issued before the one with this id. Null for the first page. */
+  /** Only return keys issued before the one with this id. Null for the first page. */
   readonly before: string | null;
   readonly limit: number;
-  /** Without keys that are revoked or expired at that time. Null for all. */
+  /** Leave out keys that are revoked or expired at this time. Null to include all keys. */
   readonly usableAt: number | null;
 }
 
-/** Keys of a project, newest first; all of them without `page`. */
+/** Returns the keys of a project, newest first. Without `page`, it returns all of them. */
 export async function listKeys(database: Database, projectId: string, page?: KeyPage): Promise<KeyRecord[]> {
   const rows = await database.query<StoredKey>(
     `select ${keyColumns} from virtual_keys
@@ -125,7 +133,7 @@ export async function listKeys(database: Database, projectId: string, page?: Key
   return rows.map((row) => toKeyRecord(toKeyRow(row), ceilings.get(row.id)));
 }
 
-/** Ceilings by key id. Keys without a limit are absent. */
+/** Returns ceilings by key id. The map has no entry for keys without any limit. */
 export async function readCeilings(queries: Queries, keyIds: readonly string[]): Promise<Map<string, Ceilings>> {
   const rows = await queries.query<{ keyId: string; ceiling: CeilingName; limit: number; window: WindowKind }>(
     `select key_id as "keyId", ceiling, limit_value as "limit", window_kind as "window" from key_ceilings where key_id = any($1::uuid[])`,
@@ -138,7 +146,7 @@ export async function readCeilings(queries: Queries, keyIds: readonly string[]):
   return byKey;
 }
 
-/** Combines the two reads and drops the hash. */
+/** Combines a key with its ceilings and drops the hash. */
 export function toKeyRecord({ secretHash: _, ...key }: KeyRow, ceilings: Ceilings | undefined): KeyRecord {
   return { ...key, ceilings: ceilings ?? noCeilings };
 }

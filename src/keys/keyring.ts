@@ -1,8 +1,7 @@
 /**
- * Authenticates virtual keys, and issues, lists, rotates and revokes them.
- *
- * `find` runs for every call: it is synchronous while the key is cached. The cache is keyed by prefix and the hash is compared each time,
- * so that no plain secret is kept in memory. NOTIFY makes every process reject a revoked key within a second.
+ * Authenticates virtual keys, and issues, lists, rotates and revokes them. `find` runs for every call, so it's
+ * synchronous if the key is cached. The cache is keyed by prefix and we compare the hash each time, so we never keep a
+ * plain secret in memory. NOTIFY makes every process reject a revoked key within a second.
  */
 
 import { type Caller, internalKeyId } from '../core/call.ts';
@@ -35,30 +34,36 @@ import {
 import { generateSecret, hashSecret, matchesHash, parseSecret } from './secret.ts';
 
 export interface Keyring {
-  /** The caller; throws (or rejects with) `invalid_key`, `keystore_unavailable` or `limits_unavailable`. */
+  /** Returns the caller. Throws or rejects with `invalid_key`, `keystore_unavailable` or `limits_unavailable`. */
   find(secret: string): Caller | Promise<Caller>;
-  /** False when `find` would reject every key with `keystore_unavailable`: none is cached and the database does not respond. */
+  /**
+   * Resolves to false if `find` would reject every key with `keystore_unavailable`, because no key is cached and the
+   * database doesn't respond.
+   */
   canFind(): Promise<boolean>;
-  /** How many keys `find` finds while the database is unavailable. */
+  /** Returns how many keys `find` could still find if the database became unavailable. */
   countCached(): number;
-  /** Loads keys into memory before `find` needs them. */
+  /** Loads keys into the cache before `find` needs them. */
   warm(prefixes: readonly string[]): Promise<void>;
-  /** The keys that were issued last and can be used, newest first. */
+  /** Returns the most recently issued keys that are still usable, newest first. */
   listNewest(limit: number): Promise<KeyOfProject[]>;
-  /** A pass for the key, with which `findByPass` finds it until `endsAt`. Throws like `find`. */
+  /** Returns a pass with which `findByPass` finds the key until `endsAt`. Throws like `find`. */
   issuePass(secret: string, endsAt: number): Promise<string>;
-  /** The key of a pass and its caller. Throws like `find`, also when the pass has ended. */
+  /** Returns the key of a pass and its caller. Throws like `find`, including when the pass has expired. */
   findByPass(pass: string): Promise<KeyOfPass>;
-  /** Ceilings of the key of a caller that `find` returned. Throws (or rejects with) `not_found`. */
+  /** Returns the ceilings of a caller that `find` returned. Throws or rejects with `not_found`. */
   getCeilings(caller: Caller): Ceilings | Promise<Ceilings>;
   /** Creates a key from a request body. Only this result contains the secret. */
   issue(projectId: string, input: unknown): Promise<IssuedKey>;
-  /** Newest first; all keys of the project without `page`. */
+  /** Returns keys of the project, newest first. Without `page`, it returns all of them. */
   list(projectId: string, page?: KeyPage): Promise<KeyRecord[]>;
   /** Throws `not_found`. */
   read(projectId: string, prefix: string): Promise<KeyRecord>;
   revoke(projectId: string, prefix: string): Promise<KeyRecord>;
-  /** Issues a key with the same settings, which shares the usage of the old one's ceilings; the old key ends after `grace_seconds` of the body. */
+  /**
+   * Issues a key with the settings of the old one. Both share the usage of their ceilings. The old key ends after the
+   * `grace_seconds` in the body.
+   */
   rotate(projectId: string, prefix: string, input: unknown): Promise<IssuedKey>;
   start(): Promise<void>;
   stop(): Promise<void>;
@@ -72,7 +77,7 @@ export interface IssuedKey {
 export interface KeyOfPass {
   readonly record: KeyRecord;
   readonly caller: Caller;
-  /** Of the pass. */
+  /** When the pass expires. */
   readonly endsAt: number;
 }
 
@@ -135,7 +140,10 @@ export function createKeyring({ database, clock, logger }: KeyringOptions): Keyr
     return requireUsable(key).caller;
   };
 
-  /** Inserts a key with the settings that `prepare` returns, in the same transaction. `predecessor`: the key that it replaces. */
+  /**
+   * Inserts a key with the settings that `prepare` returns, in the same transaction. `predecessor` is the key that it
+   * replaces, if any.
+   */
   const insert = async (
     projectId: string,
     prepare: (tx: Queries, now: number) => Promise<{ settings: KeySettings; predecessor: KeyRecord | null }>,
@@ -180,7 +188,7 @@ export function createKeyring({ database, clock, logger }: KeyringOptions): Keyr
     },
     async findByPass(text) {
       const pass = parsePass(text);
-      // Not from the cache: a revoked key ends its passes at once in every process.
+      // We don't use the cache, so that revoking a key ends its passes immediately in every process.
       const key = pass && pass.endsAt > clock.now() ? await loadKey(pass.prefix) : null;
       if (!pass || !key || !isSignedPass(text, pass, key.secretHash)) throw gatewayError('invalid_key');
       const { record, caller } = requireUsable(key);

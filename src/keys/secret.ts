@@ -1,7 +1,9 @@
 /**
- * Virtual keys: `sk-gw-<prefix>-<secret>`. The prefix (8 of `[a-z0-9]`) identifies the key and is public. The secret is 43 characters of
- * base62 (256 bits) followed by 6 of checksum, the CRC-32 of everything before it, which rejects invented keys without a database query and
- * lets secret scanners verify a match. Only the SHA-256 of the whole key is stored: for 256 random bits a slow hash adds no security.
+ * Virtual keys have the format `sk-gw-<prefix>-<secret>`. The prefix (8 of `[a-z0-9]`) is public and identifies the
+ * key. The secret consists of 43 characters of base62 (256 bits) and a checksum of 6 characters, which is the CRC-32 of
+ * everything before it. With the checksum we can reject made-up keys without a database query, and secret scanners can
+ * verify a match. We only store the SHA-256 of the whole key. A slow hash wouldn't add any security for 256 random
+ * bits.
  */
 import { randomBytes, timingSafeEqual } from 'node:crypto';
 import { crc32 } from 'node:zlib';
@@ -19,7 +21,7 @@ export function generateSecret(): { secret: string; prefix: string } {
   return { secret: start + checksumOf(start), prefix };
 }
 
-/** The prefix of a key. Null when the format or the checksum is wrong. */
+/** Returns the prefix of a key, or null if the format or the checksum is wrong. */
 export function parseSecret(text: string): { prefix: string } | null {
   const prefix = secretPattern.exec(text)?.[1];
   if (prefix === undefined) return null;
@@ -36,7 +38,7 @@ export function matchesHash(text: string, expected: Buffer): boolean {
   return actual.length === expected.length && timingSafeEqual(actual, expected);
 }
 
-/** CRC-32 in base62, padded to 6 digits (62^6 > 2^32). */
+/** Returns the CRC-32 in base62, padded to 6 digits (62^6 > 2^32). */
 function checksumOf(text: string): string {
   let rest = crc32(text);
   let digits = '';
@@ -47,7 +49,10 @@ function checksumOf(text: string): string {
   return digits;
 }
 
-/** Uniformly random characters: bytes that would favour the first characters of the alphabet are discarded. */
+/**
+ * Returns uniformly random characters. We discard bytes at the end of the range that would favor the first characters
+ * of the alphabet.
+ */
 function randomText(alphabet: string, length: number): string {
   const limit = 256 - (256 % alphabet.length);
   let text = '';

@@ -1,17 +1,17 @@
-/** The person whose token a request carries, and the projects that the person may use. */
+/** Who makes a request, and which projects they may use. */
 import { gatewayError } from '../core/errors.ts';
 import type { Person } from '../people/person.ts';
 import type { Scope } from '../people/scopes.ts';
 
-/** A verified access token. */
+/** What a verified access token grants. */
 export interface Access {
   readonly person: Person;
   readonly scopes: readonly Scope[];
-  /** Milliseconds since 1970. */
+  /** Milliseconds since the epoch. */
   readonly expiresAt: number;
-  /** How the audit log names the authorization; an OIDC token is a sign-in of the person. */
+  /** How the audit log refers to the authorization. An OIDC token counts as a sign-in of the person. */
   readonly actor: 'personal_token' | 'person';
-  /** For the audit log: `token:<prefix>`, or the client id of an OIDC token. */
+  /** For the audit log. Either `token:<prefix>`, or the client id of an OIDC token. */
   readonly client: string;
 }
 
@@ -20,15 +20,14 @@ export interface OwnProject {
   readonly slug: string;
 }
 
-/** The projects of a person: all for a deployment admin. */
+/** Returns the projects of a person, or all projects for a deployment admin. */
 export type ProjectsOf = (person: Person) => Promise<readonly OwnProject[]>;
 
-/** How many slugs an error names at most. */
 const maxNamedProjects = 20;
 
 /**
- * Finds the project of a slug, or the person's only project when there is no slug. Throws `bad_request` with a text that does not depend on
- * whether a project of others exists.
+ * Finds the project with this slug. Without a slug, it returns the person's project if there is only one. Throws
+ * `bad_request`. The message doesn't reveal whether other people have a project with this slug.
  */
 export async function chooseProject(projectsOf: ProjectsOf, person: Person, slug: string | undefined): Promise<OwnProject> {
   const projects = await projectsOf(person);

@@ -1,7 +1,7 @@
 /**
- * The HTTP side of MCP: checks host, origin and token, then passes the request to the official SDK, which speaks both protocol eras.
- *
- * The order matters: a request of a foreign host learns nothing, one without a token only where to sign in, and none of them has its body read.
+ * The HTTP side of MCP. We check the host, the origin and the token, and then pass the request to the official SDK,
+ * which speaks both versions of the protocol. The order matters: a request for a foreign host learns nothing, and a
+ * request without a token only learns where to sign in. We don't read the body of either.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { toNodeHandler } from '@modelcontextprotocol/node';
@@ -22,22 +22,22 @@ import type { AnyTool } from './tools/tool.ts';
 import { type TokenDeps, verifyToken } from './verify-token.ts';
 
 export interface McpEndpointDeps {
-  /** A reload of the configuration changes them. */
+  /** Read for each request, because a reload of the configuration may change it. */
   readonly resource: () => ResourceSettings;
   readonly tokens: TokenDeps;
   readonly projectsOf: ProjectsOf;
-  /** In the order in which clients list them. */
+  /** Clients list the tools in this order. */
   readonly tools: readonly AnyTool[];
   readonly clock: Clock;
   readonly logger: Logger;
 }
 
 export interface McpEndpoint {
-  /** All methods of `/mcp`. */
+  /** Handles all methods of `/mcp`. */
   serve(request: IncomingMessage, response: ServerResponse): Promise<void>;
-  /** Protected resource metadata (RFC 9728), public. */
+  /** Sends the protected resource metadata (RFC 9728), which is public. */
   sendMetadata(request: IncomingMessage, response: ServerResponse): Promise<void>;
-  /** Lets running tool calls finish, then ends open streams; later requests fail. */
+  /** Lets running tool calls finish and then ends open streams. Later requests fail. */
   close(): Promise<void>;
 }
 
@@ -49,7 +49,7 @@ export function createMcpEndpoint({ resource, tokens, projectsOf, tools, clock, 
   const waitSeconds = createRateLimit();
   const running = new Set<Promise<void>>();
   const handler = createMcpHandler(({ authInfo }) => createMcpServer(tools, { access: accessOf(authInfo), projectsOf, logger }), {
-    // Clients may listen for changes, but nothing is ever published: tools change with a release only.
+    // Clients may subscribe to changes, but we never publish any, because tools only change with a release.
     maxSubscriptions: 100,
     onerror: (err) => logger.debug({ err }, 'mcp request rejected'),
   });
@@ -71,7 +71,7 @@ export function createMcpEndpoint({ resource, tokens, projectsOf, tools, clock, 
       return await verifyBearerToken(request.headers.authorization, { verifier: { verifyAccessToken }, ...advertised });
     } catch (error) {
       if (!(error instanceof OAuthError)) throw error;
-      // Names all scopes, so that one sign-in suffices for all tools.
+      // Ask for all scopes, so that a person only has to sign in once for all tools.
       const challenge = bearerAuthChallengeResponse(error, { requiredScopes: [...scopes], ...advertised });
       response.setHeader('www-authenticate', challenge.headers.get('www-authenticate') ?? 'Bearer');
       sendJson(response, challenge.status, await challenge.json());
@@ -102,7 +102,7 @@ export function createMcpEndpoint({ resource, tokens, projectsOf, tools, clock, 
           return sendRpcError(response, 400, jsonRpc.invalidRequest, `Invalid Request: nested in more than ${maxNesting} levels`);
       }
       const handled = handle(Object.assign(request, { auth, method: request.method ?? 'GET', url: request.url ?? '/mcp' }), response, body);
-      // A stream of changes ends with the client or the process.
+      // Don't wait for subscriptions on close. They last until the client or the process ends them.
       if (!isListening(body)) running.add(handled);
       await handled.finally(() => running.delete(handled));
     },
@@ -127,7 +127,7 @@ export function createMcpEndpoint({ resource, tokens, projectsOf, tools, clock, 
   };
 }
 
-/** The access that `authenticate` stored. */
+/** Returns the access that `authenticate` stored. */
 function accessOf(auth: AuthInfo | undefined): Access {
   const access = auth?.extra?.access;
   if (access === undefined) throw new Error('the request was not authenticated');

@@ -1,6 +1,6 @@
 /**
- * Access tokens (JWT) of the configured OIDC issuer. A token is accepted when the issuer signed it for this resource, it is in its period of
- * validity, and its person is active. The issuer's keys are fetched on first use and kept by `jose`.
+ * Verifies access tokens (JWT) of the configured OIDC issuer. We accept a token if the issuer signed it for this
+ * resource, it hasn't expired, and its person is active. `jose` fetches the issuer's keys on first use and caches them.
  */
 import { createRemoteJWKSet, errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose';
 import { z } from 'zod';
@@ -13,20 +13,20 @@ import type { Access } from './access.ts';
 import { invalidToken } from './invalid-token.ts';
 
 export interface OidcTokenOptions {
-  /** The active person of an identity. Null when there is none. */
+  /** Resolves to the active person with this identity, or null if there is none. */
   readonly findPerson: (identity: Identity) => Promise<Person | null>;
   readonly clock: Clock;
 }
 
 export interface TokenSource {
   readonly issuer: string;
-  /** Who the token must be for. */
+  /** The audience that the token has to be issued for. */
   readonly audience: string;
 }
 
 const clockSkewSeconds = 30;
 const fetchTimeoutMs = 5_000;
-/** Asymmetric ones only: the gateway shares no secret with the issuer. */
+/** Only asymmetric algorithms, because the gateway shares no secret with the issuer. */
 const algorithms = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519'];
 
 const discoverySchema = z.object({ issuer: z.string(), jwks_uri: z.url() });
@@ -35,14 +35,17 @@ const claimsSchema = z.object({
   exp: z.number(),
   email: z.string().optional(),
   email_verified: z.boolean().optional(),
-  /** RFC 9068; `scp` at some issuers, which write a list there. */
+  /** The name in RFC 9068. Some issuers use `scp` instead, with a list. */
   scope: z.string().optional(),
   scp: z.union([z.string(), z.array(z.string())]).optional(),
   client_id: z.string().optional(),
   azp: z.string().optional(),
 });
 
-/** The returned function throws an `OAuthError` for a token that is not accepted, and `keystore_unavailable` when the issuer cannot be reached. */
+/**
+ * Returns a function that verifies a token. It throws an `OAuthError` if the token isn't accepted, and
+ * `keystore_unavailable` if the issuer can't be reached.
+ */
 export function createOidcTokens({ findPerson, clock }: OidcTokenOptions) {
   let cached: { readonly issuer: string; readonly keys: Promise<JWTVerifyGetKey> } | null = null;
   const keysOf = (issuer: string): Promise<JWTVerifyGetKey> => {
@@ -50,7 +53,7 @@ export function createOidcTokens({ findPerson, clock }: OidcTokenOptions) {
     const entry = { issuer, keys: discoverKeys(issuer) };
     cached = entry;
     entry.keys.catch(() => {
-      if (cached === entry) cached = null; // The next token tries again.
+      if (cached === entry) cached = null; // Retry with the next token.
     });
     return entry.keys;
   };
@@ -88,7 +91,7 @@ async function verify(
   }
 }
 
-/** The keys of the issuer could not be fetched. */
+/** Reports whether the error means that we couldn't fetch the issuer's keys. */
 function isUnreadable(error: errors.JOSEError): boolean {
   return error instanceof errors.JWKSTimeout || error instanceof errors.JWKSInvalid || error.code === errors.JOSEError.code;
 }

@@ -1,10 +1,13 @@
-/** Requests of one person per minute, counted in this process. */
+/** The number of requests per person and minute, counted separately in each process. */
 import { LRUCache } from 'lru-cache';
 import { minuteAt } from '../core/time.ts';
 
 const requestsPerMinute = 120;
 
-/** Returns a function that counts a request: null when it is allowed, else the seconds until the next one is. */
+/**
+ * Returns a function that counts a request. Its result is null if the request is allowed, and otherwise the seconds
+ * until the next one is.
+ */
 export function createRateLimit(limit: number = requestsPerMinute): (personId: string, now: number) => number | null {
   const counts = new LRUCache<string, { start: number; requests: number }>({ max: 10_000 });
   return (personId, now) => {

@@ -1,7 +1,7 @@
 /**
- * The address of the MCP resource, by which clients find out where to sign in (RFC 9728), and the hosts and origins that may use it.
- *
- * Without a public URL the gateway serves loopback names only: any other Host may be a DNS name that an attacker points at this machine.
+ * Describes the MCP resource, so that clients can find out where to sign in (RFC 9728), and decides which hosts and
+ * origins may use it. Without a public URL we only accept loopback names, because an attacker could point any other
+ * name at this machine (DNS rebinding).
  */
 import {
   getOAuthProtectedResourceMetadataUrl,
@@ -12,9 +12,12 @@ import {
 import { scopes } from '../people/scopes.ts';
 
 export interface ResourceSettings {
-  /** `https://gateway.example.com`, without a trailing slash; null: loopback only. */
+  /**
+   * The public URL without a trailing slash, e.g. `https://gateway.example.com`. If it's null, we only accept loopback
+   * names.
+   */
   readonly publicUrl: string | null;
-  /** The OIDC issuer; null: personal tokens only. */
+  /** The OIDC issuer. If it's null, we only accept personal tokens. */
   readonly issuer: string | null;
 }
 
@@ -32,11 +35,11 @@ export interface Resource {
    * gateway itself and report that failure instead of ours.
    */
   readonly metadataUrl?: string;
-  /** The protected resource metadata. */
+  /** The body of the protected resource metadata. */
   readonly metadata: Readonly<Record<string, unknown>>;
 }
 
-/** Why a request must not be served; null when host and origin are allowed. */
+/** Returns the reason why we refuse a request, or null if its host and origin are allowed. */
 export function findForeignHost({ publicUrl }: ResourceSettings, { host, origin }: RequestHeaders): string | null {
   const allowed = [...localhostAllowedHostnames(), ...(publicUrl === null ? [] : [new URL(publicUrl).hostname])];
   const checkedHost = validateHostHeader(host, allowed);
@@ -45,7 +48,7 @@ export function findForeignHost({ publicUrl }: ResourceSettings, { host, origin 
   return checkedOrigin.ok ? null : checkedOrigin.message;
 }
 
-/** The resource as the client addresses it; `headers` were checked by `findForeignHost`. */
+/** Describes the resource under the name that the client used. Check `headers` with `findForeignHost` first. */
 export function describeResource({ publicUrl, issuer }: ResourceSettings, { host = 'localhost' }: RequestHeaders): Resource {
   const url = `${publicUrl ?? `http://${host}`}/mcp`;
   return {

@@ -1,19 +1,19 @@
 /**
- * Finds the person of a token: a personal token of this gateway, or an access token of the configured OIDC issuer. A virtual key is
- * never a person's sign-in.
+ * Finds out who a token belongs to. We accept personal tokens of this gateway and access tokens of the configured OIDC
+ * issuer, but never virtual keys.
  */
 import type { Access } from './access.ts';
 import { invalidToken } from './invalid-token.ts';
 import type { TokenSource } from './oidc-tokens.ts';
 
 export interface TokenDeps {
-  /** Null when the token is unknown, revoked or expired, or its person is disabled. */
+  /** Resolves to null if the token is unknown, revoked or expired, or if its person is disabled. */
   readonly findPersonalToken: (token: string) => Promise<Access | null>;
-  /** Throws an `OAuthError`, and `keystore_unavailable` when the issuer cannot be reached. */
+  /** Throws an `OAuthError`, and `keystore_unavailable` if the issuer can't be reached. */
   readonly verifyOidcToken: (token: string, source: TokenSource) => Promise<Access>;
 }
 
-/** `source`: null without an OIDC issuer. Throws an `OAuthError`, which becomes 401. */
+/** Verifies a token. `source` is null if there is no OIDC issuer. Throws an `OAuthError`, which is sent as a 401. */
 export async function verifyToken(
   { findPersonalToken, verifyOidcToken }: TokenDeps,
   token: string,

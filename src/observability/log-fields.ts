@@ -1,4 +1,4 @@
-/** Every field of log lines with its meaning: the logger accepts no other, and docs/logs.md lists them. */
+/** Every field of our log lines with its meaning. The logger's types allow no others, and docs/logs.md lists them. */
 export const logFields = {
   level: '`debug`, `info`, `warn` or `error`',
   time: 'RFC 3339, UTC, in milliseconds',
@@ -87,5 +87,7 @@ export const logFields = {
   fields: 'the fields of a line that are not JSON, as text',
 } as const satisfies Readonly<Record<string, string>>;
 
-/** What a line about something may have. The logger itself writes `level`, `time`, `trace` and `msg`. */
+/**
+ * The fields that callers of the logger may pass. The logger adds `level`, `time` and `msg` itself, and also `trace`.
+ */
 export type LogFields = { readonly [Name in Exclude<keyof typeof logFields, 'level' | 'time' | 'msg'>]?: unknown };

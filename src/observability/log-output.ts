@@ -1,32 +1,32 @@
 /**
- * Collects log lines and writes them together, so that a stalled reader, a full disk or a closed terminal never fails a call. Up to
- * `maxBytes` of lines wait to be written; further ones are dropped, and a line reports their number once writing works again.
- *
- * Lines are written in this thread while `sync-writes.ts` allows it: the thread pool took five times as much CPU for the lines of one call
- * (measured). A terminal may block for as long as a person likes, and is always written by the thread pool.
+ * Buffers log lines and writes them in batches, so that a stalled reader, a full disk or a closed terminal never makes
+ * a call fail. The buffer holds up to `maxBytes`. Beyond that we drop lines, and report how many once writing works
+ * again. We write on this thread while `sync-writes.ts` allows it, because the thread pool took five times as much CPU
+ * for the log lines of one call (measured). A terminal may block for as long as its user likes, so we always use the
+ * thread pool for it.
  */
 import { write, writeSync } from 'node:fs';
 import { isatty } from 'node:tty';
 import { createSyncWrites } from '../core/sync-writes.ts';
 
 export interface LogOutput {
-  /** Never throws, and never writes before the end of the turn. */
+  /** Never throws, and never writes before the end of the current tick. */
   write(line: string): void;
 }
 
 export interface LogOutputOptions {
-  /** A file descriptor; a pipe should be in non-blocking mode, which Node sets for its own streams. */
+  /** The file descriptor. A pipe should be in non-blocking mode, which Node sets for its own streams. */
   readonly fd: number;
   readonly maxBytes?: number;
-  /** Collects lines for this long before they are written. Default: 0, to the end of the turn. */
+  /** How long to collect lines before writing them. The default is 0, which means until the end of the tick. */
   readonly collectMs?: number;
-  /** Writes in this thread; for tests. */
+  /** Replaces the synchronous write in tests. */
   readonly writeNow?: (fd: number, bytes: Buffer) => number;
 }
 
-/** Retry interval while a pipe is full. */
+/** How often we retry while a pipe is full. */
 const fullRetryMs = 20;
-/** Retry interval after other errors: a full disk, a closed terminal. */
+/** How often we retry after other errors, e.g. a full disk or a closed terminal. */
 const errorRetryMs = 1_000;
 const exitTimeoutMs = 500;
 const exitRetryMs = 5;
@@ -40,7 +40,7 @@ export function createLogOutput({ fd, maxBytes = 8 * 1024 * 1024, collectMs = 0,
   let dropped = 0;
   let hasLines = false;
 
-  /** One write for all lines that were collected, or that came during the write before. */
+  /** Writes all lines that have been collected so far, including those that arrived during the previous write. */
   const next = (): void => {
     rest = take();
     isBusy = rest !== null;
@@ -103,14 +103,14 @@ export function createLogOutput({ fd, maxBytes = 8 * 1024 * 1024, collectMs = 0,
   };
 }
 
-/** At exit, also after an uncaught error, writes the remaining lines synchronously, within `exitTimeoutMs`. */
+/** Writes the remaining lines synchronously at exit, even after an uncaught error. Gives up after `exitTimeoutMs`. */
 function writeLast(fd: number, bytes: Buffer): void {
   const giveUpAt = performance.now() + exitTimeoutMs;
   for (let rest = bytes; rest.length > 0 && performance.now() < giveUpAt; ) {
     try {
       rest = rest.subarray(writeSync(fd, rest));
     } catch (error) {
-      if (errorCode(error) !== 'EAGAIN') return; // The lines are lost: they cannot be written elsewhere.
+      if (errorCode(error) !== 'EAGAIN') return; // We can't write the lines anywhere else, so they're lost.
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, exitRetryMs);
     }
   }

@@ -1,7 +1,10 @@
-/** Turns a log line into text for people who watch a terminal. The line keeps its fields; its date, which they know, is left out. */
+/**
+ * Formats log lines for people who watch a terminal. We keep all fields but shorten the time, because they know the
+ * date.
+ */
 import { asArray, asObject, type JsonObject } from '../core/json/narrow.ts';
 
-/** `line` is a JSON object without secrets, as the logger writes it. */
+/** Converts a JSON line from the logger, in which secrets have already been redacted. */
 export function toLogText(line: string): string {
   const { level, time, msg, err, ...fields } = asObject(JSON.parse(line));
   const clock = new Date(String(time)).toLocaleTimeString('en-GB');
@@ -14,7 +17,7 @@ function formatValue(value: unknown): string {
   return typeof value === 'string' && /^[\w./:@+-]+$/.test(value) ? value : printable(JSON.stringify(value));
 }
 
-/** One line each for the error, the frames of its stack, and its causes. */
+/** Describes an error with one line each for the message, the stack frames and the causes. */
 function describeError(error: unknown, indent: string): string {
   if (typeof error !== 'object' || error === null) return `${indent}${formatValue(error)}\n`;
   const { name, message, stack, cause, errors, ...others }: JsonObject = asObject(error);
@@ -27,7 +30,7 @@ function describeError(error: unknown, indent: string): string {
   ].join('');
 }
 
-/** Vendors and callers must not be able to send escape sequences to the terminal. */
+/** Vendors and callers could otherwise send escape sequences to the terminal. */
 function printable(text: string): string {
   return text.replace(/\p{Cc}/gu, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }

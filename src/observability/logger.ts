@@ -1,8 +1,7 @@
 /**
- * Logs one JSON object per line, by default to standard output, or text for people.
- *
- * Secrets are redacted in the finished line, which covers every field, error message and stack. The prefix of a secret stays, so that an operator
- * can identify the key.
+ * Writes log lines to standard output by default, as one JSON object per line or as text for people. We redact secrets
+ * in the finished line, so this covers every field, error message and stack. The prefix of a secret stays, so that an
+ * operator can identify the key.
  */
 import { isatty } from 'node:tty';
 import { inspect, types } from 'node:util';
@@ -13,7 +12,7 @@ import { toLogText } from './log-text.ts';
 import { activeTraceId } from './tracing.ts';
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent';
-/** `auto` is text if standard output is a terminal, else JSON. */
+/** `auto` means text if standard output is a terminal, and JSON otherwise. */
 export type LogFormat = 'auto' | 'json' | 'text';
 export interface Logger {
   debug(fields: LogFields, message: string): void;
@@ -24,19 +23,19 @@ export interface Logger {
 
 export interface LoggerOptions {
   readonly level: LogLevel;
-  /** JSON by default. */
+  /** Defaults to JSON. */
   readonly format?: LogFormat;
-  /** Receives the lines; standard output when absent. */
+  /** Receives the lines. Defaults to standard output. */
   readonly destination?: { write(line: string): void };
-  /** Slot of this process in its cluster, written in each line. */
+  /** The slot of this process in its cluster, which is added to each line. */
   readonly process?: number;
 }
 
 const levels: readonly LogLevel[] = ['debug', 'info', 'warn', 'error', 'silent'];
 
 /**
- * The error in the field `err` is written with message, stack and causes. A line is written for every call, so it is put together from parts:
- * a library for logs took three times as much CPU time (measured).
+ * Creates a logger. It writes the error in the field `err` with its message, stack and causes. Since every call writes
+ * a line, we assemble the JSON from parts. A logging library took three times as much CPU time (measured).
  */
 export function createLogger({ level, format: lineFormat = 'json', destination, process: slot }: LoggerOptions): Logger {
   const target = destination ?? standardOutput(collectLinesMs);
@@ -55,19 +54,19 @@ export function createLogger({ level, format: lineFormat = 'json', destination, 
   return { debug: writer('debug'), info: writer('info'), warn: writer('warn'), error: writer('error') };
 }
 
-/** What `auto` means for this process. */
+/** Returns the format that `auto` stands for in this process. */
 export function resolveLogFormat(format: LogFormat): 'json' | 'text' {
   if (format !== 'auto') return format;
   return isatty(process.stdout.fd) ? 'text' : 'json';
 }
 
-/** The members of the fields with a comma before them. */
+/** Returns the members of the fields, starting with a comma. */
 function formatFields(fields: LogFields): string {
   const json = stringify('err' in fields ? { ...fields, err: serializeError(fields.err) } : fields);
   return json === '{}' ? '' : `,${json.slice(1, -1)}`;
 }
 
-/** JSON of any object, also of one with a cycle or a BigInt. */
+/** Returns JSON for any object, even if it contains a cycle or a BigInt. */
 function stringify(fields: LogFields): string {
   try {
     return JSON.stringify(fields);
@@ -77,31 +76,33 @@ function stringify(fields: LogFields): string {
 }
 
 /**
- * A write for each turn of the event loop takes 2 % of the CPU time of a chat (measured with 16 connections). In a cluster it also wakes the parent
- * process, which takes 30 µs of CPU time for the lines of one or two calls.
+ * Writing in every tick takes 2 % of the CPU time of a chat call (measured with 16 connections). In a cluster it also
+ * wakes the parent process, which takes 30 µs of CPU time for the lines of one or two calls.
  */
 const collectLinesMs = 50;
 
 /**
- * Lines that other processes have collected need not be collected again. Accessing Node's own stream puts a pipe into non-blocking mode: when full,
- * it rejects bytes instead of blocking the process.
+ * Returns an output for standard output. Lines that other processes have already collected don't need `collectMs`.
+ * Accessing Node's own stream puts a pipe into non-blocking mode, so a full pipe rejects bytes instead of blocking the
+ * process.
  */
 export function standardOutput(collectMs = 0): LogOutput {
   return createLogOutput({ fd: process.stdout.fd, collectMs });
 }
 
 /**
- * Patterns keep, as `$1`, what identifies the secret. Repetitions are bounded, so that no text makes them slow. A secret begins at a word
- * boundary, also after an escape such as `\n`, whose letter is part of no word.
+ * Each pattern captures as `$1` what identifies the secret, and we keep that part. Repetitions are bounded so that no
+ * input can make them slow. A secret has to start at a word boundary. The letter of an escape such as `\n` doesn't
+ * count as part of a word.
  */
 const secrets: readonly RegExp[] = [
-  /(?<!(?<!\\)\w)(sk-gw-[a-z0-9]{8})-[0-9A-Za-z]{20,}/g, // virtual key: its prefix is public
+  /(?<!(?<!\\)\w)(sk-gw-[a-z0-9]{8})-[0-9A-Za-z]{20,}/g, // virtual key, whose prefix is public
   /(?<!(?<!\\)\w)(sk-(?:ant-|proj-|or-v1-|svcacct-)?)[\w-]{16,}/g, // OpenAI, Anthropic, OpenRouter and vendors with the same format
   /(?<!(?<!\\)\w)(gwp_)[\w-]{8,}/g, // personal token
   /(?<!(?<!\\)\w)(AIza|gsk_|xai-|hf_|r8_|pplx-|ghp_|AKIA)[\w-]{12,}/g, // Google, Groq, xAI, Hugging Face, Replicate, Perplexity, GitHub, AWS
   /(?<!(?<!\\)\w)((?:bearer|basic)\s{1,8})[\w.~+/=-]{6,}/gi,
-  // Named secrets, as a member of JSON (also of JSON within a string) and as `name: value` or `name=value`, quoted or not. JSON's own brackets
-  // are never replaced, so that the line remains valid JSON.
+  // These match secrets by name, either as a JSON member (including JSON inside of a string) or as `name: value` or
+  // `name=value`, quoted or not. They never replace JSON's own brackets, so the line stays valid JSON.
   /((?:x-api-key|x-goog-api-key|api[_-]?key|password|secret|token)\\{0,8}["']\s{0,8}:\s{0,8}\\{0,8}["'])[^"'\\]{6,}/gi,
   /((?:x-api-key|x-goog-api-key|api[_-]?key|password|secret|token)\s{0,8}[:=]\s{0,8}\\{0,8}["'])(?![,:}\]])[^"'\\]{6,}/gi,
   /((?:x-api-key|x-goog-api-key|api[_-]?key|password|secret|token)\s{0,8}[:=]\s{0,8})[^\s"'\\,;&{}[\]]{6,}/gi,
@@ -110,22 +111,22 @@ const secrets: readonly RegExp[] = [
 ];
 
 /**
- * What the text of every secret contains. Most lines have none of it, and are searched once instead of once per kind of secret. Lines of calls
- * contain the prefix of a key, which is shorter than a secret. To ignore the case of everything takes twice as long (measured).
+ * Matches what the text of every secret contains, so that we can skip the patterns above for most lines. The prefix of
+ * a key occurs in every call's line but is too short to match. Ignoring case for the whole expression takes twice as
+ * long (measured).
  */
 const signs = /sk-[\w-]{16}|gwp_|AIza|gsk_|xai-|hf_|r8_|pplx-|ghp_|AKIA|(?i:bearer|basic|api[_-]?key|password|secret|token)|:\/\/|eyJ/;
 
-/** Replaces everything that resembles a secret. */
 function redactSecrets(text: string): string {
   if (!signs.test(text)) return text;
   return secrets.reduce((result, pattern) => result.replace(pattern, (_whole: string, kept: string) => `${kept}[redacted]`), text);
 }
 
-/** An error may be among its own causes. */
+/** Limits the depth, because an error may be one of its own causes. */
 const maxCauses = 8;
 
 function serializeError(error: unknown, depth = 0): unknown {
-  // Not `instanceof`: errors of workflow sandboxes belong to another realm.
+  // `instanceof` doesn't work for errors from workflow sandboxes, because they belong to another realm.
   if (!types.isNativeError(error)) return error;
   const { name, message, stack, cause } = error;
   const code = 'code' in error ? { code: error.code } : {};

@@ -1,11 +1,11 @@
-/** Records the spans of a settled call from its record: the call, and below it each attempt. */
+/** Creates the spans of a settled call from its record, one for the call and one below it for each attempt. */
 import { type Context, context, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
 import type { Attempt, CallMetadata, SettledCall } from '../core/call.ts';
 import type { Tokens } from '../core/pricing.ts';
 import { attributes, operations, spanNames } from './trace-names.ts';
 import { getTracer } from './tracing.ts';
 
-/** Does nothing unless a span is active. Times are those of the record, in whole milliseconds. */
+/** Does nothing unless a span is active. Times come from the record and are in whole milliseconds. */
 export function traceCall({ metadata, result }: SettledCall): void {
   if (trace.getActiveSpan() === undefined) return;
   const { outcome, code, status, model, cache, costNanos, tokens, estimated, durationMs } = result;
@@ -57,7 +57,7 @@ function traceAttempt({ id, route, stream }: CallMetadata, attempt: Attempt, par
   span.end(startedAt + durationMs);
 }
 
-/** By the conventions, the input includes what was read from and written to a cache. */
+/** According to the conventions, input tokens include those that were read from a cache or written to it. */
 function usageOf({ input, cachedInput, cacheWrite, cacheWrite1h, output }: Tokens) {
   const written = cacheWrite + cacheWrite1h;
   return {

@@ -1,7 +1,7 @@
 /**
- * The names of all spans and attributes (docs/traces.md). Those of `gen_ai`, `http` and `error` are OpenTelemetry's, whose GenAI conventions
- * are in development: a change of theirs is a change of this file. Values are ids, counts, names from the configuration and codes, never text
- * of a caller or a vendor.
+ * The names of all spans and attributes (docs/traces.md). Those of `gen_ai`, `http` and `error` come from
+ * OpenTelemetry. Its GenAI conventions are still in development, so we may have to follow changes. Values are ids,
+ * counts, codes, or names from the configuration, and never text from a caller or a vendor.
  */
 import type { Route } from '../core/call.ts';
 
@@ -10,11 +10,11 @@ export const spanNames = {
   recall: 'search_memory',
   journalOpen: 'journal open',
   journalSettle: 'journal settle',
-  /** A batch of calls, with a link to each sampled one. */
+  /** The storing of a batch of calls, with a link to each sampled call. */
   drain: 'journal drain',
   /** The storing of one call, with a link to its batch. */
   store: 'store call',
-  /** Followed by the name of the workflow or activity. */
+  /** The next three are followed by the name of the workflow or activity. */
   outbox: 'outbox',
   workflow: 'workflow',
   activity: 'activity',
@@ -48,7 +48,7 @@ export const attributes = {
   tries: 'gateway.tries',
 } as const;
 
-/** `gen_ai.operation.name` of the routes. */
+/** The `gen_ai.operation.name` of each route. */
 export const operations: Readonly<Record<Route, string>> = {
   chat: 'chat',
   messages: 'chat',

@@ -1,26 +1,26 @@
 /**
- * Loads OpenTelemetry's SDK and exports spans to an OTLP endpoint, in batches and in the background. A collector that is unavailable costs spans and
- * nothing else.
+ * Loads OpenTelemetry's SDK and exports spans to an OTLP endpoint, in batches and in the background. If the collector
+ * is unavailable, we lose spans and nothing else.
  */
 import { type Context, context, propagation, SpanKind, TraceFlags, trace } from '@opentelemetry/api';
 import type { ReadableSpan, Sampler, SamplingDecision, SpanExporter } from '@opentelemetry/sdk-trace';
 import type { Logger } from './logger.ts';
 
 export interface TracingSettings {
-  /** The complete address to which traces are sent. */
+  /** The full URL that traces are sent to. */
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
-  /** Describe the process; `service.name` is among them. */
+  /** Attributes that describe the process, including `service.name`. */
   readonly resource: Readonly<Record<string, string>>;
 }
 
 export interface RunningTracing {
-  /** Exports what is left; rejects when the collector is unavailable. */
+  /** Exports the remaining spans. Rejects if the collector is unavailable. */
   stop(): Promise<void>;
 }
 
-/** Call it before anything that may start a span; once per process. */
+/** Call this once per process, before anything that might start a span. */
 export async function startTracing(settings: TracingSettings, logger: Logger): Promise<RunningTracing> {
   const [sdk, { OTLPTraceExporter }, { AsyncLocalStorageContextManager }, { W3CTraceContextPropagator }, { resourceFromAttributes }] =
     await Promise.all([
@@ -51,7 +51,10 @@ export async function startTracing(settings: TracingSettings, logger: Logger): P
   };
 }
 
-/** Samples every trace that begins here: `trace-requests.ts` begins only those that it has chosen, and batches only with a sampled call. */
+/**
+ * Samples every trace that starts in this process, because `trace-requests.ts` only starts spans for requests that it
+ * has chosen, and a batch only has a span if it contains a sampled call.
+ */
 function createSampler(decisions: typeof SamplingDecision): Sampler {
   return {
     shouldSample(parent: Context, _traceId: string, _name: string, kind: SpanKind) {
@@ -63,7 +66,7 @@ function createSampler(decisions: typeof SamplingDecision): Sampler {
   };
 }
 
-/** Logs one line when an outage of the collector begins and one when it ends. */
+/** Logs one line when the collector becomes unavailable and one when it's back. */
 function withOutageLog(exporter: SpanExporter, logger: Logger): SpanExporter {
   let isFailing = false;
   return {

@@ -1,10 +1,9 @@
 /**
- * Spans, over OpenTelemetry's API. The SDK is loaded only for an OTLP endpoint (`tracing-sdk.ts`): without it no span is ever active, and each
- * function here returns at once and creates nothing.
- *
- * Only spans of sampled traces are active. Work that happens later, perhaps in another process, continues a trace by its `traceparent`
- * (W3C Trace Context), a string of 55 characters in journal records, outbox rows and Temporal's headers. `tracestate` is neither read nor
- * passed on: it may hold any text.
+ * Spans on top of OpenTelemetry's API. We only load the SDK if an OTLP endpoint is configured (`tracing-sdk.ts`).
+ * Without it no span is ever active, and the functions in this file return immediately without creating anything. Only
+ * spans of sampled traces are active. Work that happens later, perhaps in another process, continues a trace by its
+ * `traceparent` (W3C Trace Context). It's a string of 55 characters that we keep in journal records, outbox rows and
+ * Temporal's headers. We neither read nor forward `tracestate`, because it may contain any text.
  */
 import {
   type Context,
@@ -24,38 +23,41 @@ export function getTracer(): Tracer {
   return trace.getTracer('model-gateway');
 }
 
-/** The active span as a `traceparent`; undefined while nothing is traced. */
+/** Returns the active span as a `traceparent`, or undefined if nothing is being traced. */
 export function activeTrace(): string | undefined {
   const span = trace.getActiveSpan();
   return span && toTraceparent(span);
 }
 
-/** The id of the active trace, for logs; undefined while nothing is traced. */
+/** Returns the id of the active trace for logs, or undefined if nothing is being traced. */
 export function activeTraceId(): string | undefined {
   return trace.getActiveSpan()?.spanContext().traceId;
 }
 
-/** The trace id of a stored `traceparent`, as a log field. */
+/** Returns the trace id of a stored `traceparent` as a log field. */
 export function traceField(traceparent: string | undefined): { readonly trace?: string | undefined } {
   return traceparent === undefined ? {} : { trace: trace.getSpanContext(toContext(traceparent))?.traceId };
 }
 
-/** Names the error of the active span, if any: a code of the gateway. */
+/** Sets one of the gateway's error codes on the active span, if there is one. */
 export function recordErrorCode(code: string): void {
   trace.getActiveSpan()?.setAttribute(attributes.errorType, code);
 }
 
-/** Starts a span below the active one, which the caller ends; null while nothing is traced. For the hot path: it needs no closure. */
+/**
+ * Starts a child of the active span, which the caller has to end. Returns null if nothing is being traced. Meant for
+ * the hot path, because it doesn't need a closure.
+ */
 export function startStep(name: string): Span | null {
   return trace.getActiveSpan() === undefined ? null : getTracer().startSpan(name);
 }
 
-/** Runs `work` in a span below the active one; without one, just runs it. */
+/** Runs `work` in a child of the active span. If no span is active, it just runs `work`. */
 export function inSpan<Result>(name: string, options: SpanOptions, work: () => Promise<Result>): Promise<Result> {
   return trace.getActiveSpan() === undefined ? work() : runIn(getTracer().startSpan(name, options), context.active(), work);
 }
 
-/** Runs `work` in a span below that of a `traceparent`; without one, outside of every trace. */
+/** Runs `work` in a child of the span in `traceparent`. If that is undefined, `work` runs outside of any trace. */
 export function continueTrace<Result>(
   traceparent: string | undefined,
   { name, ...options }: SpanOptions & { readonly name: string },
@@ -66,7 +68,7 @@ export function continueTrace<Result>(
   return runIn(getTracer().startSpan(name, options, parent), parent, work);
 }
 
-/** Records work that has ended, below the span of a `traceparent`. Times are milliseconds since 1970. */
+/** Records finished work as a child of the span in `traceparent`. Times are milliseconds since the epoch. */
 export function recordSpan(
   traceparent: string,
   { name, endTime, ...options }: SpanOptions & { readonly name: string; readonly endTime: number },
@@ -75,9 +77,9 @@ export function recordSpan(
 }
 
 /**
- * Runs `store`, which stores the calls of these traces together. The batch is a separate trace, because it has as many causes as calls, with
- * links to the sampled ones; each of these gets a span for the time in which it was stored, with a link to the batch. Nothing is active in
- * `store`: what it causes belongs to single calls.
+ * Runs `store`, which stores the calls of these traces together. The batch has as many causes as it has calls, so it
+ * gets a trace of its own with links to the sampled calls. Each sampled call gets a span for the time it took to store
+ * it, with a link to the batch. No span is active inside `store`, because whatever it starts belongs to a single call.
  */
 export async function traceBatch(traces: readonly (string | undefined)[], store: () => Promise<void>): Promise<void> {
   const parents = traces.flatMap((traceparent) => (traceparent === undefined ? [] : [toContext(traceparent)]));
@@ -96,13 +98,13 @@ export async function traceBatch(traces: readonly (string | undefined)[], store:
   }
 }
 
-/** Marks a span as failed, by the code of the error: its message may quote a caller or a vendor. */
+/** Marks a span as failed. We only record the code of the error, because its message may quote a caller or a vendor. */
 export function markFailed(span: Span, error: unknown): void {
   span.setStatus({ code: SpanStatusCode.ERROR });
   span.setAttribute(attributes.errorType, error instanceof GatewayError ? error.code : error instanceof Error ? error.name : 'unknown');
 }
 
-/** The context of a `traceparent`; the root when it is invalid. */
+/** Returns the context of a `traceparent`, or the root context if it's invalid. */
 export function toContext(traceparent: string): Context {
   return propagation.extract(ROOT_CONTEXT, { traceparent });
 }

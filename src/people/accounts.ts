@@ -1,4 +1,4 @@
-/** Table `people`: accounts of those who operate the deployment and its projects. */
+/** Table `people`, which contains the accounts of people who operate the deployment and its projects. */
 import { randomUUID } from 'node:crypto';
 import { type GatewayError, gatewayError } from '../core/errors.ts';
 import { parseOrBadRequest } from '../core/parse-or-bad-request.ts';
@@ -13,7 +13,7 @@ import { type NewPerson, nameFromEmail, newPersonInput, parseName, personChange 
 /** A person as administrators see them. */
 export interface PersonRecord extends Person {
   readonly hasPassword: boolean;
-  /** Signed in with OpenID Connect before. */
+  /** Whether the person has ever signed in with OpenID Connect. */
   readonly hasOidc: boolean;
   readonly disabledAt: number | null;
   readonly createdAt: number;
@@ -31,9 +31,9 @@ export interface Accounts {
   get(personId: string): Promise<PersonRecord>;
   /** Finds confirmed accounts only. */
   findByEmail(email: string): Promise<PersonRecord | null>;
-  /** Confirmed accounts, sorted by email. `after` is the last address of the previous page. */
+  /** Returns a page of confirmed accounts, sorted by email. `after` is the last address of the previous page. */
   list(page: { after?: string | undefined; limit: number }): Promise<PersonRecord[]>;
-  /** Newest first, at most 1,000. */
+  /** Returns at most 1,000 accounts, newest first. */
   listUnconfirmed(): Promise<PersonRecord[]>;
   /**
    * Confirms the address of an unconfirmed account. Its role moves to the confirmed account with the same address,
@@ -44,17 +44,19 @@ export interface Accounts {
   confirm(personId: string): Promise<{ readonly person: PersonRecord; readonly isNew: boolean }>;
   isEmpty(): Promise<boolean>;
   /**
-   * Changes name, admin flag or `disabled` from a request body. Disabling ends all sessions, sign-in links and personal
-   * tokens. Disabling a confirmed account also disables the unconfirmed ones with its address.
+   * Changes the name, the admin flag or `disabled` from a request body. Disabling ends all sessions, sign-in links and
+   * personal tokens. Disabling a confirmed account also disables the unconfirmed ones with its address.
    */
   change(personId: string, input: unknown): Promise<PersonRecord>;
   /**
-   * Deletes the person with sessions, links and memberships; the audit log keeps the id. A confirmed account takes the
-   * unconfirmed ones with its address along.
+   * Deletes the person with their sessions, links and memberships. The audit log keeps the id. Deleting a confirmed
+   * account also deletes the unconfirmed ones with its address.
    */
   remove(personId: string): Promise<void>;
   rename(personId: string, name: string): Promise<void>;
-  /** Ends the sign-in links, all sessions except `sessionId` and, with `revokeTokens`, the personal tokens. */
+  /**
+   * Ends the sign-in links and all sessions except `sessionId`. With `revokeTokens`, it ends the personal tokens too.
+   */
   setPassword(personId: string, password: string, options: { sessionId: string; revokeTokens: boolean }): Promise<void>;
 }
 
@@ -176,7 +178,10 @@ export function mayHavePassword({ hasPassword, hasOidc, onlyProject }: PersonRec
 /** Matches the account $1 and, if it is confirmed, the unconfirmed accounts with the same address. */
 const ofPersonSql = `(id = $1::uuid or claimed_email = (select email from people confirmed where id = $1::uuid and project_id is null))`;
 
-/** Enabling leaves out the unconfirmed accounts that an admin has disabled on their own, at another time. */
+/**
+ * Disables or enables an account and the unconfirmed ones with its address. When we enable it, we skip unconfirmed
+ * accounts that an admin has disabled separately at another time.
+ */
 async function setDisabled(tx: Queries, personId: string, disabled: boolean, now: number): Promise<void> {
   const changed = await tx.query<{ id: string }>(
     disabled
@@ -188,7 +193,9 @@ async function setDisabled(tx: Queries, personId: string, disabled: boolean, now
   if (disabled) for (const { id } of changed) await endAccess(tx, id, now);
 }
 
-/** Doesn't end any access. The caller decides which sessions, links and tokens from before the change stay valid. */
+/**
+ * Sets the password without ending any access. The caller decides which earlier sessions, links and tokens stay valid.
+ */
 export async function setPasswordHash(tx: Queries, personId: string, hash: string): Promise<void> {
   await tx.query('update people set password_hash = $2::text where id = $1::uuid', [personId, hash]);
 }

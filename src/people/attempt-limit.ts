@@ -1,6 +1,7 @@
 /**
- * Table `sign_in_failures`: limits how often a secret can be guessed. Attempts are counted in the database, so that a limit holds over all
- * processes, and before the secret is checked; a success takes its attempt back.
+ * Table `sign_in_failures`, which limits how often somebody can guess a secret. We count attempts in the database, so
+ * that the limit covers all processes. Each attempt is counted before we check the secret, and taken back if it
+ * succeeds.
  */
 import { createHash } from 'node:crypto';
 import { isIPv6 } from 'node:net';
@@ -9,15 +10,18 @@ import type { Database } from '../db/database.ts';
 
 const windowMs = 15 * 60_000;
 
-/** What attempts are counted by, such as an account or a network address. */
+/** What attempts are counted by, e.g. an account or a network address. */
 export interface LimitKey {
   readonly hash: Buffer;
-  /** Attempts per window. */
+  /** The maximum number of attempts per window. */
   readonly max: number;
 }
 
 export interface AttemptLimit {
-  /** Counts an attempt by every key. Returns when the next attempt is allowed if there were too many, else null. */
+  /**
+   * Counts an attempt under every key. If there were too many, it returns when the next attempt is allowed, and
+   * otherwise null.
+   */
   count(keys: readonly LimitKey[]): Promise<number | null>;
   /** Forgets all attempts. */
   clear(key: LimitKey): Promise<void>;
@@ -50,12 +54,15 @@ export function createAttemptLimit({ database, clock }: { readonly database: Dat
   };
 }
 
-/** Attempts of one kind with one value; different kinds are counted apart. */
+/** Returns the key for attempts with one value, e.g. an email address. Kinds are counted separately. */
 export function limitKey(kind: string, value: string, max: number): LimitKey {
   return { hash: createHash('sha256').update(`${kind} ${value}`).digest(), max };
 }
 
-/** An IPv6 client has a whole /64 network, so its addresses count as one. */
+/**
+ * Returns the part of an address by which we count attempts. An IPv6 client usually controls a whole /64, so its
+ * addresses count as one.
+ */
 export function networkOf(address: string): string {
   if (!isIPv6(address) || address.startsWith('::ffff:')) return address;
   const [head = '', tail] = address.split('::').map((part) => part.split(':').filter((group) => group !== ''));

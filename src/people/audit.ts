@@ -1,21 +1,21 @@
 /**
- * The audit log: one row per change by a person or with the admin token. The row is written before the change and completed after it, so
- * that a change without a row cannot happen; a row without an outcome is a change that is under way, or was interrupted.
- *
- * Rows hold ids, names and changed settings; never texts of memories, subjects, secrets or e-mail addresses.
+ * The audit log, with one row for each change that a person makes or that is made with the admin token. We write the
+ * row before the change and complete it afterwards, so no change can go unrecorded. A row without an outcome belongs to
+ * a change that is still in progress or was interrupted. Rows contain ids, names and changed settings, but never texts
+ * of memories, subjects, secrets or e-mail addresses.
  */
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
 import { shownEmailSql } from './confirm.ts';
 
-/** What the change was authorized by. */
+/** What authorized the change. */
 export type AuditActor = 'person' | 'personal_token' | 'admin_token';
 
 export type AuditOutcome =
   | 'ok'
-  /** The change was rejected: not allowed, not found or not valid. */
+  /** The change was rejected because it was invalid, not allowed, or its target wasn't found. */
   | 'refused'
-  /** An unexpected error. */
+  /** There was an unexpected error. */
   | 'failed';
 
 export type AuditDetail = Readonly<Record<string, unknown>>;
@@ -26,9 +26,9 @@ export interface AuditStart {
   readonly personId: string | null;
   /** Null for changes to the deployment. */
   readonly projectId: string | null;
-  /** Such as `key.issue`. */
+  /** The name of the action, e.g. `key.issue`. */
   readonly action: string;
-  /** What is changed: an id, slug or prefix. */
+  /** The id, slug or prefix of what is changed. */
   readonly target?: string | null;
 }
 
@@ -37,14 +37,14 @@ export interface AuditEntry {
   readonly at: number;
   readonly actor: AuditActor;
   readonly personId: string | null;
-  /** Null for the admin token, and when the person was deleted. */
+  /** Null for the admin token, and if the person has been deleted. */
   readonly person: { readonly email: string; readonly name: string } | null;
   readonly projectId: string | null;
-  /** Slug. */
+  /** The slug of the project. */
   readonly project: string | null;
   readonly action: string;
   readonly target: string | null;
-  /** Null while the change is under way, or when it was interrupted. */
+  /** Null if the change is still in progress or was interrupted. */
   readonly outcome: AuditOutcome | null;
   readonly detail: AuditDetail;
 }
@@ -57,17 +57,17 @@ export interface AuditFilter {
   readonly from?: number | undefined;
   /** Exclusive. */
   readonly to?: number | undefined;
-  /** Entries older than this one. */
+  /** Only return entries older than the one with this id. */
   readonly before?: number | undefined;
   readonly limit: number;
 }
 
 export interface Audit {
-  /** Writes the row of a change that is about to be made; returns its id. */
+  /** Writes the row of a change that is about to be made and returns its id. */
   begin(start: AuditStart): Promise<number>;
-  /** Completes the row. `detail` is added to what it holds. */
+  /** Completes the row. `detail` is merged into the existing detail. */
   finish(id: number, outcome: AuditOutcome, detail?: AuditDetail): Promise<void>;
-  /** Newest first. */
+  /** Returns the newest entry first. */
   list(filter: AuditFilter): Promise<AuditEntry[]>;
 }
 

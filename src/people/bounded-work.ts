@@ -1,8 +1,8 @@
-/** Counts the tasks that are waiting or running, so that unknown callers can be refused when there are too many. */
+/** Counts the tasks that are waiting or running, so that we can turn away unknown callers when there are too many. */
 
 export interface BoundedWork {
   run<Result>(work: () => Promise<Result>): Promise<Result>;
-  /** Too much is waiting: unknown callers should be refused. */
+  /** Returns true if so much work is waiting that unknown callers should be refused. */
   isBusy(): boolean;
 }
 

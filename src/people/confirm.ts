@@ -28,7 +28,7 @@ export async function takeOverAccounts(tx: Queries, personId: string, email: str
   await tx.query('delete from people where claimed_email = $1::text and id <> $2::uuid', [email, personId]);
 }
 
-/** Whether any project has an unconfirmed account with this address. */
+/** Reports whether any project has an unconfirmed account with this address. */
 export async function isInvited(tx: Queries, email: string): Promise<boolean> {
   return (await tx.query('select 1 from people where claimed_email = $1::text limit 1', [email])).length > 0;
 }

@@ -1,9 +1,9 @@
-/** Deletes sessions, sign-in links and counted failures that have expired. */
+/** Deletes expired sessions, sign-in links and failure counts. */
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
 import { sessionIdleMs } from './sessions.ts';
 
-/** Returns the number of deleted rows; 0 when none remains. There are few enough for one statement each. */
+/** Returns the number of deleted rows. There are few of them, so one statement deletes them all. */
 export async function deleteExpiredSignIns(database: Database, clock: Clock): Promise<number> {
   const now = clock.now();
   const rows = await database.query<{ deleted: number }>(

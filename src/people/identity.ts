@@ -1,11 +1,14 @@
-/** Finds the person of an account at the identity provider. */
+/** Finds the person that an account at the identity provider belongs to. */
 import type { Queries } from '../db/database.ts';
 import type { Person } from './person.ts';
 import type { OidcIdentity } from './sign-in.ts';
 
 export type Identity = Pick<OidcIdentity, 'issuer' | 'subject' | 'verifiedEmail'>;
 
-/** The active person of an account, or of its verified email when that person is not connected to an account yet. Null when there is none. */
+/**
+ * Returns the active person that is connected to the account. If there is none, we look for somebody with the account's
+ * verified email who isn't connected to an account yet. Returns null if neither exists.
+ */
 export async function findPersonOf(queries: Queries, { issuer, subject, verifiedEmail }: Identity): Promise<Person | null> {
   const [row] = await queries.query<Person & { isDisabled: boolean }>(
     `select id, email, name, is_admin as "isAdmin", disabled_at is not null as "isDisabled" from people
@@ -13,7 +16,7 @@ export async function findPersonOf(queries: Queries, { issuer, subject, verified
       order by oidc_issuer nulls last limit 1`,
     [issuer, subject, verifiedEmail],
   );
-  // A disabled person stays disabled, even when the account now has another person's address.
+  // A disabled person can't get back in, even if the account now has the address of somebody else.
   if (!row || row.isDisabled) return null;
   const { isDisabled: _, ...person } = row;
   return person;

@@ -1,9 +1,10 @@
 /**
- * Table `members`: roles of people in projects. Deployment admins are owners of every project without a row.
+ * Table `members`, which contains the roles of people in projects. Deployment admins own every project without having a
+ * row.
  *
  * An owner who adds an address must not find out whether it already has an account. So we always create a new account
- * that is valid in this project only (`confirm.ts`). If the address has a confirmed account, that account gets the
- * role as well.
+ * that is valid in this project only (`confirm.ts`). If the address has a confirmed account, that account gets the role
+ * as well.
  */
 import { randomUUID } from 'node:crypto';
 import { type GatewayError, gatewayError } from '../core/errors.ts';
@@ -34,15 +35,18 @@ export interface ProjectMembership {
 }
 
 export interface Members {
-  /** `owner` for deployment admins; null for a stranger to the project and for a disabled person. */
+  /** Returns `owner` for deployment admins, and null for disabled people and for those who aren't members. */
   roleOf(personId: string, projectId: string): Promise<Role | null>;
-  /** By slug; every project for deployment admins. */
+  /** Returns the person's projects, or every project for a deployment admin, sorted by slug. */
   projectsOf(person: Person): Promise<ProjectMembership[]>;
-  /** Members of a project, by email. */
+  /** Returns the members of a project, sorted by email. */
   list(projectId: string): Promise<Member[]>;
   /** Adds an address on behalf of an owner. Throws `bad_request`, and `conflict` if the address is a member already. */
   invite(projectId: string, input: { email: string; name?: string | undefined }, role: Role): Promise<Member>;
-  /** Adds a person or changes their role. Throws `conflict` when the project would lose its last owner. `previous`: null for a new member. */
+  /**
+   * Adds a person or changes their role. `previous` is null for a new member. Throws `conflict` if the project would
+   * lose its last owner.
+   */
   put(projectId: string, personId: string, role: Role): Promise<{ member: Member; previous: Role | null }>;
   /**
    * Removes the member and returns it. If its account is unconfirmed, the account is deleted too. Throws `not_found`,
@@ -142,7 +146,10 @@ export function createMembers({ database, clock }: { readonly database: Database
   }
 }
 
-/** Throws `conflict` when the person is the only owner of the project who can sign in. Serializes such changes of the project. */
+/**
+ * Throws `conflict` if the person is the project's only owner who can still sign in. It locks the owners' rows, so
+ * concurrent changes to a project run one after the other.
+ */
 async function keepOwner(tx: Queries, projectId: string, personId: string): Promise<void> {
   const owners = await tx.query<{ personId: string; isDisabled: boolean }>(
     `select person_id as "personId", disabled_at is not null as "isDisabled"

@@ -1,4 +1,4 @@
-/** The job that computes a password hash in the low-priority thread. */
+/** Computes a password hash. Runs in the low-priority thread. */
 import { type Argon2Parameters, argon2Sync } from 'node:crypto';
 
 export function deriveHash(parameters: Argon2Parameters): { readonly hash: Uint8Array } {

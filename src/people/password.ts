@@ -1,23 +1,29 @@
-/** Password hashes: argon2id, stored as a PHC string with its parameters, so that they can be raised for new hashes. */
+/**
+ * Hashes passwords with argon2id. Hashes are stored as PHC strings that include the parameters, so that we can raise
+ * these for new hashes.
+ */
 import { type Argon2Parameters, randomBytes, timingSafeEqual } from 'node:crypto';
 import { gatewayError } from '../core/errors.ts';
 import { defineJob } from '../core/low-priority-thread.ts';
 import { createBoundedWork } from './bounded-work.ts';
 import type { deriveHash } from './password-job.ts';
 
-/** OWASP's minimum for argon2id: 19 MiB, two passes, one lane. A hash takes tens of milliseconds, outside the event loop. */
+/**
+ * OWASP's minimum for argon2id: 19 MiB, two passes, one lane. A hash takes tens of milliseconds, so we compute it
+ * outside the event loop.
+ */
 const cost = { memory: 19_456, passes: 2, parallelism: 1 };
 const saltBytes = 16;
 const hashBytes = 32;
 const minLength = 12;
-/** Bounds the work of normalization. */
+/** Bounds the cost of normalization. */
 const maxLength = 256;
 
 const deriveInThread = defineJob<typeof deriveHash>(new URL('./password-job.ts', import.meta.url).href, 'deriveHash');
 /** The thread computes one hash at a time, so this many take a few seconds. */
 const hashes = createBoundedWork({ maxTasks: 50 });
 
-/** So many hashes are waiting that another sign-in should be refused. */
+/** Returns true if so many hashes are waiting that further sign-ins should be refused. */
 export const isHashingBusy = hashes.isBusy;
 
 export async function hashPassword(password: string): Promise<string> {
@@ -26,7 +32,10 @@ export async function hashPassword(password: string): Promise<string> {
   return `$argon2id$v=19$m=${cost.memory},t=${cost.passes},p=${cost.parallelism}$${encode(salt)}$${encode(hash)}`;
 }
 
-/** Whether the password is the one of `stored`. Null, for no such account, takes as long as a wrong password and returns false. */
+/**
+ * Reports whether the password matches the stored hash. Pass null if the account doesn't exist. That takes as long as a
+ * wrong password and returns false.
+ */
 export async function verifyPassword(password: string, stored: string | null): Promise<boolean> {
   const match = /^\$argon2id\$v=19\$m=(\d+),t=(\d+),p=(\d+)\$([\w+/]+)\$([\w+/]+)$/.exec(stored ?? unusableHash);
   if (!match) throw new Error('a stored password hash is not an argon2id PHC string');
@@ -37,7 +46,7 @@ export async function verifyPassword(password: string, stored: string | null): P
   return timingSafeEqual(given, expected) && stored !== null;
 }
 
-/** Throws `bad_request` unless the password may be set. */
+/** Throws `bad_request` if the password isn't acceptable. */
 export function assertPassword(password: string, email: string): void {
   const { length } = [...password];
   const problem =
@@ -53,7 +62,7 @@ export function assertPassword(password: string, email: string): void {
 
 const unusableHash = `$argon2id$v=19$m=${cost.memory},t=${cost.passes},p=${cost.parallelism}$${encode(Buffer.alloc(saltBytes))}$${encode(Buffer.alloc(hashBytes))}`;
 
-/** Keyboards differ in how they compose characters, hence NFKC. */
+/** We normalize to NFKC, because keyboards differ in how they compose characters. */
 async function derive(password: string, parameters: Omit<Argon2Parameters, 'message'>): Promise<Buffer> {
   const message = password.slice(0, 4 * maxLength).normalize('NFKC');
   const { hash } = await hashes.run(() => deriveInThread('passwords', { message, ...parameters }));

@@ -1,4 +1,4 @@
-/** People who sign in: accounts, sign-in, sessions, members of projects. */
+/** Everything about people who sign in: accounts, sign-in, sessions, tokens and the members of projects. */
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
 import { type Accounts, createAccounts } from './accounts.ts';

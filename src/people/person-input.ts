@@ -1,8 +1,8 @@
-/** Validates what is entered about people. Each error names every mistake. */
+/** Validates input about people. The error lists every mistake. */
 import { z } from 'zod';
 import { parseOrBadRequest } from '../core/parse-or-bad-request.ts';
 
-/** Lower-cased, since addresses that differ in case only belong to one person in practice. */
+/** Converted to lower case. In practice, addresses that only differ in case belong to the same person. */
 const email = z
   .string()
   .trim()
@@ -46,7 +46,7 @@ export const memberInput = z.strictObject({ role: z.enum(['owner', 'member']) })
 /** What an owner enters to invite somebody to a project. */
 export const invitation = newPersonInput.pick({ email: true, name: true });
 
-/** A name and, for the first admin, an e-mail address, entered with a sign-in link. */
+/** What somebody enters when a sign-in link creates their account. */
 const newAccount = z.object({ email, name });
 
 const identity = z.object({ email, name: name.optional().catch(undefined) });
@@ -61,12 +61,15 @@ export function parseNewAccount(input: { email: string; name: string }): z.outpu
   return parseOrBadRequest(newAccount, input);
 }
 
-/** What an identity provider says about a person: null without an acceptable address; a name that is not acceptable is left out. */
+/**
+ * Parses what an identity provider says about a person. Returns null if the address isn't acceptable. If only the name
+ * isn't acceptable, we leave it out.
+ */
 export function parseIdentity(address: string | null, givenName: string | null): z.output<typeof identity> | null {
   return identity.safeParse({ email: address, name: givenName }).data ?? null;
 }
 
-/** Name of a person who has not entered one. */
+/** Returns a name for a person who hasn't entered one. */
 export function nameFromEmail(address: string): string {
   return address.slice(0, address.lastIndexOf('@'));
 }

@@ -1,8 +1,10 @@
-/** Names of people by id, for authors of memories and erasures. */
+/** Looks up the names of people by id, e.g. for the authors of memories and erasures. */
 import type { Queries } from '../db/database.ts';
 import { shownEmailSql } from './confirm.ts';
 
-/** Name, or email when the name is empty, of those that exist, also of disabled people. */
+/**
+ * Returns the names of the people who exist, including disabled ones. If a name is empty, the email takes its place.
+ */
 export async function findPersonNames(queries: Queries, ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
   if (ids.length === 0) return new Map();
   const rows = await queries.query<{ id: string; name: string }>(

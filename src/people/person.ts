@@ -1,20 +1,19 @@
-/** People who sign in to the console and MCP, and what they may do. */
+/** People who sign in to the console or use MCP, and their roles. */
 
-/** Role in a project. A deployment admin acts as owner of every project. */
+/** The role in a project. A deployment admin acts as an owner of every project. */
 export type Role = 'owner' | 'member';
 
 export interface Person {
   readonly id: string;
-  /** Lower case; unique. */
+  /** Unique and in lower case. */
   readonly email: string;
   readonly name: string;
-  /** Deployment admin: owner of every project; manages people, projects, prices. */
+  /** Whether the person is a deployment admin, who owns every project and manages people, projects and prices. */
   readonly isAdmin: boolean;
 }
 
-/** Session of a signed-in person. */
 export interface Session {
-  /** Public id, for lists and revocation; never the secret of the cookie. */
+  /** The public id, for lists and revocation. The cookie contains a different secret. */
   readonly id: string;
   readonly person: Person;
   readonly createdAt: number;

@@ -1,6 +1,7 @@
 /**
- * Table `personal_tokens`: `gwp_<prefix>_<secret>`. The prefix identifies a token and is public; only the SHA-256 of the whole text is stored.
- * Each request reads its token from the database: a revoked token, or one of a disabled person, ends at once in every process.
+ * Table `personal_tokens`. A token looks like `gwp_<prefix>_<secret>`. The prefix is public and identifies the token.
+ * We only store the SHA-256 of the whole token. Each request looks up its token in the database, so a revoked token, or
+ * one whose person gets disabled, stops working immediately in every process.
  */
 import { randomBytes, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
@@ -15,7 +16,7 @@ import { type Scope, scopes, toScopes } from './scopes.ts';
 import { createSecret, hashSecret } from './secret.ts';
 
 export const maxTokenDays = 90;
-/** Of one person, not expired or revoked. */
+/** The maximum number of tokens per person, not counting expired and revoked ones. */
 const maxTokens = 50;
 const lastUsedIntervalMs = 60_000;
 const tokenPattern = /^gwp_([0-9a-f]{12})_[\w-]{43}$/;
@@ -45,18 +46,21 @@ export interface PersonalToken {
   readonly scopes: readonly Scope[];
   readonly createdAt: number;
   readonly expiresAt: number;
-  /** Null before its first use; at most a minute old. */
+  /** Null until the token is used for the first time. Only updated once a minute. */
   readonly lastUsedAt: number | null;
 }
 
 export interface PersonalTokens {
-  /** Only this result has the text of the token. `input`: `name`, `scopes`, `days`. Throws `bad_request`, and `conflict` for too many tokens. */
+  /**
+   * Creates a token from `name`, `scopes` and `days`. Only this result contains the token itself. Throws `bad_request`,
+   * and `conflict` if the person has too many tokens.
+   */
   create(personId: string, input: unknown): Promise<{ token: string; record: PersonalToken }>;
-  /** Unexpired tokens of a person, newest first. */
+  /** Returns the usable tokens of a person, newest first. */
   list(personId: string): Promise<PersonalToken[]>;
-  /** Throws `not_found`. Returns the revoked token. */
+  /** Revokes the token and returns it. Throws `not_found`. */
   revoke(personId: string, tokenId: string): Promise<PersonalToken>;
-  /** Null when the token is unknown, expired or revoked, or its person is disabled. */
+  /** Returns null if the token is unknown, expired or revoked, or if the person is disabled. */
   find(token: string): Promise<{ person: Person; record: PersonalToken } | null>;
 }
 
@@ -107,7 +111,7 @@ export function createPersonalTokens({ database, clock }: { readonly database: D
       );
       if (!row || !timingSafeEqual(row.hash, hashSecret(token))) return null;
       const { personId, email, personName, isAdmin, hash: _, ...record } = row;
-      // Only a token whose secret was right counts as used.
+      // A token only counts as used if the secret was right, so we update this after the check.
       if (row.lastUsedAt === null || row.lastUsedAt.getTime() <= now - lastUsedIntervalMs)
         await database.query('update personal_tokens set last_used_at = $2::timestamptz where id = $1::uuid', [row.id, new Date(now)]);
       return { person: { id: personId, email, name: personName, isAdmin }, record: toRecord(record) };
@@ -118,7 +122,7 @@ export function createPersonalTokens({ database, clock }: { readonly database: D
 const columns = `personal_tokens.id, prefix, personal_tokens.name, scopes, personal_tokens.created_at as "createdAt",
   expires_at as "expiresAt", last_used_at as "lastUsedAt"`;
 
-/** `now`: the parameter with the time. */
+/** Returns a condition for usable tokens. `now` is the placeholder of the parameter with the current time. */
 function isUsable(now: string): string {
   return `revoked_at is null and expires_at > ${now}::timestamptz`;
 }

@@ -1,4 +1,4 @@
-/** Makes a change with its audit row: written before, completed after, whatever the outcome. */
+/** Makes a change and records it in the audit log, whether it succeeds or not. */
 
 import { GatewayError } from '../core/errors.ts';
 import type { Logger } from '../observability/logger.ts';
@@ -9,7 +9,10 @@ export interface ChangeRecorder {
   readonly logger: Pick<Logger, 'error'>;
 }
 
-/** Returns the result of `change`. What it notes goes to the audit row, also when it throws; the row of an error has its code too. */
+/**
+ * Runs `change` and returns its result. Whatever it notes is added to the audit row, even if it throws. If it throws an
+ * API error, the row also gets the error code.
+ */
 export async function recordChange<Result>(
   { audit, logger }: ChangeRecorder,
   start: AuditStart,
@@ -17,7 +20,8 @@ export async function recordChange<Result>(
 ): Promise<Result> {
   const id = await audit.begin(start);
   const detail: Record<string, unknown> = {};
-  // By now the change is made or refused: failing would make the caller repeat it. Without an outcome it counts as interrupted.
+  // By now the change has been made or refused. If we failed, the caller would repeat it, so we only log the error. The
+  // row then looks like that of an interrupted change.
   const finish = (outcome: AuditOutcome): Promise<void> =>
     audit.finish(id, outcome, detail).catch((err: unknown) => {
       logger.error({ err, action: start.action }, 'the outcome was not added to the audit log');

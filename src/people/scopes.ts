@@ -1,4 +1,7 @@
-/** What a token of a person may do through MCP. Sessions of the console have no scopes: the role decides there. */
+/**
+ * What a person's token may do through MCP. Console sessions have no scopes, because they're limited by the person's
+ * role.
+ */
 
 export const scopes = ['settings:read', 'settings:write', 'memory:read', 'usage:read'] as const;
 
@@ -11,7 +14,7 @@ export const scopeDescriptions: Readonly<Record<Scope, string>> = {
   'usage:read': 'read spend, calls and learning batches',
 };
 
-/** The scopes of a list of names; unknown names are ignored. */
+/** Converts names to scopes and ignores unknown names. */
 export function toScopes(names: readonly string[]): Scope[] {
   return scopes.filter((scope) => names.includes(scope));
 }

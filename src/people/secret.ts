@@ -1,4 +1,4 @@
-/** Secrets of sessions and sign-in links: 32 random bytes, of which only the SHA-256 is stored. */
+/** Secrets of sessions and sign-in links. They have 32 random bytes, and we only store their SHA-256. */
 import { createHash, randomBytes } from 'node:crypto';
 
 export interface NewSecret {
@@ -16,7 +16,7 @@ export function hashSecret(secret: string): Buffer {
   return createHash('sha256').update(secret).digest();
 }
 
-/** Whether the text has the form of a secret, so that other input needs no query. */
+/** Reports whether the text has the format of a secret, so that we don't query the database for anything else. */
 export function isSecret(text: string): boolean {
   return /^[\w-]{43}$/.test(text);
 }

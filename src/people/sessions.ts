@@ -1,6 +1,7 @@
 /**
- * Table `sessions`. The cookie holds a random secret of which the SHA-256 is stored. A sign-in always starts a new session, so that a secret
- * from before it is worthless. Each request reads its session from the database: a revoked one ends at once, in every process.
+ * Table `sessions`. The cookie contains a random secret, and we only store its SHA-256. Every sign-in starts a new
+ * session, so a secret from before the sign-in is useless (session fixation). Each request looks up its session in the
+ * database, so a revoked session ends immediately in every process.
  */
 import { newId } from '../core/ids.ts';
 import { type Clock, dayMs } from '../core/time.ts';
@@ -9,30 +10,33 @@ import { shownEmailSql } from './confirm.ts';
 import type { Session } from './person.ts';
 import { createSecret, hashSecret, isSecret } from './secret.ts';
 
-/** A session ends after this time without a request, and in any case after its longest duration. */
+/** A session ends after a week without a request, and after 30 days in any case. */
 export const sessionIdleMs = 7 * dayMs;
 export const sessionMaxMs = 30 * dayMs;
 const lastSeenIntervalMs = 60_000;
 const maxUserAgentLength = 300;
 
-/** A session in a person's list. */
+/** A session as the list of a person's sessions shows it. */
 export interface SessionRecord extends Omit<Session, 'person'> {
-  /** Header `user-agent` at sign-in. */
+  /** The `user-agent` header at sign-in. */
   readonly userAgent: string | null;
 }
 
 export interface Sessions {
-  /** Starts a session. Its secret is in this result only. `replaces` is the secret of an earlier session, which ends. */
+  /**
+   * Starts a session. Only this result contains its secret. `replaces` is the secret of an earlier session, which we
+   * end.
+   */
   start(personId: string, options: { userAgent: string | null; replaces?: string | null }): Promise<StartedSession>;
-  /** Null when the secret is unknown, or its session expired or was revoked, or its person is disabled. */
+  /** Returns null if the secret is unknown, if the session has expired or was revoked, or if the person is disabled. */
   find(secret: string): Promise<Session | null>;
-  /** Unexpired sessions of a person, the one used last first. */
+  /** Returns the unexpired sessions of a person, with the most recently used one first. */
   list(personId: string): Promise<SessionRecord[]>;
-  /** Signs out the session with this secret. */
+  /** Ends the session with this secret. */
   end(secret: string): Promise<void>;
-  /** False when the person has no such session. */
+  /** Returns false if the person has no such session. */
   revoke(personId: string, sessionId: string): Promise<boolean>;
-  /** Returns the number of ended sessions. */
+  /** Returns the number of sessions that were ended. */
   revokeAll(personId: string, options?: { except?: string }): Promise<number>;
 }
 
@@ -100,7 +104,7 @@ export function createSessions({ database, clock }: { readonly database: Databas
   };
 }
 
-/** Ends the sessions of a person except one; returns their number. */
+/** Ends all sessions of a person except one, and returns how many there were. */
 export async function endSessions(queries: Queries, personId: string, except: string | null = null): Promise<number> {
   const rows = await queries.query(
     'delete from sessions where person_id = $1::uuid and ($2::uuid is null or id <> $2::uuid) returning id',
@@ -109,7 +113,7 @@ export async function endSessions(queries: Queries, personId: string, except: st
   return rows.length;
 }
 
-/** $2: now; $3: the earliest last request of a session that is not idle. */
+/** $2 is the current time, and $3 is how far back the last request may be before a session counts as idle. */
 const unexpired = 'expires_at > $2::timestamptz and last_seen_at > $3::timestamptz';
 
 interface SessionTimes {
@@ -131,7 +135,7 @@ function toTimes({ id, createdAt, lastSeenAt, expiresAt }: SessionTimes): Omit<S
     id,
     createdAt: createdAt.getTime(),
     lastSeenAt: lastSeenAt.getTime(),
-    // An idle session ends earlier; the list shows when.
+    // The list shows when the session ends if it stays idle, in case that's earlier.
     expiresAt: Math.min(expiresAt.getTime(), lastSeenAt.getTime() + sessionIdleMs),
   };
 }

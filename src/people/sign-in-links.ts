@@ -1,6 +1,7 @@
 /**
- * Table `sign_in_links`: links that sign in once, within a day. They are for the first sign-in, for people without a password, and for those
- * who forgot theirs. A link without a person creates the account of a deployment admin, such as the first one, and ends all such links.
+ * Table `sign_in_links`. A link works once and is valid for a day. We use links for the first sign-in, for people
+ * without a password, and for people who forgot theirs. A link without a person creates the account of a deployment
+ * admin, e.g. the first one, and then all other links of this kind stop working.
  */
 import { type GatewayError, gatewayError } from '../core/errors.ts';
 import type { Clock } from '../core/time.ts';
@@ -12,7 +13,7 @@ import { parseNewAccount } from './person-input.ts';
 import { createSecret, hashSecret, isSecret } from './secret.ts';
 
 const signInLinkMs = 86_400_000;
-/** Path of the page that a link opens (`src/console/sign-in`). */
+/** The path of the page that a link opens (`src/console/sign-in`). */
 export const signInLinkPath = '/console/sign-in/link';
 
 export function signInLinkUrl(origin: string, secret: string): string {
@@ -26,7 +27,7 @@ export interface SignInLink {
 
 /** What a person enters when they use a link. */
 export interface LinkInput {
-  /** For a link that creates an account. */
+  /** Only used if the link creates an account. */
   readonly email: string;
   readonly name: string;
   /**
@@ -37,13 +38,16 @@ export interface LinkInput {
 }
 
 export interface SignInLinks {
-  /** Null: the link creates the account of a deployment admin. */
+  /** Creates a link for a person. If `personId` is null, the link will create the account of a deployment admin. */
   issue(personId: string | null): Promise<SignInLink>;
-  /** Does not use the link. Null when it does not exist, expired, was used, or its person is disabled. */
+  /**
+   * Looks up a link without using it. Returns null if it doesn't exist, has expired or was used, or if the person is
+   * disabled.
+   */
   find(secret: string): Promise<{ readonly person: PersonRecord | null; readonly expiresAt: number } | null>;
   /**
-   * Uses the link and returns the person: of concurrent requests, one succeeds. Throws `not_found` for a link that cannot be used, and
-   * `bad_request` or `conflict` for the input, which leaves the link usable.
+   * Uses the link and returns the person. Only one of several concurrent requests succeeds. Throws `not_found` if the
+   * link can't be used. Invalid input throws `bad_request` or `conflict`, and the link stays usable.
    */
   use(secret: string, input: LinkInput): Promise<PersonRecord>;
 }
@@ -82,12 +86,12 @@ export function createSignInLinks({ database, clock }: { readonly database: Data
           issues: [{ path: 'password', message: 'this account signs in with links until it is confirmed' }],
         });
       if (input.password !== '' || link.person === null) assertPassword(input.password, account.email);
-      // Before the transaction, in which nothing but SQL may be awaited.
+      // We hash the password before the transaction, because only SQL may be awaited inside of it.
       const passwordHash = input.password === '' ? null : await hashPassword(input.password);
       return database.transaction(async (tx) => {
         await takeLink(tx, secret, clock.now());
         if (link.person === null) {
-          // Each start on a terminal prints one while no account exists.
+          // While there is no account, every start on a terminal prints such a link.
           await tx.query('delete from sign_in_links where person_id is null');
           return insertPerson(tx, { ...account, admin: true, passwordHash }, clock.now());
         }
@@ -103,7 +107,7 @@ export function createSignInLinks({ database, clock }: { readonly database: Data
   };
 }
 
-/** Deletes the link; throws `not_found` when another request has done so. */
+/** Deletes the link. Throws `not_found` if another request has already used it. */
 async function takeLink(tx: Queries, secret: string, now: number): Promise<void> {
   const taken = await tx.query(
     'delete from sign_in_links where secret_sha256 = $1::bytea and expires_at > $2::timestamptz returning person_id',

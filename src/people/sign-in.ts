@@ -1,8 +1,6 @@
 /**
- * Sign-in with a password or an account at an identity provider.
- *
- * An unknown account takes as long as a wrong password and gives the same result. Failures are counted in the database, so that the limit
- * holds over all processes: each attempt is counted before its password is checked, and a success takes it back.
+ * Signs people in with a password or with an account at an identity provider. An unknown account takes as long as a
+ * wrong password and gives the same result. See `attempt-limit.ts` for how we limit guessing.
  */
 import { toPostgresText } from '../core/postgres-text.ts';
 import type { Clock } from '../core/time.ts';
@@ -15,27 +13,31 @@ import { isHashingBusy, verifyPassword } from './password.ts';
 import { parseIdentity } from './person-input.ts';
 
 /**
- * Attempts with one e-mail address from one network address, with one e-mail address, and from one network address. The first is the lowest,
- * so that an attacker cannot lock out other people. Links and OpenID Connect work meanwhile.
+ * Limits per window for one email address used from one network address, for one email address, and for one network
+ * address. The first limit is the lowest, so that an attacker can't lock out other people. Sign-in links and OpenID
+ * Connect aren't limited.
  */
 const maxFromOnePlace = 10;
 const maxPerAccount = 100;
 const maxPerAddress = 50;
-/** When to try again while too many sign-ins are under way. */
+/** When to try again if too many sign-ins are in progress. */
 const busyMs = 10_000;
 
 export type SignInResult =
   | { readonly kind: 'ok'; readonly person: PersonRecord }
-  /** Unknown account, wrong password or disabled person. */
+  /** The account is unknown, the password is wrong, or the person is disabled. */
   | { readonly kind: 'refused' }
-  /** Too many failures, or too many attempts at once; `until` is when the next attempt is allowed. */
+  /**
+   * There were too many failures, or there are too many attempts in progress. `until` is when the next attempt is
+   * allowed.
+   */
   | { readonly kind: 'limited'; readonly until: number };
 
-/** A person as an identity provider describes them, from a verified ID token. */
+/** A person as the identity provider describes them in a verified ID token. */
 export interface OidcIdentity {
   readonly issuer: string;
   readonly subject: string;
-  /** Null unless the provider has verified it. */
+  /** Null unless the provider has verified the address. */
   readonly verifiedEmail: string | null;
   readonly name: string | null;
 }
@@ -69,7 +71,8 @@ export function createSignIn({ database, clock }: { readonly database: Database;
       const matches = await verifyPassword(password, row?.hash ?? null);
       const person = row && matches ? await readPerson(database, row.id) : null;
       if (!person || person.disabledAt !== null) return { kind: 'refused' };
-      // Others may still guess the account, or at the address, so only this attempt is taken back there.
+      // Somebody else may still be guessing this account, or guessing from this address, so we only take back a single
+      // attempt from those counters.
       await limit.clear(byBoth);
       await limit.takeBack(byAccount);
       await limit.takeBack(byAddress);
@@ -90,12 +93,14 @@ export function createSignIn({ database, clock }: { readonly database: Database;
            from people where email = $1::text and project_id is null for update`,
           [email, issuer],
         );
-        // An account of another subject keeps that subject: the provider may have reassigned the address.
+        // If the account is connected to another subject, we don't change that, because the provider may have
+        // reassigned the address.
         if (found && !found.isFree) return null;
         const isAllowed = allowedDomains.includes(email.slice(email.lastIndexOf('@') + 1));
         if (!found && !isAllowed && !(await isInvited(tx, email))) return null;
         const now = clock.now();
-        // Addresses of accounts are not verified: another person may have a password or a session of this one.
+        // Nobody has verified the address of the account so far, so somebody else may have a password or a session for
+        // it.
         if (found) await endAccess(tx, found.id, now);
         const personId = found?.id ?? (await insertPerson(tx, { ...person, passwordHash: null }, now)).id;
         await tx.query('update people set oidc_issuer = $2::text, oidc_sub = $3::text, password_hash = null where id = $1::uuid', [
@@ -109,8 +114,8 @@ export function createSignIn({ database, clock }: { readonly database: Database;
 }
 
 /**
- * Each sign-in with the identity provider takes over what owners have given to the address, not only the first one.
- * Otherwise an owner who adds an address could see later whether the deployment knew it.
+ * We do this on every sign-in with the identity provider and not only on the first one. Otherwise an owner who adds an
+ * address could find out later whether the deployment already knew it.
  */
 async function confirmAddress(tx: Queries, personId: string): Promise<PersonRecord | null> {
   const person = await readPerson(tx, personId);

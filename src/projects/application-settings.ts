@@ -1,4 +1,7 @@
-/** Settings of an application: validation, defaults and conversion. Stored as the JSON of the API, with every default filled in. */
+/**
+ * Validates and converts the settings of an application. They are stored as the JSON of the API, with all defaults
+ * filled in.
+ */
 
 import { z } from 'zod';
 import type { Tiers } from '../core/call.ts';
@@ -10,24 +13,24 @@ import { tiers } from './tiers.ts';
 export type ApplicationWindow = 'day' | 'month' | 'total';
 
 export interface ApplicationCeiling {
-  /** Calls or nano-dollars. Null when unlimited. */
+  /** The number of calls, or the cost in nano-dollars. Null means unlimited. */
   readonly limit: number | null;
   readonly window: ApplicationWindow;
 }
 
 export interface ApplicationSettings {
   readonly ceilings: { readonly calls: ApplicationCeiling; readonly cost: ApplicationCeiling };
-  /** Override the project's tiers by name. */
+  /** Override tiers of the project that have the same name. */
   readonly tiers: Tiers;
   readonly imageTiers: Tiers;
   readonly speechTiers: Tiers;
   readonly transcriptionTiers: Tiers;
 }
 
-/** Settings as stored and sent. */
+/** Settings as they are stored and sent. */
 export type StoredApplication = z.output<typeof storedApplication>;
 
-/** 0 is allowed: such an application is limited to calls without a cost. */
+/** Zero is allowed. An application with such a ceiling can only make calls that don't count towards it. */
 const calls = z.int().min(0).nullable().describe('calls per window');
 const cost = z.number().min(0).max(9_000_000).nullable().describe('cost of the calls per window, in USD');
 const window = z.enum(['day', 'month', 'total']).describe('window of the ceiling; default: month');
@@ -47,7 +50,7 @@ export const applicationInput = z
   })
   .partial();
 
-/** Not strict: a newer server may have stored further members. */
+/** This schema isn't strict, because a newer version of the gateway may have stored more members. */
 const storedApplication = z.object({
   ceilings: z.object(ceilings).default({ calls: null, cost: null }),
   windows: z.object(windows).default({ calls: 'month', cost: 'month' }),
@@ -57,12 +60,14 @@ const storedApplication = z.object({
   transcription_tiers: tiers.default({}),
 });
 
-/** A `PUT`: omitted members keep their value; `tiers` are replaced as a whole, as for projects. */
+/** A parsed `PUT`. Omitted members keep their value, but `tiers` are replaced as a whole, as they are for projects. */
 export interface ApplicationChange {
   apply(current: StoredApplication): StoredApplication;
 }
 
-/** Validates the name and the body of `PUT …/applications/{source}`; throws `bad_request`, naming every mistake. */
+/**
+ * Validates the name and the body of `PUT …/applications/{source}`. Throws `bad_request` with a list of every mistake.
+ */
 export function parseApplicationChange(source: string, input: unknown): ApplicationChange {
   const change = parseOrBadRequest(applicationInput, input ?? {}, sourceIssues(source));
   return {
@@ -80,13 +85,16 @@ export function parseApplicationChange(source: string, input: unknown): Applicat
 
 const maxSourceLength = 256;
 
-/** Counted in code points. U+0000 and lone surrogates cannot be stored, and no header can contain them. */
+/**
+ * Returns what is wrong with an application's name. The length is in code points. We can't store U+0000 or lone
+ * surrogates, and a header can't contain them anyway.
+ */
 export function sourceIssues(source: string): readonly Issue[] {
   const fits = source !== '' && source.length <= 2 * maxSourceLength && [...source].length <= maxSourceLength;
   return fits && !/[\0\p{Cs}]/u.test(source) ? [] : [{ path: 'source', message: `must be 1 to ${maxSourceLength} characters` }];
 }
 
-/** Settings of a row; missing members get their defaults. */
+/** Parses the settings of a row. Missing members get their defaults. */
 export function parseStoredApplication(row: unknown): StoredApplication {
   return storedApplication.parse(row);
 }

@@ -1,6 +1,6 @@
 /**
- * Settings that applications of a project override. They are loaded with the project: a change invalidates the cached project in every
- * process, so that calls cause no query here.
+ * Settings that individual applications of a project override. They are loaded together with the project, so calls
+ * don't need another query. A change invalidates the cached project in every process.
  */
 import { gatewayError } from '../core/errors.ts';
 import { type Clock, formatTimeOrNull } from '../core/time.ts';
@@ -18,34 +18,37 @@ import { assertUnchanged, type ReadSettings } from './unchanged.ts';
 export interface Application {
   readonly source: string;
   readonly settings: ApplicationSettings;
-  /** Null when nothing was set and the settings are the defaults. */
+  /** Null if nothing was ever set, so that the defaults apply. */
   readonly createdAt: number | null;
   readonly updatedAt: number | null;
 }
 
 export interface Applications {
   /**
-   * Creates or changes the application's settings; omitted members keep their value. Throws `bad_request`, and `conflict` when a setting
-   * differs from its value in `read`.
+   * Creates or changes the application's settings. Omitted members keep their value. Throws `bad_request`, and
+   * `conflict` if a setting no longer has the value in `read`.
    */
   put(projectId: string, source: string, input: unknown, read?: ReadSettings): Promise<Application>;
-  /** Removes what was set, so that the defaults apply. Throws `not_found` when nothing was. */
+  /** Removes the application's settings, so that the defaults apply. Throws `not_found` if it has none. */
   reset(projectId: string, source: string): Promise<Application>;
-  /** Applications exist without being provisioned: an unknown one has the default settings. */
+  /**
+   * Returns the settings of an application. An unknown application has the defaults, because applications don't need to
+   * be created.
+   */
   find(projectId: string, source: string): Promise<Application>;
-  /** Applications with settings, ordered by name. */
+  /** Returns the applications that have settings, sorted by name. */
   list(projectId: string): Promise<Application[]>;
 }
 
 export interface ApplicationsOptions {
   readonly database: Database;
   readonly clock: Clock;
-  /** NOTIFY channel; the payload is the project's id. */
+  /** The NOTIFY channel. Its payload is the project's id. */
   readonly channel: string;
   readonly onChange: (projectId: string) => void;
 }
 
-/** Bounded, since all applications are loaded with their project. */
+/** There has to be a limit, because all applications are loaded with their project. */
 const maxApplications = 1_000;
 
 export function createApplications({ database, clock, channel, onChange }: ApplicationsOptions): Applications {
@@ -54,7 +57,8 @@ export function createApplications({ database, clock, channel, onChange }: Appli
       const change = parseApplicationChange(source, input);
       const now = new Date(clock.now());
       const row = await database.transaction(async (tx) => {
-        // Serializes changes to the project, so that partial updates are not lost and the number of applications is exact.
+        // Serialize changes to the project, so that partial updates don't get lost and we don't exceed the number of
+        // applications.
         await tx.query('select id from projects where id = $1::uuid for update', [projectId]);
         const [current] = await tx.query<ApplicationRow>(
           `select ${applicationColumns} from applications where project_id = $1::uuid and source = $2::text`,
@@ -115,7 +119,7 @@ export function createApplications({ database, clock, channel, onChange }: Appli
   };
 }
 
-/** The `application` object of the API. */
+/** Converts an application to the `application` object of the API. */
 export function toApplicationJson({ source, settings, createdAt, updatedAt }: Application): Record<string, unknown> {
   return {
     source,
@@ -125,10 +129,9 @@ export function toApplicationJson({ source, settings, createdAt, updatedAt }: Ap
   };
 }
 
-/** All application settings of the outer query's project, as one JSON object by source. */
+/** A subquery for all application settings of the outer query's project, as one JSON object by source. */
 export const applicationsSubquery = `(select coalesce(jsonb_object_agg(a.source, a.settings), '{}') from applications a where a.project_id = projects.id)`;
 
-/** Parses the value of `applicationsSubquery`. */
 export function parseApplications(bySource: Readonly<Record<string, unknown>>): ReadonlyMap<string, ApplicationSettings> {
   return new Map(Object.entries(bySource).map(([source, settings]) => [source, toApplicationSettings(parseStoredApplication(settings))]));
 }

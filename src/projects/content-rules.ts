@@ -1,20 +1,25 @@
-/** Reads and replaces the content rules of a project. They are loaded with it: a change invalidates the cached project in every process. */
+/**
+ * Reads and replaces the content rules of a project. They are loaded together with the project, and a change
+ * invalidates the cached project in every process.
+ */
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
 import { type ContentRule, parseRulesInput, parseStoredRules } from '../guardrails/content-rule.ts';
 import { assertUnchanged } from './unchanged.ts';
 
 export interface ContentRules {
-  /** The rules in force. */
   find(projectId: string): Promise<readonly ContentRule[]>;
-  /** Replaces all rules by those of `input`. Throws `bad_request`, naming every mistake, and `conflict` when the rules differ from `read`. */
+  /**
+   * Replaces all rules. Throws `bad_request` with a list of every mistake, and `conflict` if the current rules differ
+   * from `read`.
+   */
   put(projectId: string, input: unknown, read?: { readonly rules: unknown }): Promise<readonly ContentRule[]>;
 }
 
 export interface ContentRulesOptions {
   readonly database: Database;
   readonly clock: Clock;
-  /** NOTIFY channel; the payload is the project's id. */
+  /** The NOTIFY channel. Its payload is the project's id. */
   readonly channel: string;
   readonly onChange: (projectId: string) => void;
 }

@@ -1,4 +1,7 @@
-/** Settings of a project: validation, defaults and conversion. Stored as the JSON of the API, with every default filled in. */
+/**
+ * Validates and converts the settings of a project. They are stored as the JSON of the API, with all defaults filled
+ * in.
+ */
 import { z } from 'zod';
 import type { Tiers } from '../core/call.ts';
 import { nanosFromUsd, toUsd } from '../core/cost.ts';
@@ -8,30 +11,30 @@ import type { ApplicationSettings } from './application-settings.ts';
 import { tiers } from './tiers.ts';
 
 export interface ProjectSettings {
-  /** Providers that the project may use. Null when all are allowed; an empty list allows none. */
+  /** The providers that the project may use. Null allows all of them, and an empty list allows no provider. */
   readonly providers: readonly string[] | null;
   readonly tiers: Tiers;
   readonly imageTiers: Tiers;
   readonly speechTiers: Tiers;
   readonly transcriptionTiers: Tiers;
-  /** Models and providers that are called only after all others. */
+  /** Models and providers that we only call after all others. */
   readonly retired: readonly string[];
-  /** Null: the value of the configuration file applies. */
+  /** If this is null, the value of the configuration file applies. */
   readonly catalogFill: boolean | null;
   readonly mayCall: boolean;
   readonly monthlyCapNanos: number | null;
   /** If this is null, the value of the configuration file applies. */
   readonly onBudgetStoreDown: StoreDownPolicy | null;
   readonly cache: { readonly enabled: boolean; readonly ttlMs: number; readonly sampled: boolean };
-  /** Whose code the `code` of an error has where the vendor names one. */
+  /** Whether `code` in an error is the gateway's code, or the vendor's if the vendor sent one. */
   readonly errorCodes: 'gateway' | 'vendor';
-  /** IANA name of the zone in which reports split days. */
+  /** The IANA name of the time zone that reports use to split days. */
   readonly timeZone: string;
-  /** Overrides by application name. */
+  /** Settings that applications override, by application name. */
   readonly applications: ReadonlyMap<string, ApplicationSettings>;
 }
 
-/** Settings as stored and sent. */
+/** Settings as they are stored and sent. */
 export type StoredSettings = z.output<typeof storedSettings>;
 
 const providerName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, 'must be the name of a provider');
@@ -82,21 +85,25 @@ const storedSettings = z.object({
   monthly_cap: fields.monthly_cap.default(null),
   on_budget_store_down: fields.on_budget_store_down.default(null),
   cache: cache.default({ enabled: true, ttl_seconds: 600 }),
-  // Not members of `cache`: an older process, which may run at the same time, would refuse to read them there.
+  // These aren't members of `cache`, because an older process that runs at the same time would reject unknown members
+  // there.
   cache_sampled: fields.cache_sampled.default(false),
   error_codes: fields.error_codes.default('gateway'),
-  // Not validated: a server with newer time zone data may have stored it.
+  // We don't validate this, because a process with newer time zone data may have stored it.
   time_zone: z.string().default('UTC'),
 });
 
-/** A `PUT`. */
+/** A parsed `PUT`. */
 export interface ProjectChange {
   readonly name: string | undefined;
-  /** Returns the changed settings; omitted members keep their value. */
+  /** Returns the changed settings. Omitted members keep their value. */
   apply(current: StoredSettings): StoredSettings;
 }
 
-/** Validates the slug and the body of `PUT /provision/teams/{project}`; throws `bad_request`, naming every mistake. */
+/**
+ * Validates the slug and the body of `PUT /provision/teams/{project}`. Throws `bad_request` with a list of every
+ * mistake.
+ */
 export function parseProjectChange(slug: string, input: unknown): ProjectChange {
   const isSlug = /^[a-z0-9][a-z0-9-]{0,62}$/.test(slug);
   const slugIssues = isSlug ? [] : [{ path: 'project', message: 'must be 1 to 63 of a-z, 0-9 and "-", and not begin with "-"' }];
@@ -108,7 +115,7 @@ export function parseProjectChange(slug: string, input: unknown): ProjectChange 
   };
 }
 
-/** Settings of a row; missing members get their defaults. */
+/** Parses the settings of a row. Missing members get their defaults. */
 export function parseStoredSettings(row: unknown): StoredSettings {
   return storedSettings.parse(row);
 }
@@ -132,7 +139,7 @@ export function toProjectSettings(stored: StoredSettings, applications: Readonly
   });
 }
 
-/** Settings as sent; applications have their own routes. */
+/** Returns the settings as they are sent. Applications aren't included, because they have their own routes. */
 export function toSettingsJson(settings: ProjectSettings): StoredSettings {
   return parseStoredSettings({
     providers: settings.providers,
@@ -152,19 +159,19 @@ export function toSettingsJson(settings: ProjectSettings): StoredSettings {
   });
 }
 
-/** Names only: `Intl` also takes offsets such as `+05:30`, which no zone rules follow. */
+/** Only accepts names. `Intl` also accepts offsets such as `+05:30`, but these have no daylight saving time. */
 function isTimeZone(name: string): boolean {
-  if (name === 'UTC') return true; // The default: `Intl` takes a third of a millisecond for each project that is read.
+  if (name === 'UTC') return true; // Skips `Intl` for the default, because it takes a third of a millisecond.
   if (!/^[A-Za-z]/.test(name)) return false;
   try {
     new Intl.DateTimeFormat('en', { timeZone: name });
     return true;
   } catch {
-    return false; // RangeError: unknown.
+    return false; // `Intl` throws a RangeError for unknown names.
   }
 }
 
-/** Drops members that are `undefined`, which would overwrite existing values. */
+/** Drops members that are `undefined`, because they would overwrite existing values. */
 function definedMembers<Part extends object>(part: Part): Partial<Part> {
   const entries = Object.entries(part).filter(([, value]) => value !== undefined);
   return Object.fromEntries(entries) as Partial<Part>; // A subset of the members.

@@ -1,6 +1,6 @@
 /**
- * Projects own keys, budgets and memory. `get` runs for every call: it is synchronous while the project is cached. NOTIFY invalidates a
- * changed project in every process.
+ * Projects own keys, budgets and memory. `get` runs for every call, so it's synchronous if the project is cached.
+ * NOTIFY invalidates a changed project in every process.
  */
 
 import { gatewayError } from '../core/errors.ts';
@@ -17,7 +17,10 @@ import { type ContentRules, createContentRules } from './content-rules.ts';
 import { type ProjectSettings, parseProjectChange, parseStoredSettings, toProjectSettings, toSettingsJson } from './project-settings.ts';
 import { assertUnchanged, type ReadSettings } from './unchanged.ts';
 
-/** NOTIFY channel; the payload is the id of a project that was created or changed, also by its applications or rules. */
+/**
+ * The NOTIFY channel. Its payload is the id of a project that was created or changed, including changes to its
+ * applications or rules.
+ */
 const projectChannel = 'gateway_projects';
 
 export interface Project {
@@ -26,7 +29,7 @@ export interface Project {
   readonly name: string;
   readonly settings: ProjectSettings & {
     readonly rules: CompiledRules;
-    /** A time of `performance.now()` before they were read. */
+    /** When we started to read the settings, on the clock of `performance.now()`. */
     readonly readAt: number;
   };
   readonly createdAt: number;
@@ -34,20 +37,23 @@ export interface Project {
 }
 
 export interface Projects {
-  /** Rejects with `not_found`, or with `keystore_unavailable` when the project is not cached and cannot be read. */
+  /**
+   * Returns a project. Rejects with `not_found`, or with `keystore_unavailable` if the project isn't cached and can't
+   * be read.
+   */
   get(projectId: string): Project | Promise<Project>;
-  /** Loads projects into memory before `get` needs them. */
+  /** Loads projects into the cache before `get` needs them. */
   warm(projectIds: readonly string[]): Promise<void>;
   findBySlug(slug: string): Promise<Project | null>;
   /**
-   * Creates or changes a project from a request body; omitted members keep their value. Throws `conflict` when a setting differs from its
-   * value in `read`.
+   * Creates or changes a project from a request body. Omitted members keep their value. Throws `conflict` if a setting
+   * no longer has the value in `read`.
    */
   put(slug: string, input: unknown, read?: ReadSettings): Promise<{ project: Project; created: boolean }>;
-  /** Creates the project with all defaults unless it exists. */
+  /** Creates the project with the defaults if it doesn't exist. */
   ensureDefault(slug: string): Promise<{ project: Project; created: boolean }>;
   list(): Promise<Project[]>;
-  /** Settings per application; a project's own settings include them. */
+  /** The settings of single applications. A project's own settings include them. */
   readonly applications: Applications;
   readonly contentRules: ContentRules;
   start(): Promise<void>;
@@ -58,7 +64,7 @@ export interface ProjectsOptions {
   readonly database: Database;
   readonly clock: Clock;
   readonly logger?: Pick<Logger, 'warn'>;
-  /** Called with the id of each project that any process changed. */
+  /** Called with the id of each project that any process has changed. */
   readonly onChange?: (projectId: string) => void;
 }
 
@@ -134,7 +140,7 @@ export function createProjects({ database, clock, logger, onChange }: ProjectsOp
   };
 }
 
-/** The `project` object of the API. */
+/** Converts a project to the `project` object of the API. */
 export function toProjectJson(project: Project): Record<string, unknown> {
   return {
     id: project.id,
@@ -159,7 +165,7 @@ interface ProjectRow {
 
 const projectColumns = `id, slug, name, settings, rules, ${applicationsSubquery} as applications, created_at as "createdAt", updated_at as "updatedAt"`;
 
-/** Returns true when the project was created. Its slug is its initial name. */
+/** Inserts a project with its slug as the initial name. Returns false if it already exists. */
 async function insertProject(tx: Queries, slug: string, now: number): Promise<boolean> {
   const rows = await tx.query(
     `insert into projects (id, slug, name, settings, created_at, updated_at)

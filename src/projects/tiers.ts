@@ -1,4 +1,6 @@
-/** Tiers set by projects and applications; they override those of the configuration file by name. */
+/**
+ * Tiers that projects and applications define. They override those of the configuration file that have the same name.
+ */
 import { z } from 'zod';
 
 const modelId = z
@@ -8,7 +10,7 @@ const modelId = z
 
 const tierName = z
   .string()
-  // One expression, so that the OpenAPI schema contains it.
+  // We use a single expression, so that the OpenAPI schema can include it.
   .regex(/^(?!auto$)[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, {
     error: ({ input }) =>
       input === 'auto'

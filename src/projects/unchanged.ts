@@ -1,11 +1,17 @@
-/** Keeps two people who edit the same settings from overwriting each other's changes. */
+/**
+ * Optimistic locking for settings, so that two people who edit them at the same time don't overwrite each other's
+ * changes.
+ */
 import { isDeepStrictEqual } from 'node:util';
 import { gatewayError } from '../core/errors.ts';
 
-/** Members of stored settings as their editor read them. */
+/** Stored settings as the editor read them. May contain only some of the members. */
 export type ReadSettings = Readonly<Record<string, unknown>>;
 
-/** Throws `conflict` when a member of `read` has another value in `current`. Call it in the transaction that writes. */
+/**
+ * Throws `conflict` if a member of `read` has a different value in `current`. Call this in the transaction that writes
+ * the settings.
+ */
 export function assertUnchanged(current: object, read: ReadSettings | undefined): void {
   const values: ReadonlyMap<string, unknown> = new Map(Object.entries(current));
   const changed = Object.entries(read ?? {}).flatMap(([name, value]) => (isDeepStrictEqual(values.get(name), value) ? [] : [name]));

@@ -1,36 +1,36 @@
-/** Messages between a cluster's parent (cluster.ts) and its API processes (cluster-worker.ts). */
+/** Messages between the parent of a cluster (cluster.ts) and its API processes (cluster-worker.ts). */
 import { z } from 'zod';
 
-/** Everything a process's configuration is made of, except the environment, which it inherits. */
+/** Everything that determines a process's configuration, except for the environment, which it inherits. */
 const snapshot = z.object({
-  /** Text of gateway.yaml as the parent last read it; null without a file. */
+  /** The text of gateway.yaml as the parent last read it. Null if there is no file. */
   fileText: z.string().nullable(),
   fileName: z.string(),
-  /** Secrets that the parent last read from files. */
+  /** The secrets that the parent last read from files. */
   secrets: z.object({ values: z.record(z.string(), z.string()).readonly(), errors: z.array(z.string()).readonly() }),
-  /** URL of the cluster's demo vendor; null without one. */
+  /** The URL of the cluster's demo vendor, or null if there is none. */
   demoUrl: z.string().nullable(),
-  /** The cluster's embedder; null without one. */
+  /** The cluster's embedder, or null if there is none. */
   localEmbedder: z.object({ url: z.string(), token: z.string() }).nullable(),
 });
 export type ConfigFileSnapshot = z.infer<typeof snapshot>;
 
-/** From the parent: first the process's role in the cluster, then every new configuration. */
+/** Sent by the parent. The first message is always `begin`. */
 export const parentMessage = z.discriminatedUnion('kind', [
   z.object({
     kind: z.literal('begin'),
-    /** Slot in the cluster, from 1; a replacement keeps the slot of the dead process. */
+    /** The slot in the cluster, starting at 1. A replacement takes over the slot of the dead process. */
     place: z.number(),
-    /** True for the first process of the cluster's start, which prints how to call the service. */
+    /** True for the first process when the cluster starts. It prints how to call the service. */
     isFirst: z.boolean(),
     basis: snapshot,
   }),
   z.object({ kind: z.literal('reload'), basis: snapshot }),
-  /** Whether the cluster's embedder responds; sent at each change. */
+  /** Tells whether the cluster's embedder responds. Sent on each change. */
   z.object({ kind: z.literal('embedder'), isReady: z.boolean() }),
-  /** Answer with the metrics of this process. */
+  /** Asks for the metrics of this process. */
   z.object({ kind: z.literal('collect metrics'), id: z.number() }),
-  /** The text for the worker's `read metrics`. */
+  /** Answers the worker's `read metrics`. */
   z.object({ kind: z.literal('metrics'), id: z.number(), text: z.string() }),
 ]);
 export type ParentMessage = z.infer<typeof parentMessage>;
@@ -46,11 +46,11 @@ const metricFamily = z.object({
 });
 
 export const workerMessage = z.discriminatedUnion('kind', [
-  /** It serves calls. */
+  /** The process now serves calls. */
   z.object({ kind: z.literal('up'), url: z.string() }),
-  /** The answer to `collect metrics`. */
+  /** Answers `collect metrics`. */
   z.object({ kind: z.literal('collected'), id: z.number(), families: z.array(metricFamily).readonly() }),
-  /** Its port was asked for the metrics of all processes. */
+  /** Asks for the metrics of all processes, because somebody requested them from this process. */
   z.object({ kind: z.literal('read metrics'), id: z.number() }),
 ]);
 export type WorkerMessage = z.infer<typeof workerMessage>;

@@ -1,4 +1,7 @@
-/** A cluster's API process: what its parent (cluster.ts) has sent it, and what it reports to the parent. */
+/**
+ * The link between an API process of a cluster and its parent (cluster.ts). It keeps what the parent has sent, and
+ * reports back to it.
+ */
 import cluster from 'node:cluster';
 import { noSecretFiles } from '../config/secret-files.ts';
 import { withTimeout } from '../core/time-limit.ts';
@@ -9,36 +12,36 @@ import { StartError } from './start-error.ts';
 
 export interface ClusterWorker {
   readonly slot: number;
-  /** True for the one process that does what must happen once per service: durable work. */
+  /** True for the one process that does what has to happen once per service, such as durable work. */
   readonly isLeader: boolean;
   readonly isFirst: boolean;
-  /** The configuration file as the parent sent it last. */
+  /** Returns the configuration file as the parent last sent it. */
   configFile(): Omit<ConfigFileSnapshot, 'demoUrl' | 'localEmbedder'>;
   demoUrl(): string | null;
   localEmbedder(): ConfigFileSnapshot['localEmbedder'];
-  /** Calls `change` with each new state of the cluster's embedder, at once if it is ready. */
+  /** Calls `change` whenever the state of the cluster's embedder changes, and immediately if it's already ready. */
   onEmbedderChange(change: (isReady: boolean) => void): void;
   /** Calls `reload` whenever the parent sends a new configuration. */
   onReload(reload: () => void): void;
-  /** Reports to the parent that calls are served. */
+  /** Tells the parent that this process serves calls. */
   reportListening(url: string): void;
-  /** Answers the parent's requests for the metrics of this process. */
+  /** Sets the function that answers the parent's requests for the metrics of this process. */
   onCollectMetrics(collect: () => Promise<readonly MetricFamily[]>): void;
-  /** The metrics of all processes. Rejects when the parent does not respond. */
+  /** Returns the metrics of all processes. Rejects if the parent doesn't respond. */
   readMetrics(): Promise<string>;
 }
 
-/** Longer than the parent takes (cluster-metrics.ts). */
+/** This has to be longer than the parent's own timeout (cluster-metrics.ts). */
 const readTimeoutMs = 5_000;
 
 /**
- * Waits for the parent's first message. Calls `onParentExit` when the parent exits, also by SIGKILL, since the kernel closes the channel.
- * Throws StartError in a process that was not started by a cluster's parent.
+ * Waits for the parent's first message. Calls `onParentExit` when the parent exits, even if it was killed with SIGKILL,
+ * because the kernel closes the channel. Throws StartError if this process wasn't started by the parent of a cluster.
  */
 export async function joinCluster(onParentExit: () => void): Promise<ClusterWorker> {
   const { worker } = cluster;
   if (!worker || !process.connected) throw new StartError('gateway member is started by start and serve, with GATEWAY_WORKERS above 1');
-  // By default Node exits a worker when its parent dies; this one first lets running responses finish and settles them.
+  // By default Node exits a worker when its parent dies. We want to finish and settle running calls first.
   worker.exitedAfterDisconnect = true;
   const started = Promise.withResolvers<Extract<ParentMessage, { kind: 'begin' }> | null>();
   let snapshot: ConfigFileSnapshot = { fileText: null, fileName: '', secrets: noSecretFiles, demoUrl: null, localEmbedder: null };
@@ -50,7 +53,7 @@ export async function joinCluster(onParentExit: () => void): Promise<ClusterWork
   const reads = new Map<number, (text: string) => void>();
   let lastRead = 0;
   const send = (message: WorkerMessage): void => {
-    // Without a parent `onParentExit` has been called already.
+    // If the parent is gone, `onParentExit` has already been called.
     if (process.connected) process.send?.(message, () => undefined);
   };
   process.on('message', (data: unknown) => {
@@ -68,7 +71,7 @@ export async function joinCluster(onParentExit: () => void): Promise<ClusterWork
         isEmbedderReady = message.isReady;
         return changeEmbedder(isEmbedderReady);
       case 'collect metrics':
-        // Without an answer the parent counts this process as silent.
+        // If we don't answer, the parent counts this process as silent.
         return void collect().then(
           (families) => send({ kind: 'collected', id: message.id, families }),
           () => undefined,
@@ -83,7 +86,7 @@ export async function joinCluster(onParentExit: () => void): Promise<ClusterWork
   });
   const first = await started.promise;
   if (first === null) throw new StartError('the process that started this one is gone');
-  // The channel must not keep the event loop alive after an orderly stop.
+  // The channel would keep the event loop alive after an orderly stop.
   process.channel?.unref();
   const { place: slot, isFirst } = first;
   return {

@@ -1,13 +1,15 @@
 /**
- * A cluster of API processes on one port (`GATEWAY_WORKERS`). The parent serves no calls: it accepts connections, distributes them
- * round-robin, so that a client's keep-alive connections spread, and keeps the cluster at its size.
+ * A cluster of API processes on one port (`GATEWAY_WORKERS`). The parent doesn't serve calls itself. It accepts
+ * connections and distributes them round-robin, so that a client's keep-alive connections are spread over all
+ * processes, and it replaces processes that die.
  *
- * - The first process starts alone: it migrates the schema, creates the admin token and the first key, and runs durable work. If it fails,
- *   the whole start fails with its reason.
- * - A process that dies is replaced with backoff; a sibling recovers its journal (journal/recover.ts). A process that fails to start
- *   `maxStartAttempts` times ends the service with its reason.
- * - At a stop every process shuts down in order within its own timeouts, then the demo vendor. So does a process whose parent was killed.
- * - The parent forwards the processes' standard output in whole lines.
+ * - The first process starts alone. It migrates the schema, creates the admin token and the first key, and runs durable
+ *   work. If it fails, the whole start fails for the same reason.
+ * - A process that dies is replaced with backoff, and a sibling recovers its journal (journal/recover.ts). If a process
+ *   fails to start `maxStartAttempts` times, the service ends.
+ * - On stop, every process shuts down in order within its own timeouts, and then the demo vendor stops. Processes also
+ *   shut down if their parent was killed.
+ * - The parent forwards the standard output of the processes line by line.
  *
  * @see docs/architecture/processes.md
  */
@@ -30,29 +32,32 @@ import { createLogger, resolveLogFormat, standardOutput } from '../observability
 import { type ConfigFileSnapshot, type ParentMessage, type WorkerMessage, workerMessage } from './cluster-messages.ts';
 import { type ClusterMetrics, createClusterMetrics } from './cluster-metrics.ts';
 import { createSharedDemoVendor } from './demo-vendor-config.ts';
-import { createSharedLocalEmbedder, type Endpoint, formatNews } from './local-embedder-config.ts';
+import { createSharedLocalEmbedder, type Endpoint, formatStatus } from './local-embedder-config.ts';
 import { startMetricsServer } from './metrics-server.ts';
 import type { ServiceHost } from './service-host.ts';
 import { StartError, wrapStartError } from './start-error.ts';
 
 /**
- * As in the Dockerfile. New space starts at 16 MB, so that objects of calls in progress are not promoted to the old space. And the bytes of bodies,
- * which are outside the heap, count towards its limit: otherwise every 64 MB of them cause a collection of the whole heap.
+ * The same flags as in the Dockerfile. With a new space of at least 16 MB, objects of calls in progress don't get
+ * promoted to the old space. The second flag counts the bytes of bodies, which live outside the heap, towards its
+ * limit. Otherwise every 64 MB of them would trigger a collection of the whole heap.
  */
 export const heapFlags = ['--min-semi-space-size=16', '--external-memory-accounted-in-global-limit'];
 
 const main = fileURLToPath(new URL('../main.ts', import.meta.url));
-/** More than the sum of a process's other stop timeouts, after its stop delay and the time for running calls. */
+/**
+ * Longer than all other stop timeouts of a process together, i.e. without its stop delay and the time for running
+ * calls.
+ */
 const otherStopTimeoutsMs = 25_000;
 const maxStartAttempts = 5;
 const backoff = { initialMs: 500, maxMs: 15_000 };
-/** An uptime this long resets the count of failures. */
+/** After an uptime this long, earlier failures don't count any more. */
 const healthyAfterMs = 60_000;
 const maxLineLength = 1_048_576;
-/** How much of a process's standard error is kept to report why it exited. */
+/** How much of a process's standard error we keep in order to report why it exited. */
 const maxReasonLength = 4_096;
 
-/** How an API process exited. */
 interface ProcessExit {
   readonly wasListening: boolean;
   readonly uptimeMs: number;
@@ -61,7 +66,7 @@ interface ProcessExit {
 
 interface ApiProcess {
   readonly worker: Worker;
-  /** Resolves to its URL. Null when it exited before it listened. */
+  /** Resolves to the URL of the process, or to null if it exited before it was listening. */
   readonly listening: Promise<string | null>;
   readonly exited: Promise<ProcessExit>;
 }
@@ -73,7 +78,9 @@ export interface ClusterOptions {
   readonly host: ServiceHost;
 }
 
-/** Runs the cluster until the process is asked to stop. Throws StartError when it cannot start or cannot continue. */
+/**
+ * Runs the cluster until the process is asked to stop. Throws StartError if the cluster can't start or can't continue.
+ */
 export async function runCluster({ role, source, config, host }: ClusterOptions): Promise<void> {
   if (!cluster.isPrimary) throw new StartError('GATEWAY_WORKERS: above 1 it cannot be used inside of another cluster of Node processes');
   const output = standardOutput();
@@ -96,7 +103,10 @@ export async function runCluster({ role, source, config, host }: ClusterOptions)
   const metrics = createClusterMetrics();
   let address = '';
   let unpublishAddress = async (): Promise<void> => undefined;
-  /** Aborted when the cluster ends for its own reason. After it or the host's signal no process is replaced. */
+  /**
+   * Aborted when the cluster ends on its own account. Once this or the host's signal is aborted, we don't replace
+   * processes any more.
+   */
   const closing = new AbortController();
   const stopSignal = AbortSignal.any([host.stopping, closing.signal]);
 
@@ -105,14 +115,14 @@ export async function runCluster({ role, source, config, host }: ClusterOptions)
   cluster.schedulingPolicy = cluster.SCHED_RR;
 
   const startInSlot = async (slot: number, isFirst = false): Promise<ApiProcess> => {
-    // The processes' own output is a pipe.
+    // We decide on the log format here, because the output of the processes is a pipe.
     const env = { LOG_FORMAT: resolveLogFormat(config.server.logFormat) };
     const apiProcess = startApiProcess({ slot, isFirst, env, snapshot, output, metrics, writeError: host.writeError });
     processes.set(slot, apiProcess);
     if (isEmbedderReady) sendMessage(apiProcess.worker, { kind: 'embedder', isReady: true });
     const url = await apiProcess.listening;
     if (url !== null && url !== address) {
-      // Also after all processes had died and the system assigned another port for `PORT=0`.
+      // This also runs if all processes had died and the system assigned another port for `PORT=0`.
       address = url;
       await unpublishAddress();
       unpublishAddress = await wrapStartError(`${dataDir}/addresses cannot be written`, publishAddress(dataDir, url));
@@ -120,7 +130,7 @@ export async function runCluster({ role, source, config, host }: ClusterOptions)
     return apiProcess;
   };
 
-  /** Replaces the process of a slot whenever it dies. Rejects when the slot cannot be filled. */
+  /** Replaces the process in a slot whenever it dies. Rejects if that fails too often. */
   const superviseSlot = async (slot: number, first: ApiProcess): Promise<void> => {
     let apiProcess = first;
     let failures = 0;
@@ -156,7 +166,8 @@ export async function runCluster({ role, source, config, host }: ClusterOptions)
     for (const { worker } of processes.values()) worker.process.kill('SIGTERM');
   };
   host.stopping.addEventListener('abort', terminateAll, { once: true });
-  // A second signal exits immediately (main.ts): pass it on to the processes. After any other sudden exit they shut down in order.
+  // A second signal makes the parent exit immediately (main.ts), so pass it on to the processes. After any other sudden
+  // exit they shut down in order.
   process.once('exit', terminateAll);
   let stopMetricsServer = async (): Promise<void> => undefined;
   try {
@@ -168,7 +179,7 @@ export async function runCluster({ role, source, config, host }: ClusterOptions)
     const others = await Promise.all(Array.from({ length: count - 1 }, (_, index) => startInSlot(index + 2)));
     if (host.stopping.aborted) return;
     logger.info({ url: address, role, version: readVersion(), processes: count }, 'listening');
-    if (role === 'start') localEmbedder.onNews((news) => host.write(formatNews(news)));
+    if (role === 'start') localEmbedder.onStatus((status) => host.write(formatStatus(status)));
     host.onReload(() => void reload());
     const supervised = [first, ...others].map((apiProcess, index) => superviseSlot(index + 1, apiProcess));
     await Promise.race([Promise.all(supervised), untilAborted(host.stopping)]);
@@ -208,7 +219,7 @@ function startApiProcess({ slot, isFirst, env, snapshot, output, metrics, writeE
   const worker = cluster.fork(env);
   let stderrText = '';
   let isListening = false;
-  // Emitted when the fork fails; `close` follows.
+  // Emitted if the fork fails. `close` follows.
   worker.on('error', (error) => {
     stderrText += `${error}\n`;
   });
@@ -243,7 +254,7 @@ function startApiProcess({ slot, isFirst, env, snapshot, output, metrics, writeE
         case 'collected':
           return ownMetrics.receive(message.id, message.families);
         case 'read metrics':
-          // Without an answer the process reports the error.
+          // If we don't answer, the process reports the error.
           return void metrics.read().then(
             (text) => sendMessage(worker, { kind: 'metrics', id: message.id, text }),
             () => undefined,
@@ -254,7 +265,7 @@ function startApiProcess({ slot, isFirst, env, snapshot, output, metrics, writeE
   return { worker, exited, listening: Promise.race([listening, exited.then(() => null)]) };
 }
 
-/** Forwards whole lines, since several processes write to the same output. */
+/** Forwards whole lines, because several processes write to the same output. */
 function forwardLines(source: Readable, output: LogOutput): void {
   let rest = '';
   source.setEncoding('utf8').on('data', (text: string) => {
@@ -266,7 +277,10 @@ function forwardLines(source: Readable, output: LogOutput): void {
   source.once('end', () => output.write(rest));
 }
 
-/** The reason in a process's standard error: the sentence of main.ts, else the uncaught error. Null without either. */
+/**
+ * Finds the reason in a process's standard error. It's either the sentence that main.ts printed or an uncaught error.
+ * Returns null if there is neither.
+ */
 function findExitReason(stderrText: string): string | null {
   return /^gateway: (.+)$/m.exec(stderrText)?.[1] ?? /^\w*Error\b.*$/m.exec(stderrText)?.[0] ?? null;
 }
@@ -276,7 +290,7 @@ function sendMessage({ process: child }: Worker, message: ParentMessage): void {
   if (child.connected) child.send(message, () => undefined);
 }
 
-/** Waits for a process that was asked to stop; kills it after the timeout. */
+/** Waits for a process that was asked to stop, and kills it after the timeout. */
 async function waitForExit({ worker, exited }: ApiProcess, timeoutMs: number): Promise<void> {
   const timer = setTimeout(() => worker.process.kill('SIGKILL'), timeoutMs);
   await exited;

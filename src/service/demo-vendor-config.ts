@@ -1,4 +1,4 @@
-/** Completes configurations without providers with the demo vendor. */
+/** Adds the demo vendor to configurations without providers. */
 import type { Config } from '../config/config.ts';
 import { demoConfig } from '../config/load.ts';
 import type { DemoVendor } from '../demo-vendor/server.ts';
@@ -6,7 +6,10 @@ import type { DemoVendor } from '../demo-vendor/server.ts';
 export function createSharedDemoVendor() {
   let vendor: Promise<DemoVendor> | null = null;
   return {
-    /** URL of the demo vendor, which starts at the first call. Null for a configuration with providers. */
+    /**
+     * Returns the URL of the demo vendor and starts it on the first call. Returns null if the configuration has
+     * providers.
+     */
     async urlFor(config: Config): Promise<string | null> {
       if (!config.demo) return null;
       vendor ??= import('../demo-vendor/server.ts').then(({ createDemoVendor }) => createDemoVendor({ paceMs: 15 }));
@@ -18,7 +21,7 @@ export function createSharedDemoVendor() {
   };
 }
 
-/** The configuration with the demo vendor at `demoUrl`, if it needs one. */
+/** Returns the configuration with the demo vendor at `demoUrl`, if it needs one. */
 export function withDemoVendor(config: Config, demoUrl: string | null): Config {
   return config.demo && demoUrl !== null ? demoConfig(config, demoUrl) : config;
 }

@@ -1,4 +1,7 @@
-/** `gateway fetch-embedder`: fetches the files of the local embedder without a service, for an image or a machine without a network. */
+/**
+ * `gateway fetch-embedder` fetches the files of the local embedder without starting a service, e.g. for an image or for
+ * a machine without a network.
+ */
 import { mkdir } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { cacheDirectory } from '../config/cache-directory.ts';
@@ -8,7 +11,7 @@ import { createLogger } from '../observability/logger.ts';
 import type { ServiceHost } from './service-host.ts';
 import { StartError } from './start-error.ts';
 
-/** Puts them into the folder, by default the cache directory. Throws StartError. */
+/** Fetches the files into the folder, or into the cache directory by default. Throws StartError. */
 export async function fetchEmbedder(folder: string | null, { env, stopping, write }: ServiceHost): Promise<void> {
   const target = folder === null ? cacheDirectory(env) : resolve(folder);
   try {

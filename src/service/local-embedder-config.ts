@@ -1,4 +1,4 @@
-/** Runs the embedder of a service where its configuration uses it: once for all processes of a cluster. */
+/** Runs the local embedder if the configuration uses it. A cluster has one for all of its processes. */
 import { resolve } from 'node:path';
 import { cacheDirectory } from '../config/cache-directory.ts';
 import type { Config } from '../config/config.ts';
@@ -11,7 +11,10 @@ interface SharedEmbedderOptions {
   readonly env: Environment;
   readonly logger: Logger;
   readonly onChange: (isReady: boolean) => void;
-  /** After a configuration that does not use it: running calls may. */
+  /**
+   * How long the embedder keeps running after a new configuration stops using it, because running calls may still need
+   * it.
+   */
   readonly stopDelayMs?: number;
 }
 
@@ -24,25 +27,25 @@ export type SharedLocalEmbedder = ReturnType<typeof createSharedLocalEmbedder>;
 
 export function createSharedLocalEmbedder({ env, logger, onChange, stopDelayMs = 120_000 }: SharedEmbedderOptions) {
   let embedder: Promise<LocalEmbedder> | null = null;
-  /** What has not been announced yet. */
-  let news: string | null = null;
-  let announce: ((news: string) => void) | null = null;
-  const tell = (text: string): void => {
+  /** The status that hasn't been announced yet. */
+  let status: string | null = null;
+  let announce: ((status: string) => void) | null = null;
+  const report = (text: string): void => {
     if (announce) announce(text);
-    else news = text;
+    else status = text;
   };
   let isKnownReady = false;
   const start = async ({ localEmbedder: { folder } }: Config): Promise<LocalEmbedder> => {
     const { startLocalEmbedder } = await import('../embedder/supervisor.ts');
     return startLocalEmbedder({
-      // The runtime is loaded by its absolute path.
+      // The runtime needs an absolute path.
       ...{ folder: folder === null ? null : resolve(folder), cacheDir: cacheDirectory(env), variables: env, logger },
       onChange(isReady) {
         onChange(isReady);
-        if (isReady && !isKnownReady) tell(`by meaning, with ${localModelId}`);
+        if (isReady && !isKnownReady) report(`by meaning, with ${localModelId}`);
         isKnownReady ||= isReady;
       },
-      onUnavailable: (reason) => tell(`by text only: ${localModelId} is not available (${reason})`),
+      onUnavailable: (reason) => report(`by text only: ${localModelId} is not available (${reason})`),
     });
   };
   let stopTimer: NodeJS.Timeout | undefined;
@@ -54,8 +57,9 @@ export function createSharedLocalEmbedder({ env, logger, onChange, stopDelayMs =
   };
   return {
     /**
-     * Where the embedder responds. It starts at the first call for a configuration that uses it, and each further one retries a failed start.
-     * Null where it is not used: it then stops after a delay.
+     * Returns where the embedder responds. The first call for a configuration that uses it starts the embedder, and
+     * each further call retries a failed start. If the configuration doesn't use it, this returns null and stops the
+     * embedder after a delay.
      */
     async endpointFor(config: Config): Promise<Endpoint | null> {
       clearTimeout(stopTimer);
@@ -68,31 +72,31 @@ export function createSharedLocalEmbedder({ env, logger, onChange, stopDelayMs =
       retry();
       return { url, token };
     },
-    /** The state in one line, for a person who has started the service; null when it is not known yet. */
-    takeNews(): string | null {
-      const taken = news;
-      news = null;
+    /** Returns the status in one line for the person who started the service, or null if there is nothing new. */
+    takeStatus(): string | null {
+      const taken = status;
+      status = null;
       return taken;
     },
-    /** Calls `listener` with each state that `takeNews` has not returned. */
-    onNews(listener: (news: string) => void): void {
+    /** Calls `listener` with each status that `takeStatus` hasn't returned. */
+    onStatus(listener: (status: string) => void): void {
       announce = listener;
-      if (news !== null) listener(news);
-      news = null;
+      if (status !== null) listener(status);
+      status = null;
     },
     stop,
   };
 }
 
-/** For `onNews`, after the banner. */
-export function formatNews(news: string): string {
-  return `\n  Memory search   ${news}\n\n`;
+/** Formats a status that is printed after the banner. */
+export function formatStatus(status: string): string {
+  return `\n  Memory search   ${status}\n\n`;
 }
 
-/** How memory is searched with a configuration, for the banner. `news`: see `takeNews`. */
-export function describeMemorySearch({ localEmbedder, tiers }: Config, news: string | null): string {
+/** Describes for the banner how memory is searched with this configuration. `status` comes from `takeStatus`. */
+export function describeMemorySearch({ localEmbedder, tiers }: Config, status: string | null): string {
   const [model] = tiers['memory-embed'] ?? tiers.embed ?? [];
   if (model === undefined) return 'by text only: no embeddings are configured';
   if (model !== localModelId || !localEmbedder.isUsed) return `by meaning, with ${model}`;
-  return news ?? `by text until ${model} is loaded (the first time it is fetched, 150 MB)`;
+  return status ?? `by text until ${model} is loaded (the first time it is fetched, 150 MB)`;
 }

@@ -1,6 +1,7 @@
 /**
- * Serves `GET /metrics` at `GATEWAY_METRICS_ADDRESS`, without a token: the address is for the network of the monitoring only. What reaches it
- * nevertheless cannot take the files and the processor of the process, which in a cluster accepts the connections of all calls.
+ * Serves `GET /metrics` at `GATEWAY_METRICS_ADDRESS` without a token, because only the monitoring network should be
+ * able to reach the address. The limits protect this process from other clients, since in a cluster it accepts the
+ * connections of all calls.
  */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -15,19 +16,22 @@ interface MetricsServerOptions {
   readonly logger: Logger;
 }
 
-/** Node checks the first two every `connectionsCheckingInterval`. A client that reads nothing is cut off too. */
+/**
+ * Node enforces the first two at every `connectionsCheckingInterval`. The timeout below also cuts off clients that read
+ * nothing.
+ */
 const limits = { headersTimeout: 5_000, requestTimeout: 5_000, connectionsCheckingInterval: 5_000 };
 const silenceTimeoutMs = 30_000;
 const maxConnections = 100;
 
-/** Returns how to stop it. Throws StartError when the address cannot be used. */
+/** Returns a function that stops the server. Throws StartError if the address can't be used. */
 export async function startMetricsServer({
   address: { host, port },
   readMetrics,
   logger,
 }: MetricsServerOptions): Promise<() => Promise<void>> {
   let reading: Promise<string> | null = null;
-  /** Of all requests that come meanwhile. */
+  /** Requests that arrive while we're reading share the result. */
   const readOnce = (): Promise<string> => {
     reading ??= readMetrics().finally(() => {
       reading = null;

@@ -1,4 +1,4 @@
-/** Opens a process's database and migrates or verifies its schema. Errors become StartErrors. */
+/** Opens the database of a process and migrates or verifies its schema. Errors become StartErrors. */
 import { resolve } from 'node:path';
 import type { Config } from '../config/config.ts';
 import { errorSummary } from '../core/error-messages.ts';
@@ -33,7 +33,7 @@ export async function migrateSchema(database: Database): Promise<{ applied: numb
   }
 }
 
-/** A schema that is verified as soon as the database can be reached. */
+/** A check of the schema that is repeated until the database can be reached. */
 export interface SchemaCheck {
   isVerified(): boolean;
   /** Resolves when the schema is verified or the signal is aborted. Throws StartError. */
@@ -41,8 +41,9 @@ export interface SchemaCheck {
 }
 
 /**
- * Verifies the schema once, and again every second while the database cannot be reached. `serve` and `worker` do not migrate: an unsupported
- * schema ends the process, an unreachable database does not. Throws StartError.
+ * Verifies the schema and, with `wait`, tries again every second while the database can't be reached. `serve` and
+ * `worker` don't migrate, so they end if the schema isn't supported, but keep waiting for a database that is down.
+ * Throws StartError.
  */
 export async function startSchemaCheck(database: Database, logger: Logger): Promise<SchemaCheck> {
   let obstacle = '';
@@ -64,7 +65,10 @@ export async function startSchemaCheck(database: Database, logger: Logger): Prom
   };
 }
 
-/** Verifies the schema. Why the database cannot be reached, null when it can; throws StartError when the schema is not supported. */
+/**
+ * Verifies the schema. Returns the reason if the database can't be reached, and null if all is well. Throws StartError
+ * if the schema isn't supported.
+ */
 async function findObstacle(database: Database): Promise<string | null> {
   try {
     await checkSchema(database);

@@ -47,7 +47,7 @@ export function describeOperation(spec: OperationSpec): JsonObject {
   };
 }
 
-/** JSON with the schema of that name. */
+/** Returns the content of a JSON body with the named schema. */
 export function jsonContent(name: string): JsonObject {
   return schemaContent({ name });
 }

@@ -1,4 +1,4 @@
-/** `POST /v1/completions`, the legacy route of OpenAI: a chat completion in the older format, in every other respect a chat call. */
+/** `POST /v1/completions`, OpenAI's legacy route. We serve it as a chat call and only convert the format. */
 import { completionToChat, createCompletionStream, fromChatCompletion } from '../../dialects/translate/completions.ts';
 import type { DeliverStream } from '../../pipeline/call/deliver-stream.ts';
 import { createTextRoute, type FormatConversion, type TextRouteDeps } from './text.ts';

@@ -1,4 +1,7 @@
-/** `POST /v1/messages/count_tokens`: authentication, content rules and routing of messages, without its ceilings and records. */
+/**
+ * `POST /v1/messages/count_tokens`. It has the authentication, content rules and routing of the messages route, but
+ * doesn't use up ceilings and isn't recorded.
+ */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { newId } from '../../core/ids.ts';
 import type { BodySpans } from '../../core/json/spans.ts';
@@ -18,7 +21,7 @@ export interface CountTokensRouteDeps extends CallRouteDeps {
   readonly knownPrompts: Pick<KnownPrompts, 'scan'>;
 }
 
-/** Clients wait for the count before they call: a slow vendor is given up for the estimate. */
+/** Clients wait for the count before they make the call, so if the vendor is slow we return an estimate instead. */
 const maxVendorMs = 10_000;
 
 export function createCountTokensRoute(deps: CountTokensRouteDeps) {

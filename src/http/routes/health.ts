@@ -1,12 +1,15 @@
-/** `/healthz`: the process runs; checks nothing else. `/readyz`: the process can do its work: serve calls or, in a worker, durable work. */
+/**
+ * `/healthz` only says that the process is running. `/readyz` says whether it can do its work: serving calls or, in a
+ * worker, running durable work.
+ */
 import type { Request, Response } from 'express';
 import type { Logger } from '../../observability/logger.ts';
 import { sendJson } from '../error-handler.ts';
 
 export interface HealthDeps {
-  /** Why the process cannot do its work; empty when it can. */
+  /** Returns the reasons why the process can't do its work, or an empty list if it can. */
   readonly getNotReadyReasons: () => Promise<readonly string[]>;
-  /** What does not work although the process is ready. */
+  /** Returns what doesn't work at the moment even though the process is ready. */
   readonly getDegradations: () => readonly string[];
 }
 

@@ -1,4 +1,4 @@
-/** Shared part of the media routes: the order of checks, the error format, the call. */
+/** What the media routes have in common: the order of checks, the error format, and how a request becomes a call. */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { Caller, MediaCall } from '../../core/call.ts';
 import { newId } from '../../core/ids.ts';
@@ -10,7 +10,6 @@ import { setCallId } from '../send-response.ts';
 import { parseBoundary } from '../upload.ts';
 import type { CallRouteDeps, RoutedProject } from './text.ts';
 
-/** An authenticated request. */
 interface Authenticated {
   readonly id: string;
   readonly startedAt: number;
@@ -18,19 +17,17 @@ interface Authenticated {
   readonly headers: IncomingHttpHeaders;
 }
 
-/** The same with its project. */
 export interface MediaCallSource extends Authenticated {
   readonly project: RoutedProject;
 }
 
-/** An authenticated request with its body. */
 export interface MediaRequestContext extends MediaCallSource {
   readonly body: Buffer;
 }
 
 export type MediaHandler = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
 
-/** Creates the handler of a route; `handle` sends the response, and its errors are sent to the caller. */
+/** Returns the handler of a route. `handle` sends the response, and if it throws we send the error to the caller. */
 export function createMediaHandler(
   deps: CallRouteDeps,
   handle: (received: MediaRequestContext, response: ServerResponse) => Promise<void>,
@@ -39,7 +36,7 @@ export function createMediaHandler(
     const bodies = deps.bodyMemory.of(source.caller.quotaKeyId);
     const body = await readBody(request, maxBodyBytes, bodies);
     try {
-      // After the body, which may take minutes: the project may have changed meanwhile.
+      // Receiving the body may take minutes, so we load the project afterwards in case it has changed.
       const project = await deps.findProject(source.caller.projectId);
       await handle({ ...source, project, body }, response);
     } finally {
@@ -48,7 +45,7 @@ export function createMediaHandler(
   });
 }
 
-/** The same for a multipart body, which `handle` reads. */
+/** Like `createMediaHandler`, but for a multipart body that `handle` reads itself. */
 export function createUploadHandler(
   deps: CallRouteDeps,
   handle: (source: MediaCallSource & { readonly boundary: string }, request: IncomingMessage, response: ServerResponse) => Promise<void>,
@@ -80,7 +77,6 @@ function createHandler<ContentType>(
   };
 }
 
-/** The call of a request. */
 export function toMediaCall(
   { id, startedAt, caller, project, headers }: MediaCallSource,
   { route, modelAsked, bodyBytes }: Pick<MediaCall, 'route' | 'modelAsked' | 'bodyBytes'>,

@@ -1,4 +1,7 @@
-/** The image, speech and transcription routes (docs/api/reference.md#media): converts a request to a call of one provider, and sends its result. */
+/**
+ * The image, speech and transcription routes (docs/api/reference.md#media). They convert a request to a call of one
+ * provider and send its result.
+ */
 import type { ServerResponse } from 'node:http';
 import type { MediaCall } from '../../core/call.ts';
 import { parseJson } from '../../core/json/narrow.ts';
@@ -97,7 +100,7 @@ function setFormatWarning(response: ServerResponse, format: unknown): void {
   if (warning !== null) response.setHeader('x-gateway-warning', warning);
 }
 
-/** Throws `no_route` for names that no model has. Lone surrogates cannot be part of a URL. */
+/** Throws `no_route` for names that can't belong to any model. Lone surrogates can't be part of a URL. */
 function assertModel(model: string): void {
   if (model.length > maxModelLength) throw modelTooLong(model);
   if (!model.isWellFormed()) throw noRoute(undefined, `${quoteName(model)} has a lone surrogate, which cannot be part of a URL`);

@@ -1,8 +1,7 @@
 /**
- * The memory routes (docs/api/reference.md#memory); the key determines the project.
- *
- * Content type, size and syntax errors are plain text. A body that does not match the schema is a plain-text 422 on search, recall and graph,
- * `bad_request` on the others.
+ * The memory routes (docs/api/reference.md#memory). The key determines the project. Errors about the content type, the
+ * size and the syntax are sent as plain text. If a body doesn't match the schema, search, recall and graph respond with
+ * a plain-text 422, and the other routes with `bad_request`.
  */
 import type { NextFunction, Request, Response } from 'express';
 import type { z } from 'zod';
@@ -46,11 +45,11 @@ import {
   toWakeUpJson,
 } from './memory-json.ts';
 
-/** The operations of the memory routes. They throw the codes of docs/api/reference.md#error-codes. */
+/** The operations behind the memory routes. They throw the codes in docs/api/reference.md#error-codes. */
 export interface MemoryRouteDeps {
   readonly findCaller: FindCaller;
   readonly bodyMemory: BodyMemory;
-  /** Null when no conversation has that id. */
+  /** Resolves to null if there is no conversation with that id. */
   readonly getEpisode: (projectId: string, id: string) => Promise<Episode | null>;
   /** Throws `not_found`. */
   readonly remember: (caller: Caller, id: string, focus: string | null) => Promise<RememberReceipt>;
@@ -122,9 +121,12 @@ export function createMemoryRoutes(deps: MemoryRouteDeps) {
       const body = parseOrMismatch(graphQuerySchema, await readOptional(request, caller));
       return toFactsJson(await deps.findFacts(caller, body));
     }),
-    /** Runs before routing: a path that is not a subject in percent-encoded UTF-8 is `bad_request`, never another subject. */
+    /**
+     * Runs before the routes. Throws `bad_request` if the path isn't a subject in percent-encoded UTF-8, so that we
+     * never erase a different subject than the caller meant.
+     */
     async checkSubject(request: Request, _response: Response, next: NextFunction): Promise<void> {
-      // An unescaped `?` would cut off the rest of the subject, and another subject would be erased.
+      // With an unescaped `?` the rest of the subject would be lost, and we would erase another subject.
       const isSubjectPath = isEncodedSubject(request.path.slice(1)) && !request.url.includes('?');
       if (request.method === 'DELETE' && !isSubjectPath && !dotSubjectUrl.test(request.url)) {
         await findCaller(parseKey(request.headers, false));
@@ -141,7 +143,10 @@ export function createMemoryRoutes(deps: MemoryRouteDeps) {
   };
 }
 
-/** Clients remove `.` and `..` from a path, also when they are encoded (https://url.spec.whatwg.org), so these subjects are in the query. */
+/**
+ * Clients remove `.` and `..` from a path even if they're encoded (https://url.spec.whatwg.org), so these two subjects
+ * are passed in the query.
+ */
 const dotSubjectUrl = /^\/?\?subject=(?:\.|%2e){1,2}$/i;
 const subjectForm =
   '1 to 256 characters without control characters, in percent-encoded UTF-8 (a slash is %2F, a question mark %3F); ' +
@@ -151,7 +156,7 @@ function isEncodedSubject(text: string): boolean {
   try {
     return !text.includes('/') && isSubject(decodeURIComponent(text));
   } catch {
-    return false; // Not percent-encoded UTF-8.
+    return false; // It isn't percent-encoded UTF-8.
   }
 }
 
@@ -161,7 +166,7 @@ function parseId(request: Request): string {
   return id.toLowerCase();
 }
 
-/** Throws a plain-text 422 with every mistake. */
+/** Throws a plain-text 422 that lists every mistake. */
 function parseOrMismatch<Schema extends z.ZodType>(schema: Schema, body: unknown): z.output<Schema> {
   const parsed = parseWithIssues(schema, body);
   if (parsed.success) return parsed.data;

@@ -1,9 +1,12 @@
-/** `GET /metrics` with the admin token: the metrics of the service on this port, for Prometheus. See docs/metrics.md. */
+/**
+ * `GET /metrics` returns the metrics of the service on this port for Prometheus, and requires the admin token. See
+ * docs/metrics.md.
+ */
 import type { Request, Response } from 'express';
 import { contentType } from '../../observability/metrics/families.ts';
 import { sendBytes } from '../error-handler.ts';
 
-/** Of all processes on the port. */
+/** Returns the metrics of all processes on the port. */
 export type ReadMetrics = () => Promise<string>;
 
 export function createMetricsRoute(readMetrics: ReadMetrics) {

@@ -1,6 +1,7 @@
 /**
- * `GET /v1/models` and `GET /v1/models/{id}`: what the key may use. A request with `anthropic-version` gets the format and errors of
- * Anthropic's API, any other those of OpenAI's. They do not count as calls.
+ * `GET /v1/models` and `GET /v1/models/{id}` return what the key may use. If the request has the header
+ * `anthropic-version`, the response and its errors have the format of Anthropic's API, and otherwise that of OpenAI's.
+ * These requests don't count as calls.
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Request, Response } from 'express';
@@ -48,7 +49,7 @@ export function createModelsRoutes(deps: ModelsRouteDeps) {
       return { object: 'list', data: page.map(format), has_more: hasMore, ...ids };
     }),
     get: createRoute((rows, { params }, format) => {
-      // Each segment of the path is decoded: a slash of an id may be written as it is, or as `%2F`.
+      // Express decodes each segment of the path, so the slash of an id may be sent as it is or as `%2F`.
       const asked = [params.id ?? ''].flat().join('/');
       const row = rows.find(({ id }) => id === asked) ?? rows.find(({ id }) => splitModelId(id)?.model === asked);
       if (row) return format(row);
@@ -61,14 +62,17 @@ function toAnthropicModel({ id, created }: ModelRow): object {
   return { type: 'model', id, display_name: id, created_at: formatTime(created * 1_000) };
 }
 
-/** The rows after `after_id` and before `before_id`, at most `limit` of them; all without a limit. Throws `bad_request`. */
+/**
+ * Returns at most `limit` rows after `after_id` and before `before_id`, or all of them if there is no limit. Throws
+ * `bad_request`.
+ */
 function selectPage(rows: readonly ModelRow[], query: Request['query']): { page: readonly ModelRow[]; hasMore: boolean } {
   const { limit, after_id: afterId, before_id: beforeId } = query;
   const count = limit === undefined ? rows.length : parseLimit(limit);
   const start = afterId === undefined ? 0 : positionOf(rows, 'after_id', afterId) + 1;
   const end = beforeId === undefined ? rows.length : positionOf(rows, 'before_id', beforeId);
   const range = rows.slice(start, end);
-  // Backwards from `before_id`, the page is the one next to it.
+  // When a client pages backwards, it gets the rows directly before `before_id`.
   const page = afterId === undefined && beforeId !== undefined ? range.slice(Math.max(0, range.length - count)) : range.slice(0, count);
   return { page, hasMore: page.length < range.length };
 }

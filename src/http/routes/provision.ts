@@ -1,7 +1,7 @@
 /**
- * `/provision`: projects and what belongs to them, the catalog and leases, with the admin token. Used by the command line.
- *
- * The token is checked first, so an unauthenticated caller learns neither which projects exist nor what a body must contain.
+ * `/provision` manages projects and everything that belongs to them, the catalog, and leases. It requires the admin
+ * token, and the command line uses it. We check the token first, so that unauthenticated callers can't find out which
+ * projects exist or what a body has to contain.
  */
 import type { RequestParamHandler, Router } from 'express';
 import express from 'express';
@@ -36,13 +36,13 @@ export interface ProvisionRouteDeps
   readonly catalog: CatalogRouteDeps;
   readonly audit: Audit;
   readonly logger: ChangeRecorder['logger'];
-  /** Each is valid; read at each request, since a reload replaces them. */
+  /** Any of these tokens is valid. We call this for each request, because a reload can replace them. */
   readonly adminTokens: () => readonly string[];
 }
 
 const maxBodyBytes = 1024 * 1024;
 
-/** Before a change writes its audit row. */
+/** Checks ids in the path before a change writes its audit row. */
 const requireUuid: RequestParamHandler = (_request, _response, next, value, name) => {
   next(isUuid(value) ? undefined : new PlainTextError(400, `${name}: must be a UUID`));
 };
@@ -53,7 +53,7 @@ export function createProvisionRoutes(deps: ProvisionRouteDeps): Router {
   router.use(requireToken(deps.adminTokens));
   for (const name of ['id', 'process']) router.param(name, requireUuid);
   router.use(rejectNullCharacters);
-  // Before the limit of the other routes: their bodies are larger.
+  // These routes have larger bodies, so they come before the limit for the other routes.
   addCatalogRoutes(router, responders, deps.catalog);
   addMemoryTransferRoutes(router, responders, deps);
   router.use(readJson(maxBodyBytes));

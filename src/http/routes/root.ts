@@ -1,4 +1,7 @@
-/** `GET /` and `HEAD /`: what is running here. Clients and load balancers request it without a key before their first call. */
+/**
+ * `GET /` and `HEAD /` tell what is running. Clients and load balancers request this without a key before their first
+ * call.
+ */
 import type { Request, Response } from 'express';
 import { sendJson } from '../error-handler.ts';
 import { apiVersion } from '../openapi.ts';

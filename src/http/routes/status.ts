@@ -1,13 +1,15 @@
-/** `GET /status/peek` and `GET /usage/me` (docs/api/reference.md#status-and-usage). Neither counts as a call. */
+/**
+ * `GET /status/peek` and `GET /usage/me` (docs/api/reference.md#status-and-usage). These requests don't count as calls.
+ */
 import type { Caller } from '../../core/call.ts';
 import { GatewayError, gatewayError } from '../../core/errors.ts';
 import { createCallerRoute, type FindCaller } from '../authenticate.ts';
 
 export interface StatusRouteDeps {
   readonly findCaller: FindCaller;
-  /** The `Status` response. Throws `limits_unavailable`, `no_db`, `query_failed`. */
+  /** Returns the `Status` response. Throws `limits_unavailable`, `no_db` and `query_failed`. */
   readonly getStatus: (caller: Caller) => Promise<unknown>;
-  /** The `Usage` response. Throws `no_db`, `query_failed`. */
+  /** Returns the `Usage` response. Throws `no_db` and `query_failed`. */
   readonly getUsage: (caller: Caller) => Promise<unknown>;
 }
 
@@ -18,7 +20,9 @@ export function createStatusRoutes({ findCaller, getStatus, getUsage }: StatusRo
   };
 }
 
-/** Usage is part of the limits of a key: this route reports every store outage as `limits_unavailable`. */
+/**
+ * On this route, we report any database outage as `limits_unavailable`, because the limits of a key include its usage.
+ */
 function asLimitsUnavailable(error: unknown): never {
   if (error instanceof GatewayError && (error.code === 'no_db' || error.code === 'query_failed'))
     throw gatewayError('limits_unavailable', { cause: error });

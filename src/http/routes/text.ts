@@ -1,4 +1,7 @@
-/** The six inference routes, and what is converted to one of them: turns a request into a Call, and sends its response. */
+/**
+ * The six inference routes, and other formats that we convert to one of them. Turns a request into a Call and sends its
+ * response.
+ */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Call, type Caller, isDialect, isPromptRoute, type MemoryOptions, type TextRoute } from '../../core/call.ts';
 import { GatewayError, gatewayError } from '../../core/errors.ts';
@@ -43,10 +46,10 @@ export interface RoutedProject {
   readonly settings: ProjectContext;
 }
 
-/** Synchronous while the project is cached. */
+/** Synchronous if the project is cached. */
 export type FindProject = (projectId: string) => RoutedProject | Promise<RoutedProject>;
 
-/** What every route that makes calls needs. */
+/** Dependencies of every route that makes calls. */
 export interface CallRouteDeps extends ErrorReports {
   readonly findCaller: FindCaller;
   readonly findProject: FindProject;
@@ -60,9 +63,11 @@ export interface TextRouteDeps extends CallRouteDeps {
   readonly knownPrompts: Pick<KnownPrompts, 'scan'>;
 }
 
-/** Serves another format over a route: converts its body to that of the route, and the response back. */
+/**
+ * Serves another format over a route by converting the request body to the format of the route, and the response back.
+ */
 export interface FormatConversion {
-  /** Throws the errors of the route. Not called for large bodies, which `inspectLarge` converts. */
+  /** Throws the errors of the route. Not used for large bodies, because `inspectLarge` converts them. */
   readonly toRoute: (body: Buffer) => Buffer;
   readonly toCaller: (response: CallResponse) => CallResponse;
 }
@@ -95,7 +100,7 @@ export function createTextRoute(route: TextRoute, deps: TextRouteDeps, conversio
       const scan = (bytes: Buffer): BodySpans => knownPrompts.scan(caller.projectId, route, bytes);
       const source = { id, startedAt, now: clock.now(), codec, caller, project, settings, headers: request.headers, body, scan };
       const call = parseCall(isLarge ? { ...source, ...(await inspectLarge(source, conversion !== undefined)) } : source);
-      // The client may have left during the inspection.
+      // The client may have disconnected during the inspection.
       if (response.destroyed) throw new ClientDisconnectedError();
       const isChecked = project.settings.rules.input !== null;
       const cancellation = startCancellation({ stream: call.stream, deadlineAt: call.deadlineAt, clock, isChecked });
@@ -125,7 +130,7 @@ export function createTextRoute(route: TextRoute, deps: TextRouteDeps, conversio
   };
 }
 
-/** Abandons a stream whose response head couldn't be sent, so that its call is settled. No effect after a delivery. */
+/** Abandons a stream if we couldn't send the head, so that its call is settled. It has no effect after a delivery. */
 const refuseChunk = (): boolean => false;
 
 /** Returns the error with the vendor's code as its `code`, if the vendor named one. */
@@ -135,15 +140,20 @@ function withVendorCode(error: unknown): unknown {
   return gatewayError(code, { message, status, cause, retryAfterSeconds, members: { ...members, code: error.members.upstream_code } });
 }
 
-/** They are in memory but for the first call of a project. A database that fails or hangs prevents no call. */
+/**
+ * We only wait for the database on the first call of a project. If the database fails or hangs, the call goes on
+ * without the settings.
+ */
 const settingsTimeoutMs = 1_000;
 
-/** Null when they cannot be read in time: those in force when the call is stored decide then whether it is recorded. */
+/**
+ * Resolves to null if the settings can't be read in time. We then decide whether to record the call when we store it.
+ */
 function settingsUnlessLate(lookup: Promise<MemorySettings>): Promise<MemorySettings | null> {
   return withTimeout(lookup, settingsTimeoutMs, () => null).catch(() => null);
 }
 
-/** The catalog's limit for model ids. No model has so long a name; rejecting it keeps it out of plan, records and logs. */
+/** The catalog's limit for model ids. We reject longer names early, which keeps them out of plans, records and logs. */
 export const maxModelLength = 300;
 
 export function modelTooLong(model: string): Error {
@@ -153,22 +163,22 @@ export function modelTooLong(model: string): Error {
 export interface CallSource {
   readonly id: string;
   readonly startedAt: number;
-  /** When the body was complete. */
+  /** The time when the body was complete. */
   readonly now: number;
   readonly codec: RouteCodec;
   readonly caller: Caller;
   readonly project: RoutedProject;
-  /** Of the project's memory; null when they cannot be read, and on routes that memory does not record. */
+  /** The project's memory settings. Null if they couldn't be read in time, and on routes that memory doesn't record. */
   readonly settings: MemorySettings | null;
   readonly headers: IncomingMessage['headers'];
   readonly body: Buffer;
   /** Throws `bad_json`. */
   readonly scan: (body: Buffer) => BodySpans;
-  /** Of a large body, which isn't scanned here. */
+  /** Set for a large body, which was scanned elsewhere. */
   readonly spans?: BodySpans;
 }
 
-/** Checks a large body, which this replaces, outside of the event loop. Throws `bad_json`. */
+/** Checks a large body outside of the event loop. The result replaces the body. Throws `bad_json`. */
 export function inspectLarge(
   { body, codec: { route }, caller, project: { settings } }: CallSource,
   isCompletion = false,
@@ -177,7 +187,7 @@ export function inspectLarge(
   return receiveLargeBody(caller.projectId, body, { route, isCompletion, ...needs });
 }
 
-/** Builds the Call from headers and body. Throws the 400 codes of the route. */
+/** Builds the Call from the headers and the body. Throws the route's 400 errors. */
 export function parseCall(received: CallSource): Call {
   const { id, startedAt, now, codec, caller, project, headers, body } = received;
   const { mode, explicitWrite } = parseMemoryMode(headers);
@@ -207,7 +217,7 @@ export function parseCall(received: CallSource): Call {
       : { mode, explicitWrite, subject: null },
     cache: parseCacheControl(headers),
     correlation: parseCorrelation(headers),
-    // The timeout limits the attempts: it does not include the time to receive the body.
+    // The timeout applies to the attempts, so it doesn't include the time it took to receive the body.
     deadlineAt: timeoutMs === null ? null : now + timeoutMs,
     forwardedHeaders: pickForwardedHeaders(headers),
     ...(firstContentTimeoutMs !== null && { firstContentTimeoutMs }),
@@ -223,13 +233,14 @@ function withOutputLimit(call: Call): Call {
 }
 
 interface MemorySource extends Pick<Call, 'source' | 'sourceGiven'>, Pick<MemoryOptions, 'mode' | 'explicitWrite'> {
-  /** The end user whom the body names. */
+  /** The end user named in the body. */
   readonly user: string | null;
 }
 
 /**
- * The memory options of a call: its end user, and whether memory records it. Throws `invalid_memory_subject` when it is recorded and the header
- * is invalid. When that is unknown, such a call is not recorded, because it has no valid subject.
+ * Returns the memory options of a call: its end user, and whether memory records it. Throws `invalid_memory_subject` if
+ * the call would be recorded but the header is invalid. If we don't know yet whether it would be recorded, we accept
+ * the call without recording it, because it has no valid subject.
  */
 function parseMemory({ headers, settings }: Pick<CallSource, 'headers' | 'settings'>, from: MemorySource): MemoryOptions {
   const { mode, explicitWrite, user } = from;

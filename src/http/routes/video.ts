@@ -1,4 +1,4 @@
-/** The video routes (docs/api/reference.md#video): start a video, get its state, download its file. */
+/** The video routes (docs/api/reference.md#video), which start a video, return its state and download its file. */
 import { gatewayError } from '../../core/errors.ts';
 import { parseStringMember } from '../../dialects/json/body-members.ts';
 import { scanJson } from '../../dialects/json/scan-body.ts';
@@ -57,7 +57,10 @@ function requesterOf({ caller, project }: MediaRequestContext): VideoRequester {
   return { projectId: caller.projectId, providers: project.settings.providers };
 }
 
-/** The only member that is read from the body. Null when absent or empty. Throws `forbidden_target` for a value that is not a string. */
+/**
+ * Parses the only member that these routes read. Returns null if it's absent or empty, and throws `forbidden_target` if
+ * it isn't a string.
+ */
 function parseName(body: Buffer, key: 'operation' | 'uri'): string | null {
   const { members, repeated } = scanJson(body, new Set([key]));
   if (repeated.has(key)) throw gatewayError('bad_json', { message: `${key}: duplicate key` });
@@ -68,7 +71,7 @@ function parseName(body: Buffer, key: 'operation' | 'uri'): string | null {
   return text === '' ? null : text;
 }
 
-/** JSON of the `VideoOperation` schema. */
+/** Returns JSON in the `VideoOperation` schema. */
 function toOperationJson({ operation, uris }: OperationStatus): unknown {
   if (uris === null) return { operation, done: false };
   return { operation, done: true, video_uri: uris[0], videos: uris.map((uri) => ({ video_uri: uri })) };

@@ -1,4 +1,4 @@
-/** `gateway_batches`: the learning batches of a project. */
+/** `gateway_batches` lists the learning batches of a project. */
 import { z } from 'zod';
 import { memoryResponses } from '../../http/routes/memory/response-schemas.ts';
 import { toBatchJson } from '../../http/routes/memory-json.ts';
@@ -6,7 +6,7 @@ import { type Batch, type BatchState, batchStates } from '../../memory/learning/
 import { type AnyTool, defineTool } from './tool.ts';
 
 export interface BatchesToolDeps {
-  /** Newest first. */
+  /** Returns the newest batch first. */
   readonly listBatches: (projectId: string, state: BatchState | null) => Promise<readonly Batch[]>;
 }
 

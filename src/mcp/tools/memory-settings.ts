@@ -1,4 +1,7 @@
-/** `gateway_read_memory_settings` and `gateway_set_memory_settings`: the settings of the console and of `/provision`, by the same function. */
+/**
+ * `gateway_read_memory_settings` and `gateway_set_memory_settings` read and change the same settings as the console and
+ * `/provision`.
+ */
 import { z } from 'zod';
 import { type Clock, dayMs, formatTime, formatTimeOrNull } from '../../core/time.ts';
 import { count, text, time } from '../../http/openapi/schemas/primitives.ts';
@@ -15,15 +18,15 @@ import { type AnyTool, defineTool } from './tool.ts';
 
 export interface LastChange {
   readonly at: number;
-  /** Email of a person, or `admin token`; null when the person was deleted. */
+  /** The email of a person, or `admin token`. Null if the person has been deleted. */
   readonly by: string | null;
 }
 
 export interface MemorySettingsToolDeps {
   readonly readSettings: (projectId: string) => Promise<ShownMemorySettings>;
-  /** Null when nobody has changed them. */
+  /** Resolves to null if nobody has ever changed the settings. */
   readonly readLastChange: (projectId: string) => Promise<LastChange | null>;
-  /** Writes the audit row. Throws `bad_request`. */
+  /** Changes the settings and writes the audit row. Throws `bad_request`. */
   readonly changeSettings: (access: Access, projectId: string, change: Readonly<Record<string, unknown>>) => Promise<MemorySettingsChange>;
   /** Counts what the cleanup would delete if `rule` took effect at time `at`. */
   readonly previewRetention: (projectId: string, rule: DeletionStart['rule'], at: number) => Promise<RetentionPreview>;
@@ -104,11 +107,14 @@ export function createMemorySettingsTools(deps: MemorySettingsToolDeps): readonl
 
 interface DeletionStart {
   readonly rule: Pick<PendingDeletion, 'delete_conversations_after_days' | 'delete_unlearned'>;
-  /** Absent if the rule is in effect already. */
+  /** Absent if the rule is already in effect. */
   readonly effectiveAt?: string;
 }
 
-/** Returns the new rule if the change makes the cleanup delete more, now or after the notice; otherwise null. */
+/**
+ * Returns the new rule if the change makes the cleanup delete more, either immediately or after the notice period.
+ * Returns null otherwise.
+ */
 function findStart({ previous, settings: current }: MemorySettingsChange): DeletionStart | null {
   const { pending_deletion: pending, delete_conversations_after_days: days } = current;
   if (pending) {

@@ -1,4 +1,7 @@
-/** `gateway_search_memory`: the search of `POST /v1/memory/search`, over all end users of a project unless one is named. */
+/**
+ * `gateway_search_memory` searches like `POST /v1/memory/search`. Unless the request names an end user, it covers all
+ * end users of the project.
+ */
 import { z } from 'zod';
 import { parseOrBadRequest } from '../../core/parse-or-bad-request.ts';
 import { memoryRequests } from '../../http/routes/memory/request-schemas.ts';

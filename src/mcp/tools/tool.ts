@@ -1,5 +1,6 @@
 /**
- * One tool as data. `registerTool` adds what all tools share: the scope, the project, errors without internal text, and the form of results.
+ * Defines a tool as data. `defineTool` adds what all tools have in common: the scope, the project, errors without
+ * internal details, and the format of results.
  */
 import { type McpServer, requireScopes } from '@modelcontextprotocol/server';
 import { z } from 'zod';
@@ -15,14 +16,14 @@ export interface Tool<Input extends z.ZodObject> {
   readonly description: string;
   readonly scope: Scope;
   readonly isReadOnly: boolean;
-  /** The members besides `project`. */
+  /** The members of the input, except for `project`, which every tool has. */
   readonly input: Input;
-  /** The members besides `project`. */
+  /** The members of the output, except for `project`. */
   readonly output: z.ZodObject;
   run(input: z.output<Input>, context: ToolContext): Promise<ToolResult>;
 }
 
-/** A tool whose input type is known to itself only. */
+/** A tool whose input type is hidden, so that different tools fit into one list. */
 export type AnyTool = Pick<Tool<z.ZodObject>, 'name'> & { register(server: McpServer, session: ToolSession): void };
 
 export interface ToolContext {
@@ -32,7 +33,7 @@ export interface ToolContext {
 
 export interface ToolResult {
   readonly output: Readonly<Record<string, unknown>>;
-  /** For the model, before the JSON of the output. */
+  /** A sentence for the model that precedes the JSON of the output. */
   readonly summary?: string | null;
 }
 
@@ -75,7 +76,10 @@ export function defineTool<Input extends z.ZodObject>(tool: Tool<Input>): AnyToo
   };
 }
 
-/** Messages of gateway errors are public; any other error is logged and stays internal. */
+/**
+ * Returns a message that clients may see. Messages of gateway errors are public. We log any other error and hide its
+ * message.
+ */
 function publicMessage(error: unknown, tool: string, logger: Logger): string {
   const isPublic = error instanceof GatewayError;
   if (!isPublic || error.status >= 500) logger.error({ err: (isPublic && error.cause) || error, tool }, 'tool call failed');

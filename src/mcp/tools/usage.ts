@@ -1,4 +1,4 @@
-/** `gateway_usage`: the spend of a project in the current month, as `/usage/me` reports it to its keys. */
+/** `gateway_usage` returns the spend of a project in the current month, in the format of `/usage/me`. */
 import { z } from 'zod';
 import { usageResponse } from '../../http/routes/status/operations.ts';
 import { type AnyTool, defineTool } from './tool.ts';

@@ -1,4 +1,4 @@
-/** `gateway_why`: why a call was served by its model, or by none. */
+/** `gateway_why` explains why a call was served by its model, or why it wasn't served at all. */
 import { z } from 'zod';
 import { gatewayError } from '../../core/errors.ts';
 import { callResponse } from '../../http/routes/provision/response-schemas.ts';
@@ -6,7 +6,7 @@ import type { CallRow } from '../../usage/call-rows.ts';
 import { type AnyTool, defineTool } from './tool.ts';
 
 export interface WhyToolDeps {
-  /** Null when the project has no such call. */
+  /** Resolves to null if the project has no such call. */
   readonly findCall: (projectId: string, id: string) => Promise<CallRow | null>;
 }
 

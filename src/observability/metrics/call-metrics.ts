@@ -1,8 +1,8 @@
 /**
- * Counts calls, attempts and error responses. A call adds to a dozen numbers that are found by route, provider and model; labels are made at a
- * scrape. Counters of the library, which form a key from the labels each time, take a hundred times as long (docs/benchmarks.md#metrics).
- *
- * Labels are closed sets: a provider that is not configured and a model that is not in the catalog are `other`.
+ * Counts calls, attempts and error responses. A call updates about a dozen numbers, which we look up by route, provider
+ * and model. We only build labels at a scrape, because the library's counters build a key from the labels each time,
+ * which takes a hundred times as long (docs/benchmarks.md#metrics). The set of label values is closed: a provider that
+ * isn't configured or a model that isn't in the catalog becomes `other`.
  */
 import { type Attempt, type Outcome, outcomes, type Route, routes, type SettledCall } from '../../core/call.ts';
 import { type ErrorCode, errorSpecs } from '../../core/errors.ts';
@@ -12,20 +12,23 @@ import type { MetricValues, Sample } from './families.ts';
 import { createHistogram, type Histogram } from './histogram.ts';
 
 export interface CallMetrics {
-  /** To be called once per call, when it is settled. */
+  /** Call this once per call, when it is settled. */
   recordCall(call: SettledCall): void;
   recordErrorResponse(code: ErrorCode): void;
   read(): MetricValues;
 }
 
-/** The configuration that decides which names are labels; asked again for names that were unknown. */
+/**
+ * Tells which names may become labels according to the current configuration. We ask again about a name that was
+ * unknown before.
+ */
 export interface KnownNames {
   isProvider(name: string): boolean;
-  /** Whether the catalog has the model `<provider>/<model>`. */
+  /** Reports whether the catalog contains the model `<provider>/<model>`. */
   isModel(id: string): boolean;
 }
 
-/** An attempt also fails with a vendor's 429. */
+/** An attempt that failed with a vendor's 429 has its own outcome. */
 const attemptOutcomes = [...outcomes, 'rate_limited'] as const;
 type AttemptOutcome = (typeof attemptOutcomes)[number];
 
@@ -51,7 +54,10 @@ const other = 'other';
 
 export function createCallMetrics({ isProvider, isModel }: KnownNames): CallMetrics {
   const byRoute = new Map<Route, RouteSeries>(routes.map((route) => [route, createRouteSeries()]));
-  /** By operation, provider and model. Bounded by the providers and models of all configurations that were active. */
+  /**
+   * Series by operation, provider and model. The maps can't grow beyond the providers and models of all configurations
+   * that have been active.
+   */
   const byOperation = new Map<string, Map<string, Map<string, ModelSeries>>>();
   const errors = new Map<ErrorCode, number>();
   let unmetered = 0;
@@ -135,7 +141,7 @@ export function createCallMetrics({ isProvider, isModel }: KnownNames): CallMetr
 
 const errorCodes = Object.keys(errorSpecs) as readonly ErrorCode[];
 
-/** A model that serves several operations has one series here. */
+/** Adds up samples with the same labels, e.g. for a model that serves several operations. */
 function sumByLabels(samples: readonly Sample[]): Sample[] {
   const sums = new Map<string, Sample>();
   for (const { value, labels } of samples) {

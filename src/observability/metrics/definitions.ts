@@ -1,7 +1,7 @@
 /**
- * Every metric: name, help, labels, and how the values of several processes are combined. docs/metrics.md lists them; a test compares the two.
- *
- * Names follow the conventions of Prometheus, and of OpenTelemetry for generative AI where it has one. Every label has a closed set of values.
+ * Defines every metric with its name, help, labels, and how we combine the values of several processes. docs/metrics.md
+ * lists them, and a test compares the two. Names follow the conventions of Prometheus, and those of OpenTelemetry for
+ * generative AI where they exist. Every label has a closed set of values.
  */
 
 export interface MetricDefinition {
@@ -29,8 +29,8 @@ const histogram = (name: string, help: string, labels: readonly string[]): Metri
 const gauge = (
   name: string,
   help: string,
-  { labels = [], of = 'sum' }: { labels?: readonly string[]; of?: MetricDefinition['aggregator'] } = {},
-): MetricDefinition => ({ name, help, type: 'gauge', labels, aggregator: of });
+  { labels = [], aggregator = 'sum' }: { labels?: readonly string[]; aggregator?: MetricDefinition['aggregator'] } = {},
+): MetricDefinition => ({ name, help, type: 'gauge', labels, aggregator });
 
 const model = ['provider', 'model'];
 const genAi = ['gen_ai_operation_name', 'gen_ai_provider_name', 'gen_ai_request_model'];
@@ -53,7 +53,7 @@ export const metrics = {
   bodyMemory: gauge('gateway_body_memory_bytes', 'Bytes of request bodies that are held.'),
   bodyMemoryLimit: gauge('gateway_body_memory_limit_bytes', 'Limit of the bytes of request bodies (GATEWAY_BODY_MEMORY_MIB).'),
 
-  // Attempts at vendors.
+  // Requests to vendors.
   attempts: counter('gateway_attempts_total', 'Requests to vendors, by how they ended.', [...model, 'outcome']),
   cost: counter('gateway_cost_usd_total', 'Cost of attempts in US dollars.', model),
   unpricedAttempts: counter('gateway_unpriced_attempts_total', 'Attempts of unknown cost: the model has no price.', model),
@@ -87,7 +87,7 @@ export const metrics = {
     'gateway_local_embedder_up',
     '1 while the local embedder responds; 0: what embeds with it searches memory by text.',
     {
-      of: 'min',
+      aggregator: 'min',
     },
   ),
 
@@ -98,12 +98,14 @@ export const metrics = {
   cacheBytes: gauge('gateway_response_cache_bytes', 'Size of the response cache.'),
 
   // Journal and drain.
-  journalAccepting: gauge('gateway_journal_accepting', '1 while the journal can be written; 0: every call is rejected.', { of: 'min' }),
+  journalAccepting: gauge('gateway_journal_accepting', '1 while the journal can be written; 0: every call is rejected.', {
+    aggregator: 'min',
+  }),
   journalSegments: gauge('gateway_journal_segments', 'Segment files of the journal.'),
   journalBytes: gauge('gateway_journal_bytes', 'Size of the segment files.'),
   journalBacklog: gauge('gateway_journal_backlog_bytes', 'Bytes of the journal that are not in the database yet.'),
   journalLag: gauge('gateway_journal_lag_seconds', 'Age of the oldest record that is not in the database yet; 0 when there is none.', {
-    of: 'max',
+    aggregator: 'max',
   }),
   parkedCalls: gauge('gateway_journal_parked_calls', 'Settled calls that wait in memory, because the journal cannot be written.'),
   lostCalls: counter(
@@ -116,17 +118,17 @@ export const metrics = {
     ['source'],
   ),
   rejectedCalls: counter('gateway_rejected_calls_total', 'Calls that the database rejected in every form.', ['source']),
-  quarantinedRecords: gauge('gateway_quarantined_records', "Files in the quarantine of this host's data directory.", { of: 'max' }),
+  quarantinedRecords: gauge('gateway_quarantined_records', "Files in the quarantine of this host's data directory.", { aggregator: 'max' }),
 
   // State in the database, the same for all processes.
   databaseUp: gauge('gateway_database_up', '1 when the state in the database could be read for this scrape, 0 when it could not.', {
-    of: 'min',
+    aggregator: 'min',
   }),
   outboxRows: gauge('gateway_outbox_rows', 'Rows of the outbox: due, or rejected by Temporal and postponed.', {
     labels: ['state'],
-    of: 'max',
+    aggregator: 'max',
   }),
-  outboxLag: gauge('gateway_outbox_lag_seconds', 'Age of the oldest due row of the outbox; 0 when there is none.', { of: 'max' }),
+  outboxLag: gauge('gateway_outbox_lag_seconds', 'Age of the oldest due row of the outbox; 0 when there is none.', { aggregator: 'max' }),
   conversationsKept: gauge(
     'gateway_conversations_kept_unlearned',
     'Conversations that are kept after their deletion period, because memory has not learned from them; at most 10,000.',
@@ -140,41 +142,41 @@ export const metrics = {
     'Learning batches that run, fail with unusable responses, are parked until a replay, or were stopped.',
     {
       labels: ['state'],
-      of: 'max',
+      aggregator: 'max',
     },
   ),
   learningLag: gauge(
     'gateway_learning_lag_seconds',
     'How long the oldest message has been due that memory has still to learn; 0 when none is due.',
-    { of: 'max' },
+    { aggregator: 'max' },
   ),
   ownerlessLeases: gauge('gateway_leases_without_owner', 'Leases of open windows that are held by processes without a heartbeat.', {
-    of: 'max',
+    aggregator: 'max',
   }),
   ceilings: gauge('gateway_ceilings', 'Ceilings of calls and cost of which 90 % are used (near), or all (reached).', {
     labels: ['scope', 'ceiling', 'state'],
-    of: 'max',
+    aggregator: 'max',
   }),
 
   // Durable work.
   temporalUp: gauge('gateway_temporal_up', '1 while durable work is connected to Temporal; in a worker, while it also polls.', {
-    of: 'max',
+    aggregator: 'max',
   }),
-  workerPolling: gauge('gateway_worker_polling', '1 while the worker of this process polls Temporal.', { of: 'max' }),
+  workerPolling: gauge('gateway_worker_polling', '1 while the worker of this process polls Temporal.', { aggregator: 'max' }),
 
   temporalBacklog: gauge('gateway_temporal_backlog_tasks', "Tasks that wait in Temporal's queue for a worker, by type.", {
     labels: ['type'],
-    of: 'max',
+    aggregator: 'max',
   }),
   temporalBacklogAge: gauge(
     'gateway_temporal_backlog_age_seconds',
     "How long the oldest task has waited in Temporal's queue for a worker, by type; 0 when there is none.",
-    { labels: ['type'], of: 'max' },
+    { labels: ['type'], aggregator: 'max' },
   ),
   temporalFairness: gauge(
     'gateway_temporal_fairness',
     '1 when the Temporal server is of a version that can let projects take turns in the queue, 0 when it is older.',
-    { of: 'min' },
+    { aggregator: 'min' },
   ),
   activityWait: histogram(
     'gateway_activity_schedule_to_start_seconds',
@@ -184,20 +186,20 @@ export const metrics = {
 
   // The process.
   cachedKeys: gauge('gateway_cached_keys', 'Virtual keys in memory, whose calls are served while the database is unavailable.', {
-    of: 'min',
+    aggregator: 'min',
   }),
   databaseConnections: gauge('gateway_database_connections', 'Connections to the database.', { labels: ['pool', 'state'] }),
   databaseConnectionsLimit: gauge('gateway_database_connections_limit', 'Limit of the connections to the database.', { labels: ['pool'] }),
   databaseWaiting: gauge('gateway_database_waiting_queries', 'Queries that wait for a connection to the database.', { labels: ['pool'] }),
   eventLoopLag: gauge('gateway_event_loop_lag_seconds', 'Delay of timers since the last scrape: 99th percentile and maximum.', {
     labels: ['quantile'],
-    of: 'max',
+    aggregator: 'max',
   }),
   eventLoopUtilization: gauge(
     'gateway_event_loop_utilization_ratio',
     'Share of the time since the last scrape in which the event loop ran.',
     {
-      of: 'max',
+      aggregator: 'max',
     },
   ),
   processes: gauge(
@@ -211,7 +213,7 @@ export const metrics = {
   residentMemory: gauge('process_resident_memory_bytes', 'Resident memory.'),
   heapUsed: gauge('nodejs_heap_size_used_bytes', 'Memory of objects in the heap.'),
   externalMemory: gauge('nodejs_external_memory_bytes', 'Memory of buffers outside of the heap.'),
-  openFiles: gauge('process_open_fds', 'Open file descriptors; only on Linux.', { of: 'max' }),
+  openFiles: gauge('process_open_fds', 'Open file descriptors; only on Linux.', { aggregator: 'max' }),
 } as const satisfies Record<string, MetricDefinition>;
 
 export type MetricKey = keyof typeof metrics;

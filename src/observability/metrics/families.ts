@@ -1,25 +1,33 @@
-/** Values of metrics at one scrape, as plain data that processes send to each other, and their text for Prometheus. */
+/**
+ * The values of metrics at one scrape, as plain data that processes send to each other, and their text format for
+ * Prometheus.
+ */
 import { Registry } from '@prometheus-io/client';
 import { type MetricDefinition, type MetricKey, metrics } from './definitions.ts';
 
 export interface Sample {
   readonly value: number;
   readonly labels: Readonly<Record<string, string>>;
-  /** Of a histogram: its name with `_bucket`, `_sum` or `_count`. */
+  /** For a histogram, this is its name with `_bucket`, `_sum` or `_count`. */
   readonly metricName?: string;
 }
 
-/** A number for a metric without labels. Null or absent: no value at present. */
+/**
+ * Values by metric. A number stands for a metric without labels. Null or absent means that there is no value at
+ * present.
+ */
 export type MetricValues = { readonly [Key in MetricKey]?: number | readonly Sample[] | null };
 
-/** A metric with its samples, in the JSON form of the library. */
+/** A metric with its samples, in the JSON format of the library. */
 export interface MetricFamily extends Pick<MetricDefinition, 'name' | 'help' | 'type' | 'aggregator'> {
   readonly values: readonly Sample[];
 }
 
 export const contentType = Registry.PROMETHEUS_CONTENT_TYPE;
 
-/** Every metric has a family, without samples where there are no values. Different sources must have different metrics. */
+/**
+ * Returns a family for every metric, which is empty if there are no values. Each metric may only come from one source.
+ */
 export function toFamilies(sources: readonly MetricValues[]): MetricFamily[] {
   const all: MetricValues = Object.assign({}, ...sources);
   return Object.entries(metrics).map(([key, { name, help, type, aggregator }]) => ({
@@ -33,12 +41,12 @@ function toSamples(values: number | readonly Sample[] | null | undefined): reado
   return values ?? [];
 }
 
-/** Combines the families of several processes, and writes them in the text format of Prometheus. */
+/** Combines the families of several processes and writes them in Prometheus's text format. */
 export function renderFamilies(ofProcesses: readonly (readonly MetricFamily[])[]): Promise<string> {
   return aggregate(ofProcesses).metrics();
 }
 
-/** The sums that must not become smaller when a process is gone: counters and histograms. */
+/** Sums counters and histograms. They have to stay monotonic after a process exits, so we keep its last values. */
 export async function sumCounters(ofProcesses: readonly (readonly MetricFamily[])[]): Promise<readonly MetricFamily[]> {
   const counters = ofProcesses.map((families) => families.filter(({ type }) => type !== 'gauge'));
   const summed = await aggregate(counters).getMetricsAsJSON();

@@ -1,8 +1,11 @@
-/** A histogram on the path of a call: an observation adds to three numbers, where the library's forms a key from the labels. */
+/**
+ * A histogram for the hot path. An observation only increments three numbers, while the library's histogram builds a
+ * key from the labels.
+ */
 import type { MetricDefinition } from './definitions.ts';
 import type { Sample } from './families.ts';
 
-/** Upper bounds in milliseconds: from a response of a cache to a long completion. */
+/** Upper bounds in milliseconds. They range from a cache hit to a long completion. */
 const boundsMs = [25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 20_000, 40_000, 80_000, 160_000, 320_000];
 const bounds = boundsMs.map((ms) => String(ms / 1_000));
 
@@ -22,7 +25,7 @@ export function createHistogram() {
         return;
       }
     },
-    /** In seconds; none before the first observation. */
+    /** Returns samples in seconds, or an empty list before the first observation. */
     samples({ name }: MetricDefinition, labels: Sample['labels']): Sample[] {
       if (count === 0) return [];
       let total = 0;

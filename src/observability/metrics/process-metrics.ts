@@ -1,12 +1,12 @@
 /**
- * CPU, memory and event loop of this process. Not the library's defaults: these wake an idle process a hundred times a second, and of several
- * processes they average the lag.
+ * Measures the CPU, memory and event loop of this process. We don't use the library's default metrics, because they
+ * wake an idle process a hundred times a second and would average the lag of several processes.
  */
 import { readdir } from 'node:fs/promises';
 import { monitorEventLoopDelay, performance } from 'node:perf_hooks';
 import type { MetricValues } from './families.ts';
 
-/** The monitor is a timer, which wakes an idle process. A shorter stall can pass between two of them. */
+/** The monitor uses a timer, which wakes an idle process. A stall shorter than this may go unnoticed. */
 const resolutionMs = 100;
 
 export interface ProcessMetrics {
@@ -18,7 +18,7 @@ export function createProcessMetrics(): ProcessMetrics {
   const delays = monitorEventLoopDelay({ resolution: resolutionMs });
   delays.enable();
   let utilization = performance.eventLoopUtilization();
-  /** The delays are those between two timers. */
+  /** The monitor measures the time between two timers, so we subtract the interval. */
   const lagSeconds = (nanos: number): number => Math.max(0, nanos / 1e9 - resolutionMs / 1_000);
 
   return {
@@ -32,7 +32,7 @@ export function createProcessMetrics(): ProcessMetrics {
         { labels: { quantile: '0.99' }, value: lagSeconds(delays.percentile(99)) },
         { labels: { quantile: '1' }, value: lagSeconds(delays.max) },
       ];
-      // Without a timer since the last scrape, the figures are not of this time.
+      // If no timer has fired since the last scrape, the figures are outdated.
       const eventLoopLag = delays.count === 0 ? [] : lag;
       delays.reset();
       return {
@@ -45,7 +45,7 @@ export function createProcessMetrics(): ProcessMetrics {
   };
 }
 
-/** Null where there is no `/proc`. */
+/** Resolves to null if there is no `/proc`. */
 function countOpenFiles(): Promise<number | null> {
   return readdir('/proc/self/fd').then(
     ({ length }) => length,

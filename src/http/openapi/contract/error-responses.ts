@@ -1,4 +1,6 @@
-/** Error responses of a route by status, from the table of error codes (docs/api/reference.md#errors). */
+/**
+ * Describes the error responses of a route by status, based on the table of error codes (docs/api/reference.md#errors).
+ */
 import { z } from 'zod';
 import { type ErrorCode, errorSpecs } from '../../../core/errors.ts';
 import type { JsonObject } from '../../../core/json/narrow.ts';
@@ -9,9 +11,8 @@ import { type ResponseHeader, responseHeaderRefs } from './parameters.ts';
 export interface ErrorResponsesSpec {
   readonly style: ErrorStyle | 'either';
   readonly codes: readonly ErrorCode[];
-  /** Statuses with plain-text bodies (docs/api/reference.md#plain-text-errors). */
+  /** Statuses that are sent with a plain-text body (docs/api/reference.md#plain-text-errors). */
   readonly plain: readonly PlainTextStatus[];
-  /** Headers of every response of the route. */
   readonly headers: readonly ResponseHeader[];
 }
 
@@ -22,7 +23,7 @@ const plainReasons: Readonly<Record<PlainTextStatus, string>> = {
   422: 'plain text: the body does not match the schema',
 };
 
-/** The members of `ErrorMembers`. */
+/** The schema of `ErrorMembers`. */
 const furtherMembers = {
   param: z.string().optional().describe('The request member that the vendor objects to.'),
   upstream_code: z
@@ -87,7 +88,10 @@ export function describeErrors({ style, codes, plain, headers }: ErrorResponsesS
   return { ...Object.fromEntries(described), '431': { description: 'The header block is too large. No body.' } };
 }
 
-/** Seconds in `retry-after`; null when the header is not sent. A 503 of vendors that limited the rate has their wait. */
+/**
+ * Returns the seconds in `retry-after`, or null if we don't send the header. A 503 means that vendors limited the rate,
+ * so it repeats the wait they asked for.
+ */
 function getRetryDelay(code: ErrorCode, status: string): string | null {
   if (code === 'upstream_failed' && status === '503') return '1 to 60';
   const { retryAfterSeconds } = errorSpecs[code];
@@ -98,7 +102,10 @@ function isCeiling(code: ErrorCode): boolean {
   return code === 'tenant_capped' || code === 'source_capped' || code === 'credits_exhausted';
 }
 
-/** A refusal has the first vendor's status; a status that the gateway also uses itself describes both. */
+/**
+ * A refusal has the status of the first vendor. Some of these statuses are also used by the gateway itself, and then
+ * the description covers both.
+ */
 function getStatuses(code: ErrorCode): string[] {
   switch (code) {
     case 'upstream_refused':
@@ -116,12 +123,15 @@ function bodySchema(style: ErrorResponsesSpec['style'], status: string, codes: r
 }
 
 function chatSchema(codes: readonly ErrorCode[]): JsonObject {
-  // A refusal may have the vendor's code.
+  // A refusal may have the vendor's code, so we can't list the possible values.
   const code = codes.includes('upstream_refused') ? { type: 'string' } : { type: 'string', enum: codes };
   return { allOf: [{ $ref: '#/components/schemas/ChatError' }, { properties: { error: { properties: { code } } } }] };
 }
 
-/** The body has no code, and a type that depends on the status alone. A refusal has the vendor's status. */
+/**
+ * Bodies of the messages dialect have no code, and their type only depends on the status. A refusal has the vendor's
+ * status.
+ */
 function messagesSchema(status: string, codes: readonly ErrorCode[]): JsonObject {
   const types = status === '4XX' ? ['invalid_request_error', 'api_error'] : [messagesErrorType(Number(status))];
   return {

@@ -1,4 +1,4 @@
-/** Specification of an operation, and the error codes that routes share. */
+/** The specification of an operation, and error codes that several routes share. */
 import type { ErrorCode } from '../../../core/errors.ts';
 import type { JsonObject } from '../../../core/json/narrow.ts';
 import type { PlainTextStatus } from '../../plain-text-error.ts';
@@ -9,30 +9,33 @@ export interface OperationSpec {
   readonly summary: string;
   /** What a caller needs to know beyond the summary, in a sentence or two. */
   readonly details: string;
-  /** `messages`: a virtual key, also in `x-api-key`. */
+  /** `messages` means a virtual key that may also be sent in `x-api-key`. */
   readonly auth: 'key' | 'messages' | 'admin' | 'none';
-  /** Default: by `auth`. `either`: that of messages when `anthropic-version` is sent. */
+  /**
+   * By default the style follows from `auth`. With `either`, errors have the messages style if the request has the
+   * header `anthropic-version`.
+   */
   readonly errorStyle?: 'either';
   readonly parameters?: readonly string[];
-  /** Name of the request schema; `optional`: the body may be omitted. */
+  /** The request body. `name` refers to its schema. If `optional` is set, callers may omit the body. */
   readonly body?: {
     readonly name: string;
     readonly optional?: true;
     readonly mediaType?: 'multipart/form-data' | 'application/x-ndjson';
-    /** A body that `npm start` accepts. */
+    /** A body that the demo configuration of `npm start` accepts. */
     readonly example?: unknown;
   };
-  /** By status: the name of the response schema, or the content by media type. */
+  /** Maps a status to the name of the response schema, or to the content by media type. */
   readonly responses: Readonly<Record<string, string | JsonObject>>;
-  /** Description of the responses. Default: the summary. */
+  /** Describes the responses. Defaults to the summary. */
   readonly description?: string;
-  /** Headers of the responses; those of errors include only ids. */
+  /** Response headers. Error responses only have the ones that end in `-id`. */
   readonly headers?: readonly ResponseHeader[];
   readonly codes: readonly ErrorCode[];
   readonly plain?: readonly PlainTextStatus[];
 }
 
-/** Operations by method and path, such as `get /v1/models`. */
+/** Operations by method and path, e.g. `get /v1/models`. */
 export type OperationSpecs = Readonly<Record<string, OperationSpec>>;
 
 export const keyCodes = ['missing_key', 'invalid_key', 'keystore_unavailable', 'limits_unavailable'] as const;

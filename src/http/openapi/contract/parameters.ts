@@ -1,11 +1,14 @@
-/** Request headers, path and query parameters, and the response headers of the gateway (docs/api/reference.md#request-headers). */
+/**
+ * Describes request headers, path and query parameters, and the gateway's response headers
+ * (docs/api/reference.md#request-headers).
+ */
 
 import { isDialect, isPromptRoute, type TextRoute } from '../../../core/call.ts';
 import type { JsonObject } from '../../../core/json/narrow.ts';
 
 const text = { type: 'string' };
 const integer = { type: 'integer' };
-/** A header that is ignored when it is not an integer: no value is refused. */
+/** The schema also allows strings, because we ignore a value that isn't an integer instead of refusing the request. */
 const lenientInteger = { type: ['integer', 'string'] };
 const uuid = { type: 'string', format: 'uuid' };
 const boundedName = { type: 'string', minLength: 1, maxLength: 256 };
@@ -15,7 +18,7 @@ interface Header {
   readonly description: string;
 }
 
-/** They are stored with a call, on every route that makes one. */
+/** Headers that every route with a model call stores with the call. */
 const correlation: Readonly<Record<string, Header>> = {
   'x-gateway-task-id': { schema: text, description: 'Recorded with the call; `GET /usage/me` groups cost by it.' },
   'x-gateway-turn-id': { schema: text, description: 'Recorded with the call.' },
@@ -138,7 +141,7 @@ const otherParameters: Readonly<Record<string, JsonObject>> = {
   source_only: queryParameter('source', boundedName, 'only calls of this application'),
 };
 
-/** `components.parameters` of the document, by the names that `parameterRefs` takes. */
+/** Returns `components.parameters` of the document. `parameterRefs` refers to its keys. */
 export function describeParameters(): JsonObject {
   const described = Object.entries(requestHeaders).map(([name, header]) => [name, { name, in: 'header', required: false, ...header }]);
   return { ...Object.fromEntries(described), ...otherParameters };
@@ -148,7 +151,10 @@ export function parameterRefs(names: readonly string[]): JsonObject[] {
   return names.map((name) => ({ $ref: `#/components/parameters/${name}` }));
 }
 
-/** Headers that a route reads: the subject only where memory records, `cache-control` only on chat and messages. */
+/**
+ * Returns the names of the headers that a route reads. Only routes that memory records read the subject, and only chat
+ * and messages read `cache-control`.
+ */
 export function requestHeadersFor(route: TextRoute): string[] {
   const isRead = (name: string): boolean =>
     name === 'cache-control' ? isDialect(route) : isPromptRoute(route) || name !== 'x-gateway-memory-subject';

@@ -1,8 +1,8 @@
 /**
- * Operations and schemas of the six inference routes.
- *
- * The request schemas state what the gateway itself requires; everything else is forwarded unread, so the objects are open. The codecs in
- * `dialects` validate byte ranges, since bodies are never parsed completely on the path of a call. A property test compares both.
+ * Operations and schemas of the six inference routes. The request schemas only cover what the gateway itself requires.
+ * We forward everything else without reading it, so the objects are open. The schemas don't validate requests, because
+ * calls never parse the whole body. The codecs in `dialects` check byte ranges instead, and a property test compares
+ * both.
  */
 import { z } from 'zod';
 import { isDialect, isPromptRoute, type TextRoute, textRoutes } from '../../../core/call.ts';
@@ -73,14 +73,14 @@ interface InferenceRouteSpec {
   readonly path: string;
   readonly summary: string;
   readonly details: string;
-  /** A body that `npm start` answers. */
+  /** A body that gets a response with the demo configuration of `npm start`. */
   readonly example: unknown;
   readonly body: keyof typeof inferenceRequests;
   readonly response: keyof typeof inferenceResponses;
   readonly streams?: true;
 }
 
-/** By route, so that the compiler finds a missing one. */
+/** A record by route, so that the compiler notices if one is missing. */
 export const inferenceRoutes: Readonly<Record<TextRoute, InferenceRouteSpec>> = {
   chat: {
     path: '/v1/chat/completions',

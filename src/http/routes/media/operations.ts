@@ -21,7 +21,7 @@ const optionalFields = (kind: keyof typeof takeableFields): string =>
     .map((name) => `\`${name}\``)
     .join(', ');
 
-/** Request schemas; members not listed are ignored. */
+/** Request schemas. Members that aren't listed are ignored. */
 export const mediaRequests = {
   ImageBody: z
     .looseObject({
@@ -77,7 +77,7 @@ const base = {
 } as const satisfies Partial<OperationSpec>;
 const imageHeaders = [...base.headers, 'x-gateway-warning'] as const;
 
-/** Transcriptions and translations return what the vendor sends: JSON, text, subtitles or events. */
+/** Transcriptions and translations return whatever the vendor sends, which may be JSON, text, subtitles or events. */
 const transcribed = 'The parts go to exactly one provider while they arrive; the response is what the provider sends.';
 const transcript = { 'application/json': {}, 'text/plain': {}, 'text/event-stream': {} };
 const transcribe: Pick<OperationSpec, 'body' | 'responses' | 'codes'> = {
@@ -112,7 +112,7 @@ export const mediaOperations: OperationSpecs = {
     summary: 'Streams speech',
     details: 'Exactly one provider is called, and the audio is sent while it arrives.',
     body: { name: 'SpeechBody', example: { model: 'standard', input: 'Hello!' } },
-    // The content type is that of the provider's configuration, of the vendor, or audio/mpeg.
+    // The content type comes from the provider's configuration, or else from the vendor. The default is audio/mpeg.
     responses: { 200: { 'audio/*': {} } },
   },
 };

@@ -1,6 +1,6 @@
 /**
- * Request schemas of the memory routes and memory settings. The memory module validates the bodies; a property test compares both. Memory
- * routes ignore unknown members.
+ * Request schemas of the memory routes and the memory settings. They only serve the API description. The memory module
+ * validates the bodies, and a property test compares both. Memory routes ignore unknown members.
  */
 import { z } from 'zod';
 

@@ -1,4 +1,4 @@
-/** Response schemas of the memory routes. Objects are open: members may be added without a new version. */
+/** Response schemas of the memory routes. The objects are open, so we can add members without a new version. */
 import { z } from 'zod';
 import { count, id, listSchema, text, time } from '../../openapi/schemas/primitives.ts';
 

@@ -1,4 +1,4 @@
-/** `GET /provision/audit`: the audit log of the deployment or of a project. */
+/** `GET /provision/audit` returns the audit log of the deployment or of one project. */
 import type { Router } from 'express';
 import { z } from 'zod';
 import { parseOrBadRequest } from '../../../core/parse-or-bad-request.ts';
@@ -18,7 +18,7 @@ export function addAuditRoutes(router: Router, { read, findProject }: Responders
     read(async (request) => {
       const { project, person, ...filter } = parseOrBadRequest(auditQuery, request.query);
       const projectId = project === undefined ? undefined : (await findProject(project)).id;
-      // The log keeps the ids of deleted people.
+      // The log keeps the ids of deleted people, so we accept any id.
       const personId = person?.includes('@') ? (await people.accounts.findByEmail(person))?.id : person;
       if (person !== undefined && personId === undefined) return toListJson([], toEntryJson);
       return toListJson(await audit.list({ ...filter, projectId, personId }), toEntryJson);

@@ -1,4 +1,4 @@
-/** Learning batches, of one project or of all: list, show, replay, stop. */
+/** Routes to list, show, replay and stop learning batches, for one project or for all of them. */
 import type { Request, Router } from 'express';
 import { z } from 'zod';
 import { parseOrBadRequest } from '../../../core/parse-or-bad-request.ts';

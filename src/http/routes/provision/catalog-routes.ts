@@ -1,6 +1,6 @@
 /**
- * `/provision/catalog`: the active models with their prices, and imported rows that override the built-in ones. Used by `gateway catalog`.
- * Prices are JSON numbers in USD, of tokens per million.
+ * `/provision/catalog` returns the active models with their prices, and imports rows that override the built-in ones.
+ * `gateway catalog` uses it. Prices are JSON numbers in USD, and token prices are per million.
  */
 import type { Router } from 'express';
 import { z } from 'zod';
@@ -13,7 +13,7 @@ import type { ModelPrices } from '../../../usage/prices/stored-price.ts';
 import { readJson } from '../../admin.ts';
 import type { Responders } from './responders.ts';
 
-/** An active model. */
+/** A model that calls can currently use. */
 export interface CatalogEntry extends ModelPrices {
   readonly id: string;
   readonly kind: string;
@@ -27,7 +27,7 @@ export interface CatalogEntry extends ModelPrices {
   readonly takes: readonly string[] | null;
 }
 
-/** What an importer needs to find the models of a provider in a public table; never its key. */
+/** What an importer needs to find a provider's models in a public table. It never includes the provider's key. */
 export interface CatalogProviderEntry {
   readonly name: string;
   readonly host: string;
@@ -62,15 +62,18 @@ export function addCatalogRoutes(router: Router, { read, change }: Responders, d
   );
 }
 
-/** An import can have thousands of models: the audit log names some of each kind. */
+/** An import can contain thousands of models, so the audit log only names the first 20 of each kind. */
 function summarize(receipt: ImportReceipt): Record<string, unknown> {
   return Object.fromEntries(Object.entries(receipt).map(([name, models]) => [name, { count: models.length, models: models.slice(0, 20) }]));
 }
 
-/** The configuration parses the rows, since it knows the providers. */
+/** The rows themselves are parsed by the configuration, because it knows the providers. */
 const importBody = z.strictObject({ models: z.record(z.string(), z.unknown()) });
 
-/** Omits unknown traits (`supports_schema`, `thinking`, `reasons`, `takes_reasoning`, `serves`, `takes`). */
+/**
+ * Traits that we don't know are left out (`supports_schema`, `thinking`, `reasons`, `takes_reasoning`, `serves`,
+ * `takes`).
+ */
 function toEntryJson({
   id,
   kind,
@@ -100,7 +103,7 @@ function toEntryJson({
   };
 }
 
-/** Prices with the member names of gateway.yaml. Null when unknown. */
+/** Returns prices with the member names of gateway.yaml, or null if they're unknown. */
 function toPricesJson({ price, perImageNanos, perMillionCharactersNanos, perSecondNanos }: ModelPrices): Record<string, unknown> | null {
   const json = {
     ...(price && toPriceJson(price)),

@@ -1,4 +1,4 @@
-/** Virtual keys: issue, list, rotate, revoke. */
+/** Routes to issue, list, rotate and revoke virtual keys. */
 import type { Router } from 'express';
 import { toKeyJson } from '../../../keys/key-record.ts';
 import type { IssuedKey, Keyring } from '../../../keys/keyring.ts';
@@ -29,7 +29,7 @@ export function addKeyRoutes(router: Router, { readProject, changeProject }: Res
   );
 }
 
-/** The only response with the secret. */
+/** No other response contains the secret. */
 function answerIssued({ secret, record }: IssuedKey, change: Change): Record<string, unknown> {
   const { revoked_at: _, ...json } = toKeyJson(record);
   change.note(json);

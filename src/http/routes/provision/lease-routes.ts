@@ -1,6 +1,7 @@
 /**
- * `/provision/leases`: lists the ceiling leases of processes, and releases those of a dead process whose journal is lost. When the journal
- * is reachable, another process recovers it and releases the leases within a minute (docs/architecture/ceilings.md).
+ * `/provision/leases` lists the ceiling leases of processes, and can release the leases of a dead process whose journal
+ * is lost. If the journal is still there, another process recovers it and releases the leases within a minute
+ * (docs/architecture/ceilings.md).
  */
 import type { Router } from 'express';
 import type { LeaseStore } from '../../../ceilings/lease-store.ts';
@@ -10,9 +11,12 @@ import { param, type Responders } from './responders.ts';
 
 export interface LeaseRouteDeps {
   readonly leases: Pick<LeaseStore, 'list'>;
-  /** Releases the leases of a process and returns their number. Null when it sent a heartbeat within the last minute. */
+  /**
+   * Releases the leases of a process and returns how many there were, or null if it sent a heartbeat within the last
+   * minute.
+   */
   readonly revokeLeases: (process: string) => Promise<number | null>;
-  /** Ids of the processes that sent a heartbeat within the last minute. */
+  /** Returns the ids of the processes that sent a heartbeat within the last minute. */
   readonly listLiveProcesses: () => Promise<readonly string[]>;
 }
 
@@ -39,7 +43,7 @@ export function addLeaseRoutes(
     change('leases.release', async (request, change) => {
       const process = param(request, 'process');
       const released = await revokeLeases(process);
-      // A live process would continue to admit calls from quota that is now available to others.
+      // A live process would go on admitting calls from a quota that others can now use as well.
       if (released === null) {
         throw gatewayError('conflict', {
           message: 'the process sent a heartbeat within the last 60 seconds; its leases cannot be released',

@@ -1,6 +1,6 @@
 /**
- * Export and import of a project's memory (docs/memory-export.md). Files have any length: an export is read as fast as it is sent, an import as fast
- * as it is stored.
+ * Exports and imports a project's memory (docs/memory-export.md). Files can have any length, because we read an export
+ * only as fast as we can send it and an import only as fast as we can store it.
  */
 import type { Request, Router } from 'express';
 import { z } from 'zod';
@@ -19,7 +19,7 @@ export interface MemoryTransferRouteDeps {
   readonly importMemory: ImportMemory;
 }
 
-/** Before the JSON bodies of the other routes are read. */
+/** Add these routes before the middleware that reads JSON bodies. */
 export function addMemoryTransferRoutes(router: Router, { changeProject, streamProject }: Responders, deps: MemoryTransferRouteDeps): void {
   const { exportMemory, importMemory } = deps;
   router.get(
@@ -28,7 +28,7 @@ export function addMemoryTransferRoutes(router: Router, { changeProject, streamP
       const { subject = null } = parseOrBadRequest(exportQuery, request.query);
       if (subject !== null) change.note({ subject_sha256: hashSubjectHex(subject) });
       const lines = exportMemory({ projectId: id, project: slug, subject });
-      // Read before the head is sent, so that a database that is down has its error.
+      // We read the first line before we send the head, so that the caller gets a proper error if the database is down.
       const first = await lines.next();
       await sendFile(response, { contentType: 'application/x-ndjson', lengthBytes: null, chunks: toChunks(first, lines, change) });
     }),
@@ -45,7 +45,8 @@ export function addMemoryTransferRoutes(router: Router, { changeProject, streamP
         return toReportJson(await importMemory({ projectId: id, project: slug, format, chunks: readChunks(request), tally, ...flags }));
       } finally {
         change.note({ format, dry_run: flags.dryRun, restore_erased: flags.restoreErased, records: Object.fromEntries(tally.counts) });
-        // What an error left unread; Node does so only for requests that were never read.
+        // After an error, the rest of the request has to be discarded. Node only does that for requests that were never
+        // read.
         request.resume();
       }
     }),
@@ -54,7 +55,7 @@ export function addMemoryTransferRoutes(router: Router, { changeProject, streamP
 
 type Lines = ReturnType<ExportMemory>;
 
-/** Notes the counts when all is sent. */
+/** Yields the lines, and adds the counts to the audit row once everything has been sent. */
 async function* toChunks(
   first: Awaited<ReturnType<Lines['next']>>,
   lines: Lines,
@@ -77,7 +78,7 @@ const exportQuery = z.object({
 const flag = z.enum(['true', 'false']).default('false');
 const importQuery = z.object({ format: z.enum(importFormats).default('gateway'), dry_run: flag, restore_erased: flag });
 
-/** Unlike the request's own iterator it leaves the connection open for the response when it stops early. */
+/** Unlike the request's default iterator, this one keeps the connection open for the response if we stop early. */
 async function* readChunks(request: Request): AsyncGenerator<Uint8Array, void> {
   try {
     for await (const chunk of request.iterator({ destroyOnReturn: false })) if (Buffer.isBuffer(chunk)) yield chunk;

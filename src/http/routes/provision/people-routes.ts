@@ -1,4 +1,4 @@
-/** People: accounts, sign-in links, sessions, and members of projects. */
+/** Routes for accounts, sign-in links, sessions, personal tokens and the members of projects. */
 import type { Request, Router } from 'express';
 import { z } from 'zod';
 import { gatewayError } from '../../../core/errors.ts';
@@ -15,7 +15,7 @@ import { type Change, param, type Responders, toListJson } from './responders.ts
 
 export interface PeopleRouteDeps {
   readonly people: People;
-  /** Scheme and host of sign-in links; null: those of the request. */
+  /** The public scheme and host for sign-in links. If it's null, we use those of the request. */
   readonly publicUrl: () => string | null;
 }
 
@@ -23,7 +23,10 @@ export function addPeopleRoutes(router: Router, responders: Responders, { people
   const { read, change, readProject, changeProject } = responders;
   const { accounts, members, sessions, links, personalTokens } = people;
 
-  /** The person in the URL; the audit row gets the id, since an e-mail address would remain when the person is deleted. */
+  /**
+   * Finds the person in the URL. The audit row gets their id, because an e-mail address would stay in the log after the
+   * person is deleted.
+   */
   const findPerson = async (request: Request, change?: Change): Promise<PersonRecord> => {
     const person = await accounts.findByEmail(param(request, 'email'));
     if (!person) throw gatewayError('not_found', { message: 'no such person' });
@@ -158,7 +161,7 @@ export function addPeopleRoutes(router: Router, responders: Responders, { people
     '/teams/:project/members/:email',
     changeProject('member.change', async (project, request, change) => {
       const { role } = parseOrBadRequest(memberInput, request.body);
-      // The admin token vouches for the address, so an account that an owner has invited becomes a confirmed one.
+      // The admin token vouches for the address, so this confirms an account that was created by an owner's invitation.
       const unconfirmed = (await listByEmail(project.id, request)).find(({ isConfirmed }) => !isConfirmed);
       if (unconfirmed) await accounts.confirm(unconfirmed.personId);
       const { member, previous } = await members.put(project.id, (await findPerson(request, change)).id, role);
@@ -216,7 +219,7 @@ function toTokenJson({ id, prefix, name, scopes, createdAt, expiresAt, lastUsedA
   };
 }
 
-/** Scheme and host as the client named them. */
+/** Returns the scheme and host that the client used. */
 function originOf(request: Request): string {
   const scheme = request.get('x-forwarded-proto')?.split(',', 1)[0]?.trim() === 'https' ? 'https' : 'http';
   return `${scheme}://${request.get('host') ?? ''}`;

@@ -1,11 +1,14 @@
-/** `/provision/quarantine`: the records that the database rejected, on the host of the process that responds. Their text is not shown. */
+/**
+ * `/provision/quarantine` lists the records that the database rejected, without their text. It only sees those on the
+ * host of the process that responds.
+ */
 import type { Router } from 'express';
 import { formatTime } from '../../../core/time.ts';
 import type { Projects } from '../../../projects/projects.ts';
 import type { Responders } from './responders.ts';
 
 export interface QuarantineRouteDeps {
-  /** Oldest first. */
+  /** Returns the oldest file first. */
   readonly listQuarantined: () => Promise<readonly QuarantinedFile[]>;
   readonly projects: Pick<Projects, 'list'>;
 }
@@ -24,7 +27,7 @@ export function addQuarantineRoutes(router: Router, { read }: Responders, { list
       const [files, known] = await Promise.all([listQuarantined(), projects.list()]);
       const slugs = new Map(known.map(({ id, slug }) => [id, slug]));
       const data = files.map(({ name, bytes, quarantinedAt, calls }) => {
-        // Not `Math.min` of all: a file may have more calls than the stack holds.
+        // We don't pass all start times to `Math.min`, because a file may have more calls than the stack can hold.
         const oldest = calls.reduce((start, { startedAt }) => Math.min(start, startedAt ?? start), Number.POSITIVE_INFINITY);
         return {
           file: name,

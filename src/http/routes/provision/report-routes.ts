@@ -1,4 +1,4 @@
-/** What was recorded in a project: calls, usage, erasures; and the correction of recorded costs. */
+/** Routes for what was recorded in a project (calls, usage and erasures), and for correcting recorded costs. */
 import type { Router } from 'express';
 import { z } from 'zod';
 import { gatewayError } from '../../../core/errors.ts';
@@ -13,26 +13,26 @@ import { param, type Responders, toListJson } from './responders.ts';
 
 export interface CallsFilter {
   readonly limit: number;
-  /** Only rows older than the one with this id. */
+  /** Only return rows older than the one with this id. */
   readonly before: string | null;
   readonly taskId: string | null;
   readonly source: string | null;
-  /** Only calls in which an attempt failed. */
+  /** Only return calls in which an attempt failed. */
   readonly failed: boolean;
 }
 
-/** Erasures with the counts of all processes. */
+/** Erasures with their counts across all processes. */
 export interface ErasureReports {
-  /** Newest first. */
+  /** Returns the newest erasure first. */
   readonly listErasures: (projectId: string, limit: number) => Promise<readonly ErasureReport[]>;
-  /** Null when no erasure has that id. */
+  /** Resolves to null if there is no erasure with that id. */
   readonly findErasure: (projectId: string, id: string) => Promise<ErasureReport | null>;
 }
 
 export interface ReportRouteDeps {
-  /** Rows of the `CallList` schema, newest first; of all projects if `projectId` is null. */
+  /** Returns rows of the `CallList` schema, newest first. If `projectId` is null, the list covers all projects. */
   readonly listCalls: (projectId: string | null, filter: CallsFilter) => Promise<readonly unknown[]>;
-  /** The current calendar month, as the schema `Usage`. */
+  /** Returns the usage in the current calendar month, in the `Usage` schema. */
   readonly getUsage: (project: Project) => Promise<unknown>;
   readonly erasures: ErasureReports;
   readonly reprice: Reprice;

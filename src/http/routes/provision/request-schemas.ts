@@ -1,6 +1,6 @@
 /**
- * Request schemas of the provisioning routes, shared with the modules that parse them. Catalog rows are parsed by the configuration, which
- * this module may not import; a property test compares both.
+ * Request schemas of the provisioning routes, shared with the modules that parse the bodies. Catalog rows are an
+ * exception: the configuration parses them, and this module may not import it. A property test compares both.
  */
 import { z } from 'zod';
 import { keyInput, rotateInput, windowsNeedCeilings } from '../../../keys/key-input.ts';

@@ -1,7 +1,7 @@
 /**
- * How the handlers of `/provision` answer: the project of the URL, database errors as API errors, lists, and the audit row of each change.
- *
- * A change runs only after its row is written. The row is completed before the response is sent.
+ * Helpers for the handlers of `/provision`. They look up the project in the URL, map database errors, build lists, and
+ * write the audit row of each change. We write the row before we make the change, and complete it before we send the
+ * response.
  */
 import type { Request, RequestHandler, Response } from 'express';
 import { gatewayError } from '../../../core/errors.ts';
@@ -12,29 +12,35 @@ import type { Project, Projects } from '../../../projects/projects.ts';
 import { mapDatabaseErrors } from '../../database-errors.ts';
 import { sendJson } from '../../error-handler.ts';
 
-/** A change while it is made. */
+/** A change that is being made. */
 export interface Change {
-  /** Adds to the detail of the audit row: ids, names, changed settings; never secrets, texts, subjects or e-mail addresses. */
+  /**
+   * Adds details to the audit row, e.g. ids, names or changed settings. Never add secrets, texts, subjects or e-mail
+   * addresses.
+   */
   note(detail: AuditDetail): void;
-  /** Sets the status of the response, which is 200 otherwise. */
+  /** Sets the status of the response. The default is 200. */
   setStatus(status: number): void;
 }
 
 export interface Responders {
   /** Throws `not_found`. */
   findProject(slug: string): Promise<Project>;
-  /** Sends the JSON that `respond` returns. */
+  /** Returns a handler that sends the JSON that `respond` returns. */
   read(respond: (request: Request) => Promise<unknown>): RequestHandler;
-  /** As `read`, for the project in the URL. */
+  /** Like `read`, but passes the project in the URL. */
   readProject(respond: (project: Project, request: Request) => Promise<unknown>): RequestHandler;
-  /** Makes a change and sends the JSON that `respond` returns. `action`: its name in the audit log, which may depend on the project. */
+  /**
+   * Returns a handler that makes a change and sends the JSON that `respond` returns. `action` is the name of the change
+   * in the audit log, which may depend on the project.
+   */
   change(
     action: string | ((project: Project | null) => string),
     respond: (request: Request, change: Change) => Promise<unknown>,
   ): RequestHandler;
-  /** As `change`, for the project in the URL. */
+  /** Like `change`, but passes the project in the URL. */
   changeProject(action: string, respond: (project: Project, request: Request, change: Change) => Promise<unknown>): RequestHandler;
-  /** As `changeProject`, for a read that is in the audit log, and whose response `respond` sends itself. */
+  /** Like `changeProject`, but for a read that we record in the audit log. `respond` sends the response itself. */
   streamProject(
     action: string,
     respond: (project: Project, request: Request, response: Response, change: Pick<Change, 'note'>) => Promise<void>,
@@ -49,12 +55,12 @@ export function createResponders({ projects, ...recorder }: ResponderDeps): Resp
   const findProject = async (slug: string): Promise<Project> => requireProject(await projects.findBySlug(slug));
 
   const read: Responders['read'] = (respond) => async (request, response) => {
-    // Such a handler writes no audit row.
+    // These handlers don't write an audit row, so they must not serve any other method.
     if (request.method !== 'GET' && request.method !== 'HEAD') throw gatewayError('not_found');
     sendJson(response, 200, await mapDatabaseErrors(() => respond(request)));
   };
 
-  /** `respond` gets the project that the URL or the body names; null when there is none. */
+  /** `respond` gets the project named in the URL or in the body, or null if there is none. */
   const audited =
     (
       action: string | ((project: Project | null) => string),
@@ -76,7 +82,7 @@ export function createResponders({ projects, ...recorder }: ResponderDeps): Resp
     };
 
   const streamProject: Responders['streamProject'] = (action, respond) => async (request, response) => {
-    // It would read all that a response to GET has.
+    // Express also uses this handler for HEAD, which would read the whole export.
     if (request.method !== 'GET') throw gatewayError('not_found');
     await mapDatabaseErrors(async () => {
       const project = await findProject(param(request, 'project'));
@@ -100,7 +106,7 @@ function requireProject(project: Project | null): Project {
   return project;
 }
 
-/** The last parameter of the path, such as a prefix or an id. Null for a person, whom the detail names by id. */
+/** Returns the last parameter of the path, e.g. a prefix or an id. Null for people, because the detail has their id. */
 function findTarget({ params }: Request): string | null {
   const [name, value] = Object.entries(params).at(-1) ?? [];
   return typeof value === 'string' && name !== 'email' ? value.slice(0, 300) : null;
@@ -110,7 +116,7 @@ export function toListJson<Row>(rows: readonly Row[], toJson: (row: Row) => unkn
   return { object: 'list', data: rows.map((row) => toJson(row)) };
 }
 
-/** Express 5 types wildcard parameters as lists; these routes have none. */
+/** Express 5 types wildcard parameters as lists, but these routes don't have any. */
 export function param(request: Request, name: string): string {
   const value = request.params[name];
   return typeof value === 'string' ? value : '';

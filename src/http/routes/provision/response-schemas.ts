@@ -1,4 +1,4 @@
-/** Response schemas of the provisioning routes. Objects are open: members may be added without a new version. */
+/** Response schemas of the provisioning routes. The objects are open, so we can add members without a new version. */
 import { z } from 'zod';
 import { outcomes } from '../../../core/call.ts';
 import { count, id, listSchema, text, time, usd, windowName } from '../../openapi/schemas/primitives.ts';

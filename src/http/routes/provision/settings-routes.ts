@@ -1,4 +1,4 @@
-/** Projects and their settings: routing, applications, content rules, memory. */
+/** Routes for projects and their settings: routing, applications, content rules and memory. */
 import type { Router } from 'express';
 import { changedMembers } from '../../../core/changed-members.ts';
 import { asObject } from '../../../core/json/narrow.ts';
@@ -49,7 +49,7 @@ export function addSettingsRoutes(router: Router, responders: Responders, { proj
     '/teams/:project/applications/:source',
     readProject(async ({ id }, request) => toApplicationJson(await applications.find(id, param(request, 'source')))),
   );
-  // Always 200: applications exist without being provisioned, so nothing is created.
+  // The status is always 200, because an application exists even without settings, so nothing is created.
   router.put(
     '/teams/:project/applications/:source',
     changeProject('application.change', async ({ id }, request, change) => {

@@ -135,7 +135,7 @@ const openaiModel = z.looseObject({
 const anthropicModel = z.looseObject({ id: z.string(), type: z.literal('model'), display_name: z.string(), created_at: time });
 const model = z.union([openaiModel, anthropicModel]).describe('The second form when `anthropic-version` is sent.');
 
-/** Objects are open: members may be added without a new version. */
+/** The objects are open, so we can add members without a new version. */
 export const statusResponses = {
   Status: status,
   Usage: usageResponse,

@@ -47,7 +47,7 @@ export const videoResponses = {
     .describe('`video_uri` and `videos` are present when `done` is true.'),
 };
 
-/** Polling and downloading are not model calls. */
+/** Polling and downloading don't call a model, so they have fewer error codes. */
 const laterCodes = [
   ...keyCodes,
   'no_route',
@@ -89,7 +89,7 @@ export const videoOperations: OperationSpecs = {
     summary: 'Streams the file of a video',
     details: 'Accepts only addresses at the host of the video vendor.',
     body: { name: 'VideoDownloadBody' },
-    // The vendor's type, or video/mp4.
+    // The vendor's content type, or video/mp4 by default.
     responses: { 200: { 'video/*': {} } },
     codes: [...laterCodes, 'missing_uri'],
   },
