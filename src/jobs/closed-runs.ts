@@ -20,7 +20,7 @@ export interface ClosedRun {
 
 /** Access to the tables that track the work of runs. */
 export interface WorkOfRuns {
-  /** Returns the runs whose work is still open, unless it has been opened again after the run. */
+  /** Returns the runs whose work is open. Leaves out runs that have closed it before, because it was opened again since. */
   filterOpen(runs: readonly ClosedRun[]): Promise<readonly ClosedRun[]>;
   /** Closes the work of a run that is the latest of its workflow id. May be called repeatedly for the same run. */
   close(run: ClosedRun): Promise<void>;

@@ -7,7 +7,7 @@
  *
  * 1. Late call: a later request already contains its response.
  * 2. Continuation: the request continues the tip of an open conversation. We pick the one with the longest common
- * history.
+ *    history.
  * 3. Repeat: the whole call is already part of an open conversation.
  * 4. Reopening: the request continues the tip of a closed conversation.
  * 5. Call without history: it joins the open conversation of its subject.
