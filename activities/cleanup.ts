@@ -1,18 +1,20 @@
-/** The activity of the workflow `dailyCleanup`: runs the steps batch by batch, and returns its progress every minute. */
+/**
+ * The activity of the workflow `dailyCleanup`. It runs the steps batch by batch, and returns its progress every minute.
+ */
 import { cancellationSignal } from '@temporalio/activity';
 import type { Activities } from '../workflows/contract.ts';
 import { withHeartbeats } from './heartbeats.ts';
 
 export interface CleanupActivityDeps {
-  /** In the order in which they run. */
+  /** The steps in the order in which they run. */
   readonly steps: readonly CleanupStep[];
   readonly sliceMs?: number;
 }
 
 export interface CleanupStep {
-  /** An id; stored in workflow histories. */
+  /** An id, because it's stored in workflow histories. */
   readonly name: string;
-  /** Processes one batch and returns its number of rows; 0 when nothing remains. */
+  /** Processes a batch and returns the number of rows in it, or 0 if there's nothing left to do. */
   run(signal: AbortSignal): Promise<number>;
 }
 
@@ -23,7 +25,8 @@ export function createCleanupActivities({ steps, sliceMs = 60_000 }: CleanupActi
         const signal = cancellationSignal();
         const index = name === null ? 0 : steps.findIndex((step) => step.name === name);
         const step = steps[index];
-        // A step of another gateway version: end here, the next day's run starts from the first step.
+        // The step belongs to another version of the gateway, so we end the run. Tomorrow's run starts from the first
+        // step.
         if (!step) return { step: null, next: null, rows: 0 };
         const endAt = performance.now() + sliceMs;
         let rows = 0;

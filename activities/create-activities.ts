@@ -1,6 +1,6 @@
 /**
- * All activities: each passes ids to a function of a module and returns ids, counts and kinds only. `jobs/worker/wrap-activities.ts` makes
- * their errors safe for histories when they are registered.
+ * Creates all activities. Each passes ids to a function of a module and returns only ids, counts and kinds. When
+ * they're registered, `jobs/worker/wrap-activities.ts` makes sure that their errors are safe to store in histories.
  */
 import { activityInfo, Context, cancellationSignal } from '@temporalio/activity';
 import type { Episodes } from '../src/memory/conversations/episodes.ts';
@@ -46,11 +46,13 @@ export function createActivities(deps: ActivityDeps): Activities {
 
 export interface ConversationActivityDeps extends Pick<Episodes, 'readConversation'> {
   readonly readIdle: ReadIdle;
-  /** How long a conversation must be without calls to count as finished, by the current configuration. */
+  /**
+   * Returns how long a conversation must be without calls before we close it, according to the current configuration.
+   */
   readonly idleMs: () => number;
 }
 
-/** Without heartbeats: a local activity has none. */
+/** Doesn't send heartbeats, because these are local activities. */
 export function createConversationActivities({ idleMs, readConversation, readIdle }: ConversationActivityDeps) {
   return {
     readIdleConversations: async ({ project_id: projectId, run }) => {
@@ -65,7 +67,7 @@ export function createConversationActivities({ idleMs, readConversation, readIdl
 }
 
 interface EmbeddingActivityDeps {
-  /** Embeds passages of a project for a few minutes at most. */
+  /** Embeds passages of a project for at most a few minutes. */
   readonly embedPassages: (projectId: string, run: number, signal: AbortSignal) => Promise<EmbedProgress>;
 }
 
@@ -102,15 +104,16 @@ export interface LearningActivityDeps {
   readonly learnGroup: GroupStep;
   readonly consolidateGroup: GroupStep;
   readonly finishBatch: (run: BatchRun) => Promise<BatchFinish>;
-  /** Replays the failed batches of a project; returns their number. */
+  /** Replays the failed batches of a project and returns their number. */
   readonly replayBatches: (projectId: string) => Promise<number>;
-  /** Aborted when activities must end because the worker stops. */
+  /** Aborted when activities have to end because the worker is stopping. */
   readonly stopping: AbortSignal;
 }
 
 /**
- * Aborted when the worker stops. Not because the run has ended: its call to the model is paid for, so the response is stored, and the run that
- * replaces it waits for that. The SDK cancels an activity once, so a stop after that arrives by `stopping` only.
+ * Returns a signal that aborts when the worker stops. It doesn't abort if only the run has ended. We've already paid
+ * for its call to the model, so we store the response, and the run that replaces it waits for that. The SDK cancels an
+ * activity only once, so if the worker stops after that, we only find out from `stopping`.
  */
 function signalOfStep(stopping: AbortSignal): AbortSignal {
   const context = Context.current();
@@ -170,7 +173,7 @@ function toPendingGroup({ position, waitMs, attempts, step, code, blocked }: Pen
 }
 
 export interface VideoActivityDeps {
-  /** Polls the vendor for the video of this call, and settles it when it has ended. */
+  /** Asks the vendor for the state of this call's video, and settles its cost once the video has ended. */
   readonly pollVideo: (callId: string, signal: AbortSignal) => Promise<VideoPollResult>;
 }
 

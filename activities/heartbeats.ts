@@ -1,7 +1,7 @@
-/** Heartbeats, by which Temporal notices a dead worker before the activity's timeout. */
+/** Sends heartbeats, so that Temporal notices a dead worker before the activity times out. */
 import { heartbeat } from '@temporalio/activity';
 
-/** A third of the workflows' shortest heartbeat timeout. */
+/** A third of the shortest heartbeat timeout in the workflows. */
 const heartbeatIntervalMs = 4_000;
 
 export async function withHeartbeats<Result>(work: () => Promise<Result>): Promise<Result> {

@@ -1,11 +1,11 @@
-/** What a batch shows of its groups while it runs. */
+/** Shows the state of a batch's groups while the batch is running. */
 import { patched } from '@temporalio/workflow';
 import { type BatchSummary, callUnderWay, type GroupWait, maxUnusableResponses, type PendingGroup } from './contract.ts';
 import { formatClockTime, note } from './notes.ts';
 import { timeAfter } from './poll-until.ts';
 import { createRunStatus, type RunState, type ShowStatus, toAdvice } from './run-status.ts';
 
-/** The activities of a group. */
+/** The activities that process a group. */
 export type GroupStep = 'learnGroup' | 'consolidateGroup';
 
 type ShownWait = { readonly waitMs: number } & Partial<GroupWait>;
@@ -15,18 +15,18 @@ export interface BatchStatus {
   opened(groups: readonly PendingGroup[], total: number | undefined): void;
   /** Returns the summary of the activity. */
   runs(step: GroupStep, position: number, attempt: number): string;
-  /** The summary of a step that has nothing to do. */
+  /** Returns the summary of a step that has nothing to do. */
   skips(position: number, outcome: 'parked' | 'done'): string;
   /** Returns the summary of the timer. */
   waits(step: GroupStep, position: number, wait: ShownWait): string;
-  /** The same, of a wait that an earlier run began. */
+  /** Returns the summary of the timer for a wait that an earlier run began. */
   waitsFromBefore(position: number, waitMs: number): string;
   settled(position: number, isParked: boolean): void;
-  /** The summary of the activity that closes the batch. */
+  /** Returns the summary of the activity that closes the batch. */
   closes(): string;
   /** Returns the message of the failure. */
   parked(batch: BatchSummary): string;
-  /** Returns the message with which the run of a stopped batch fails. */
+  /** Returns the message of the failure if the batch was stopped. */
   stopped(): string;
   ended(batch: BatchSummary | null | undefined): void;
 }
@@ -37,7 +37,7 @@ interface GroupStatus {
   readonly advice?: string;
 }
 
-/** Keeps the details short in a batch of many groups. */
+/** Keeps the details short if a batch has many groups. */
 const maxGroupLines = 20;
 
 const verbs = { learnGroup: 'learn', consolidateGroup: 'consolidate' } as const;

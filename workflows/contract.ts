@@ -1,132 +1,140 @@
 /**
- * The contract between the gateway, its workflows and its activities: names, inputs and results. Imports nothing, so that every module may
- * import it.
+ * The contract between the gateway, its workflows and its activities: names, inputs and results. It doesn't import
+ * anything, so that every module can import it.
  *
- * All of it is stored in Temporal's histories: only ids, counts and hashes, never text. Names, members and kinds are persisted; changing one
- * breaks running workflows.
+ * Everything in it is stored in Temporal's histories, so it only contains ids, counts and hashes, and never text.
+ * Names, members and kinds are persisted, and changing one breaks running workflows.
  */
 
-/** The task queue of all workers. */
+/** The task queue that all workers poll. */
 export const memoryQueue = 'memory';
 
-/** Result of an activity that asks to be called again after a delay. */
+/** The result of an activity that wants to be called again after a delay. */
 export interface Wait {
   readonly kind: 'wait';
   readonly waitMs: number;
 }
 
-/** Result of an activity that does a part of its work at a time. */
+/** The result of an activity that only does a part of its work each time. */
 export interface Progress {
-  /** `more`: call the activity again. */
+  /** `more` means that the workflow should call the activity again. */
   readonly kind: 'done' | 'more';
 }
 
-/** Search attributes, all keywords. Temporal never encrypts them. */
+/** Search attributes of type Keyword. Temporal never encrypts them. */
 export const searchAttributes = {
-  /** Project id. */
+  /** The project id. */
   project: { name: 'GatewayProject', type: 'KEYWORD' },
   projectSlug: { name: 'GatewayProjectSlug', type: 'KEYWORD' },
-  /** First segment of the workflow id, such as `conversation`. */
+  /** The first segment of the workflow id, e.g. `conversation`. */
   kind: { name: 'GatewayKind', type: 'KEYWORD' },
   /** See `run-status.ts`. */
   state: { name: 'GatewayState', type: 'KEYWORD' },
-  /** Id of a learning batch. */
+  /** The id of a learning batch. */
   batch: { name: 'GatewayBatch', type: 'KEYWORD' },
 } as const;
 
-/** Input of `idleConversations`; the member names are those of the outbox row. */
+/** The input of `idleConversations`. The member names are the same as in the outbox row. */
 export interface IdleConversationsInput {
   readonly project_id: string;
-  /** Sequence number of the project's runs; a superseded run does nothing. */
+  /** The sequence number of the project's runs. A run that has been superseded does nothing. */
   readonly run: number;
 }
 
-/** Result of reading the idle conversations of a project, with how many were read now. */
+/** The result of a check for idle conversations. `read` is the number of conversations that it has closed. */
 export type ReadIdleResult = { readonly read: number } & (
   | { readonly kind: 'done' } // no conversation is open
-  | { readonly kind: 'superseded' } // a newer run is responsible, or the project was deleted
-  | (Wait & { readonly waiting?: number }) // check again after this time; `waiting` conversations are open
+  | { readonly kind: 'superseded' } // a newer run has taken over, or the project was deleted
+  | (Wait & { readonly waiting?: number }) // check again after this time, because `waiting` conversations are open
 );
 
-/** Input of `conversationIdle`, which only older versions start; the member names are those of the outbox row. */
+/**
+ * The input of `conversationIdle`, which only older versions start. The member names are the same as in the outbox row.
+ */
 export interface ConversationIdleInput {
   readonly conversation_id: string;
-  /** Number of the conversation's opening that this run is for; each opening has a separate run. */
+  /** The number of the opening that this run is for. Each opening of a conversation has its own run. */
   readonly opened: number;
 }
 
-/** Result of checking whether a conversation is idle. */
+/** The result of checking whether a conversation is idle. */
 export type IdleCheckResult =
-  | { readonly kind: 'read' } // idle long enough: read now or before
-  | { readonly kind: 'gone' } // deleted or erased
-  | { readonly kind: 'superseded' } // opened again: another run is responsible
-  | Wait; // not idle yet: check again after this time
+  | { readonly kind: 'read' } // it was idle long enough and has been closed, now or earlier
+  | { readonly kind: 'gone' } // it was deleted or erased
+  | { readonly kind: 'superseded' } // it was opened again, and another run has taken over
+  | Wait; // it isn't idle yet, so check again after this time
 
-/** Input of `videoOperation`; the member name is that of the outbox row. */
+/** The input of `videoOperation`. The member name is the same as in the outbox row. */
 export interface VideoOperationInput {
   /** The call that started the video. */
   readonly call_id: string;
 }
 
-/** Result of polling a video. */
+/** The result of polling a video. */
 export type VideoPollResult =
-  | ({ readonly kind: 'settled' } & VideoEnd) // its cost is settled
-  | { readonly kind: 'gone' } // deleted
+  | ({ readonly kind: 'settled' } & VideoEnd) // its cost has been settled
+  | { readonly kind: 'gone' } // it was deleted
   | (Wait & {
       readonly unreachable: boolean;
-      /** The video is given up after this time. Absent in histories of older versions. */
+      /** We give up on the video after this time. Missing in histories of older versions. */
       readonly giveUpMs?: number;
     }); // poll again after this time
 
-/** Absent in histories of older versions. */
+/** The members are missing in histories of older versions. */
 export interface VideoEnd {
-  /** `unknown`: the vendor did not say before it forgets its operations. */
+  /** `unknown` means that the vendor has forgotten the operation without telling us its outcome. */
   readonly outcome: 'completed' | 'vendor_failed' | 'unknown';
-  /** The vendor's class of a failure. */
+  /** The vendor's error code if it failed. */
   readonly code: string | null;
 }
 
-/** Input of `embedMemory`; the member names are those of the outbox row. */
+/** The input of `embedMemory`. The member names are the same as in the outbox row. */
 export interface EmbedMemoryInput {
   readonly project_id: string;
-  /** Sequence number of the project's runs; a superseded run does nothing. */
+  /** The sequence number of the project's runs. A run that has been superseded does nothing. */
   readonly run: number;
 }
 
 export interface EmbedProgress extends Progress {
-  /** Passages that this execution embedded. Absent in histories of older versions. */
+  /** The number of passages that this execution embedded. Missing in histories of older versions. */
   readonly passages: number;
-  /** Why nothing is left to do although passages may lack a vector: no model, or a newer run. */
+  /**
+   * Why there's nothing left to do even though passages may lack a vector: there's no model, or a newer run has taken
+   * over.
+   */
   readonly reason?: 'no_route' | 'superseded';
 }
 
-/** Signal of the learning workflows: something has changed, check again now. */
+/** Tells a learning workflow that something has changed and it should check again now. */
 export const wakeSignal = 'look';
-/** Signal that replays the failed batches of a project. A replay sends it to the run of a batch, which it starts if none is open. */
+/**
+ * Makes the run of a project replay its failed batches. To replay a single batch, we send this signal to the run of
+ * that batch, and start one if there's none.
+ */
 export const replaySignal = 'replay';
 
-/** Input of `projectLearning`; the member name is that of the outbox row. */
+/** The input of `projectLearning`. The member name is the same as in the outbox row. */
 export interface ProjectLearningInput {
   readonly project_id: string;
 }
 
-/** Result of checking a project for messages to learn. */
+/** The result of checking whether a project has messages to learn. */
 export type LearningCheckResult =
   | { readonly kind: 'gone' } // the project was deleted
-  | ({ readonly kind: 'idle' } & LearningFacts) // no messages, or memory is off: a signal follows when that changes
-  | ({ readonly kind: 'running' } & LearningFacts) // a normal batch runs, started now or before: it signals its end
-  | (Wait & LearningFacts); // too few messages for a batch: check again when the oldest is old enough
+  | ({ readonly kind: 'idle' } & LearningFacts) // there are no messages or memory is off, and a signal follows when that changes
+  | ({ readonly kind: 'running' } & LearningFacts) // a normal batch is running, and sends a signal when it ends
+  | (Wait & LearningFacts); // there are too few messages for a batch, so check again when the oldest is old enough
 
-/** For the operator. Absent in histories of older versions. */
+/** Shown to operators. Missing in histories of older versions. */
 export interface LearningFacts {
   readonly memoryOff?: boolean;
-  /** Messages that wait for a batch, and how many make one due. */
+  /** The number of messages that are waiting for a batch. `batchOf` is the number that makes one due. */
   readonly messages?: number;
   readonly batchOf?: number;
-  /** Id of the normal batch that runs. */
+  /** The id of the normal batch that is running. */
   readonly batch?: string | null;
   /**
-   * Numbers of batches. Failed and stopped ones need a replay, failing ones are retried after unusable responses, and
+   * These count batches. Failed and stopped ones need a replay, failing ones are retried after unusable responses, and
    * blocked ones wait for a change of settings.
    */
   readonly failed?: number;
@@ -135,7 +143,7 @@ export interface LearningFacts {
   readonly blocked?: number;
 }
 
-/** Input of `learningBatch`; the member name is that of the outbox row. */
+/** The input of `learningBatch`. The member name is the same as in the outbox row. */
 export interface LearningBatchInput {
   readonly batch_id: string;
 }
@@ -145,34 +153,37 @@ export interface LearningGroupInput extends LearningBatchInput {
   readonly position: number;
 }
 
-/** The groups of a batch that are neither done nor failed, each with the delay until its next attempt. */
+/** The groups of a batch that are neither done nor failed, and the delay until each one's next attempt. */
 export interface PendingGroups {
   readonly groups: readonly PendingGroup[];
-  /** All groups of the batch. Absent in histories of older versions. */
+  /** The number of all groups in the batch. Missing in histories of older versions. */
   readonly total: number;
 }
 
 export interface PendingGroup {
   readonly position: number;
   readonly waitMs: number;
-  /** Attempts so far. Absent in histories of older versions. */
+  /** The number of attempts so far. Missing in histories of older versions. */
   readonly attempts: number;
-  /** The step that waits, and why. Absent in histories of older versions. */
+  /**
+   * The step that is waiting. `code` and `blocked` contain the reason. All three are missing in histories of older
+   * versions.
+   */
   readonly step?: 'learnGroup' | 'consolidateGroup';
   readonly code?: string | null;
   readonly blocked?: boolean;
 }
 
-/** Result of a step of a group. */
+/** The result of a step of a group. */
 export type GroupStepResult =
-  | ({ readonly kind: 'settled' } & Partial<GroupOutcome>) // done now or before, failed or erased: the step has no work left
-  | (Wait & GroupWait); // failed, or no tier has a chain: retry after this time or at a signal
+  | ({ readonly kind: 'settled' } & Partial<GroupOutcome>) // the step has no work left, because it's done, failed or erased
+  | (Wait & GroupWait); // it failed or no tier has a chain, so retry after this time or on a signal
 
-/** For the operator. Absent in histories of older versions, and when the step had nothing to do. */
+/** Shown to operators. Missing in histories of older versions, and if the step had nothing to do. */
 export interface GroupOutcome {
   /** `parked` only occurs in histories of older versions, which gave up a group after five unusable responses. */
   readonly outcome: 'learned' | 'done' | 'parked';
-  /** Error code of a parked group. */
+  /** The error code of a parked group. */
   readonly code: string | null;
   readonly written: number;
 }
@@ -183,42 +194,51 @@ export interface GroupOutcome {
  */
 export const maxUnusableResponses = 5;
 
-/** Code of a wait for the model call of an earlier run of the batch, which was reset, terminated or cancelled. */
+/**
+ * The code of a wait for a model call that an earlier run of the batch started before it was reset, terminated or
+ * cancelled.
+ */
 export const callUnderWay = 'call_under_way';
 
-/** Absent in histories of older versions. */
+/** The members are missing in histories of older versions. */
 export interface GroupWait {
-  /** Attempts so far. */
+  /** The number of attempts so far. */
   readonly attempts: number;
-  /** Error code of the last attempt, or `callUnderWay`. */
+  /** The error code of the last attempt, or `callUnderWay`. */
   readonly code: string;
-  /** Not attempted: the project's settings do not allow it. */
+  /** True if we haven't tried, because the project's settings don't allow it. */
   readonly blocked: boolean;
-  /** Unusable responses so far, when the last one was. */
+  /** The number of unusable responses so far. Only set if the last response was unusable. */
   readonly unusable?: number;
 }
 
-/** `finished: false` while a group is pending. */
+/** `finished` is false as long as a group is pending. */
 export type BatchFinish =
   | { readonly finished: false }
   | {
       readonly finished: true;
-      /** Null when the batch was deleted. Absent in histories of older versions. */
+      /** Null if the batch was deleted. Missing in histories of older versions. */
       readonly batch: BatchSummary | null;
-      /** An operator stopped the batch, so pending groups count as parked. Absent in histories of older versions. */
+      /**
+       * True if an operator stopped the batch, so that pending groups count as parked. Missing in histories of older
+       * versions.
+       */
       readonly stopped?: boolean;
     };
 
 export interface ExecutedBy {
-  /** The run that executed the activity: in the history of a run that was reset, an earlier one. Absent in histories of older versions. */
+  /**
+   * The run that executed the activity. After a reset, the history contains results of an earlier run. Missing in
+   * histories of older versions.
+   */
   readonly runId: string;
 }
 
 export interface BatchSummary {
   readonly groups: number;
-  /** Number of groups that we won't attempt again until a replay. */
+  /** The number of groups that we won't attempt again until a replay. */
   readonly parked: number;
-  /** Of the first parked group: unusable responses and the last error code. */
+  /** The number of unusable responses of the first parked group. `code` is its last error code. */
   readonly unusable: number;
   readonly code: string | null;
   readonly written: number;
@@ -228,72 +248,86 @@ export interface BatchSummary {
   readonly facts: number;
 }
 
-/** Input of `subjectErasure`; the member name is that of the outbox row. */
+/** The input of `subjectErasure`. The member name is the same as in the outbox row. */
 export interface SubjectErasureInput {
   readonly erasure_id: string;
 }
 
-/** Status of an erasure in the processes. */
+/** How far the gateway's processes have applied an erasure. */
 export type ErasureStatus =
-  | { readonly kind: 'gone' } // deleted
-  | { readonly kind: 'done' } // finished before
+  | { readonly kind: 'gone' } // it was deleted
+  | { readonly kind: 'done' } // it was already finished
   | { readonly kind: 'clear' } // every live process applies the tombstone and has no older records on disk
-  | (Wait & Partial<ProcessCounts>); // some process is not ready: check again after this time
+  | (Wait & Partial<ProcessCounts>); // some process isn't ready, so check again after this time
 
-/** Absent in histories of older versions. */
+/** The members are missing in histories of older versions. */
 export interface ProcessCounts {
-  /** Live processes, and those that apply the tombstone. */
+  /** The number of live processes. `ready` counts those that already apply the tombstone. */
   readonly total: number;
   readonly ready: number;
-  /** Ids of the first of the others. */
+  /** Ids of processes that aren't ready. The list may be incomplete. */
   readonly missing: readonly string[];
 }
 
-/** Input of `dailyCleanup` and its activity: the step to continue with; null for the first one. */
+/** The input of `dailyCleanup` and its activity: the step to continue with, or null for the first one. */
 export interface CleanupInput {
   readonly step: string | null;
 }
 
 export interface CleanupProgress {
-  /** The step that ran; null when this version does not have the requested one. Absent in histories of older versions. */
+  /**
+   * The step that ran, or null if this version doesn't have the requested one. Missing in histories of older versions.
+   */
   readonly step: string | null;
-  /** Null: all steps are done. */
+  /** The next step, or null if all of them are done. */
   readonly next: string | null;
-  /** Number of rows that the step deleted or changed, for operators. */
+  /** The number of rows that the step deleted or changed. Shown to operators. */
   readonly rows: number;
 }
 
-/** The activities. All are idempotent, since Temporal may run them more than once. */
+/** All activities are idempotent, because Temporal may run them more than once. */
 export interface Activities {
-  /** Deletes data past its retention for about a minute. */
+  /** Deletes data past its retention period for about a minute. */
   cleanUp(input: CleanupInput): Promise<CleanupProgress>;
-  /** Computes missing embeddings of stored text for the project's model. */
+  /** Computes missing embeddings of stored texts with the project's model. */
   embedPassages(input: EmbedMemoryInput): Promise<EmbedProgress>;
-  /** Starts a batch when one is due, else returns what to wait for. */
+  /** Starts a batch if one is due. Otherwise returns what to wait for. */
   lookAtLearning(input: ProjectLearningInput): Promise<LearningCheckResult>;
   openBatch(input: LearningBatchInput): Promise<PendingGroups>;
-  /** Extracts memories from a group's messages with the memory model and stores them. Skips a group that has passed this step. */
+  /**
+   * Extracts memories from a group's messages with the memory model and stores them. Skips a group that has already
+   * passed this step.
+   */
   learnGroup(input: LearningGroupInput): Promise<GroupStepResult>;
-  /** Merges a group's memories with existing ones, stores facts and writes the page. Skips a group that has passed this step. */
+  /**
+   * Merges a group's memories with existing ones, stores facts and writes the page. Skips a group that has already
+   * passed this step.
+   */
   consolidateGroup(input: LearningGroupInput): Promise<GroupStepResult>;
   /** Closes the batch and signals its project, unless a group is pending. */
   finishBatch(input: LearningBatchInput): Promise<BatchFinish & ExecutedBy>;
-  /** Replays the failed batches of a project. Not the stopped ones: a reset of the project's run delivers old signals again. */
+  /**
+   * Replays the failed batches of a project, but not the stopped ones, because resetting the project's run delivers old
+   * signals again.
+   */
   replayBatches(input: ProjectLearningInput): Promise<{ readonly batches: number }>;
   lookAtErasure(input: SubjectErasureInput): Promise<ErasureStatus>;
   /** Deletes Temporal runs that concern the subject. */
   purgeErasedRuns(input: SubjectErasureInput): Promise<Progress>;
-  /** Verifies that no data of the subject remains; fails otherwise. */
+  /** Fails if there's any data of the subject left. */
   finishErasure(input: SubjectErasureInput): Promise<void>;
-  /** Polls the vendor; settles a finished video, else returns how long to wait. */
+  /** Polls the vendor. Settles the video if it has ended, and otherwise returns how long to wait. */
   pollVideo(input: VideoOperationInput): Promise<VideoPollResult>;
-  /** Reads the conversations of the project that were idle for the idle time, and returns when to check again. */
+  /** Closes conversations of the project that have been idle long enough, and returns when to check again. */
   readIdleConversations(input: IdleConversationsInput): Promise<ReadIdleResult>;
-  /** Reads the conversation if it was idle for the idle time, else returns how long to wait. For runs of older versions. */
+  /**
+   * Closes the conversation if it has been idle long enough, and otherwise returns how long to wait. Only runs of older
+   * versions use this.
+   */
   readConversation(input: ConversationIdleInput): Promise<IdleCheckResult>;
 }
 
-/** The workflows that an outbox row may name. */
+/** The workflows that an outbox row may start. */
 export const workflowNames = [
   'conversationIdle',
   'dailyCleanup',
@@ -307,7 +341,10 @@ export const workflowNames = [
 
 export type WorkflowName = (typeof workflowNames)[number];
 
-/** Header of a run with the trace context of its cause, a W3C `traceparent`; absent unless that was sampled. */
+/**
+ * The header that contains the trace context of what caused a run, as a W3C `traceparent`. It's missing if the cause
+ * wasn't sampled.
+ */
 export const traceHeader = 'traceparent';
 
 /** The end of a traced run. */
@@ -318,5 +355,5 @@ export interface RunEnd {
   readonly endedAt: number;
 }
 
-/** What workflows tell their worker; a type alias, as the SDK requires. */
+/** The sinks with which workflows report to their worker. The SDK requires a type alias rather than an interface. */
 export type TraceSinks = { readonly tracing: { runEnded(end: RunEnd): void } };

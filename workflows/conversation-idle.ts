@@ -1,6 +1,7 @@
 /**
- * One run per opening of a conversation, as older versions start them: waits until the conversation has been idle for the idle time, then
- * reads it. Kept for the runs and outbox rows that they leave behind; `idle-conversations.ts` has replaced it.
+ * Waits until a conversation has been idle long enough, and then closes it. Older versions start one run per opening of
+ * a conversation. `idle-conversations.ts` has replaced this workflow, and we only keep it for the runs and outbox rows
+ * that older versions leave behind.
  */
 import { continueAsNew, proxyLocalActivities } from '@temporalio/workflow';
 import type { Activities, ConversationIdleInput } from './contract.ts';
@@ -11,9 +12,9 @@ import { createRunStatus } from './run-status.ts';
 
 const { readConversation } = proxyLocalActivities<Activities>({
   startToCloseTimeout: '1 minute',
-  // Only the database can fail here, and it recovers: unlimited attempts.
+  // Retry forever, because only the database can fail and it will recover.
   retry: recoveringLocally,
-  // Longer retry delays become timers of the server and occupy no worker.
+  // Longer delays become timers on the server, so that they don't occupy a worker.
   localRetryThreshold: '5 seconds',
   summary: note('readIfIdle'),
 });

@@ -1,6 +1,6 @@
 /**
- * Started daily by a schedule: deletes data past its retention. The activity defines the steps and returns the next one, so that a new step
- * does not change this workflow.
+ * Deletes data past its retention period. A schedule starts this daily. The activity defines the steps and returns the
+ * next one, so we can add steps without changing the workflow.
  */
 import { ApplicationFailure, continueAsNew, proxyActivities, workflowInfo } from '@temporalio/workflow';
 import type { Activities, CleanupInput } from './contract.ts';
@@ -8,20 +8,23 @@ import { cleanupTasks, note } from './notes.ts';
 import { createRetries, findFailureCode, singleTry } from './retries.ts';
 import { createRunStatus } from './run-status.ts';
 
-// Building an index over millions of rows takes long.
+// Building an index over millions of rows takes a long time.
 const options = { startToCloseTimeout: '6 hours', heartbeatTimeout: '30 seconds', retry: singleTry } as const;
 const { cleanUp } = proxyActivities<Activities>(options);
 
-/** About four hours; then the run fails and the next day's starts over, so that a failing step does not block the others for longer. */
+/**
+ * About four hours in total. Then the run fails and the next day's run starts over, so that a failing step doesn't
+ * block the others any longer.
+ */
 const retries = { firstMs: 60_000, maxMs: 3_600_000, maxTries: 10 };
 
 export interface CleanupResult {
   readonly outcome: 'done';
-  /** Rows that each step deleted or changed. */
+  /** The number of rows that each step deleted or changed. */
   readonly rows: Readonly<Record<string, number>>;
 }
 
-/** A test holds them to the steps of the activity. */
+/** A test checks that these are the steps of the activity. */
 export const cleanupSteps: readonly string[] = Object.keys(cleanupTasks);
 
 export async function dailyCleanup(input: CleanupInput): Promise<CleanupResult> {
@@ -44,7 +47,8 @@ export async function dailyCleanup(input: CleanupInput): Promise<CleanupResult> 
       show({ state: 'failed', step }, [message, note('nextCleanup'), ...done, failed, ...missing]);
       throw ApplicationFailure.nonRetryable(message, 'CleanupStepFailed');
     });
-    const ran = progress.step ?? step; // Histories of older versions lack it.
+    // `step` is missing in histories of older versions.
+    const ran = progress.step ?? step;
     rows[ran] = (rows[ran] ?? 0) + progress.rows;
     next = progress.next;
     if (next === null) break;

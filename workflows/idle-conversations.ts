@@ -1,10 +1,13 @@
 /**
- * One run per project at a time, while it has open conversations: waits until some have been idle for the idle time, then reads them.
+ * Waits until conversations of a project have been idle long enough, and then closes them. Each project has at most one
+ * run at a time, as long as it has open conversations.
  *
- * A run per conversation would be the most frequent workflow by far, and the Temporal server limits its rate: 6,000 conversations that end at
- * the same time would delay everything else in the queue. No signal is sent per call either. The run starts with a delay of the idle time,
- * and each check says how long to wait for the next conversations. A check is a local activity of a few seconds at most, so a run for a
- * single conversation takes one workflow task and six events, and a long one lets other projects have their turn in between.
+ * If each conversation had its own run, this would be by far the most frequent workflow, and the rate of the Temporal
+ * server is limited. If 6,000 conversations ended at the same time, everything else in the queue would be delayed. We
+ * don't send a signal per call either. Instead, the run starts after a delay of the idle time, and each check returns
+ * how long to wait for the next conversations. A check is a local activity of at most a few seconds, so a run for a
+ * single conversation takes one workflow task and six events, and a longer run lets other projects have their turn in
+ * between.
  */
 import { continueAsNew, proxyLocalActivities } from '@temporalio/workflow';
 import type { Activities, IdleConversationsInput } from './contract.ts';
@@ -15,16 +18,16 @@ import { createRunStatus } from './run-status.ts';
 
 const { readIdleConversations } = proxyLocalActivities<Activities>({
   startToCloseTimeout: '1 minute',
-  // Only the database can fail here, and it recovers: unlimited attempts.
+  // Retry forever, because only the database can fail and it will recover.
   retry: recoveringLocally,
-  // Longer retry delays become timers of the server and occupy no worker.
+  // Longer delays become timers on the server, so that they don't occupy a worker.
   localRetryThreshold: '5 seconds',
   summary: note('readIdle'),
 });
 
 export interface IdleConversationsResult {
   readonly outcome: 'done' | 'superseded';
-  /** Conversations that this run has read. */
+  /** The number of conversations that this run has closed. */
   readonly read: number;
 }
 

@@ -1,4 +1,4 @@
-/** Entry of the workflow bundle: every function exported here is a workflow of that name. */
+/** The entry point of the workflow bundle. Every function exported here is a workflow with that name. */
 export { conversationIdle } from './conversation-idle.ts';
 export { dailyCleanup } from './daily-cleanup.ts';
 export { embedMemory } from './embed-memory.ts';

@@ -1,10 +1,10 @@
 /**
- * One run per batch: learns and consolidates each group independently, and retries it with growing delays until it is
- * settled.
+ * Learns and consolidates the groups of a batch. Each batch has one run. Groups are independent of each other, and each
+ * is retried with growing delays until it's settled.
  *
- * The progress and the next retry of a group are in its row, so a run that is reset, restarted or duplicated does only
- * the remaining work. The delays are timers of this run, so that operators can see them, and a signal cuts them short.
- * If an operator stops the batch, or an older version has parked one of its groups, the run fails.
+ * The progress and next retry of a group are stored in its row, so a run that was reset, restarted or duplicated only
+ * does the remaining work. The delays are timers of this run, so that operators can see them, and a signal ends them
+ * early. If an operator stops the batch, or an older version has parked one of its groups, the run fails.
  */
 import {
   ApplicationFailure,
@@ -33,16 +33,19 @@ import { createRetries, recovering, singleTry, toDelayMs, toFailureCode } from '
 
 const shortOptions = { startToCloseTimeout: '1 minute', heartbeatTimeout: '12 seconds', retry: singleTry } as const;
 const { openBatch, finishBatch } = proxyActivities<Activities>({ ...shortOptions, summary: note('openBatch') });
-/** A call to the memory model takes five minutes at most; a vendor's error is a result with a delay. */
+/**
+ * A call to the memory model takes at most five minutes. Errors of the vendor are results with a delay rather than
+ * failures.
+ */
 const stepOptions = { ...shortOptions, startToCloseTimeout: '7 minutes' } as const;
 const steps = proxyActivities<Pick<Activities, GroupStep>>(stepOptions);
 
 type Settled = Extract<GroupStepResult, { kind: 'settled' }>;
 
-/** Groups whose step runs at the same time. Groups that wait for a retry do not count. */
+/** The maximum number of groups whose steps run at the same time. Groups that are waiting for a retry don't count. */
 const maxConcurrentGroups = 3;
 
-/** `gone`: the batch was deleted. Counts are absent in histories of older versions. */
+/** `gone` means that the batch was deleted. The counts are missing in histories of older versions. */
 export type BatchResult = { readonly outcome: 'done' | 'gone' } & Partial<BatchSummary>;
 
 export async function learningBatch(input: LearningBatchInput): Promise<BatchResult> {
@@ -54,7 +57,8 @@ export async function learningBatch(input: LearningBatchInput): Promise<BatchRes
   };
   setHandler(defineSignal(wakeSignal), wake, { description: note('wakeSignal') });
   const wakeForReplay = (): void => {
-    if (patched(replaySignal)) wake(); // Workers of older versions ignored the signal.
+    // Workers of older versions ignored the signal.
+    if (patched(replaySignal)) wake();
   };
   setHandler(defineSignal(replaySignal), wakeForReplay, { description: note('replaySignal') });
   const shouldContinueAsNew = (): boolean => workflowInfo().continueAsNewSuggested;
@@ -67,11 +71,11 @@ export async function learningBatch(input: LearningBatchInput): Promise<BatchRes
     await condition(() => signals !== signalsSeen || shouldContinueAsNew(), waitMs, { summary });
   };
 
-  /** Repeats a step until it is settled or the run should continue as new. */
+  /** Repeats a step until it's settled or the run should continue as new. */
   const runStep = async (step: GroupStep, { position, attempts = 0 }: PendingGroup, skips?: 'parked' | 'done'): Promise<Settled> => {
     let failures = 0;
     for (let tries = attempts; !shouldContinueAsNew(); ) {
-      // One change may wake several groups, so each checks again.
+      // One change may wake up several groups, so check again after each wait.
       while (running >= maxConcurrentGroups) await condition(() => running < maxConcurrentGroups);
       running += 1;
       const signalsSeen = signals;
@@ -89,7 +93,7 @@ export async function learningBatch(input: LearningBatchInput): Promise<BatchRes
       }
       if (result.kind === 'settled') return result;
       const isTried = !result.blocked && result.code !== callUnderWay;
-      // The row counts the tries of both steps. Histories of older versions lack the member.
+      // The row counts the attempts of both steps. `attempts` is missing in histories of older versions.
       tries = (step === 'learnGroup' ? result.attempts : undefined) ?? (isTried ? tries + 1 : tries);
       const summaryOfWait = status.waits(step, position, { ...result, attempts: tries });
       await waitUnlessSignalled(signalsSeen, Math.max(minWaitMs, result.waitMs), summaryOfWait);
@@ -114,11 +118,12 @@ export async function learningBatch(input: LearningBatchInput): Promise<BatchRes
     if (shouldContinueAsNew()) await continueAsNew<typeof learningBatch>(input);
     const options = { ...shortOptions, summary: status.closes() };
     const end = await retry(() => finishBatch.executeWithOptions(options, [input]), recovering);
-    // A replay during the last step has sent a signal: check for pending groups again.
+    // A replay during the last step has sent a signal, so check for pending groups again.
     if (!end.finished || signals !== signalsSeen) continue;
     const { batch } = end;
     if (batch && batch.parked > 0) {
-      // Recorded before a reset to the last point: only a batch activity of this run replays the batch.
+      // The result comes from a run that was reset. Only a batch activity of this run can replay the batch, so try
+      // again.
       if (end.runId !== workflowInfo().runId) continue;
       const [message, type] = end.stopped ? [status.stopped(), 'LearningBatchStopped'] : [status.parked(batch), 'LearningGroupParked'];
       throw ApplicationFailure.nonRetryable(message, type);

@@ -1,8 +1,9 @@
 /**
- * Sentences for operators in Temporal: summaries, details, failure messages. Temporal stores them in plain text and shows them to everyone who
- * may see its UI, so they are made from the templates below and nothing else: only counts, ids, codes, times and project slugs vary.
+ * Sentences for operators in Temporal, such as summaries, details and failure messages. Temporal stores them in plain
+ * text and shows them to everyone who has access to its UI. So we only create them from the templates below, in which
+ * nothing but counts, ids, codes, times and project slugs varies.
  *
- * The payload codecs pass a text that `isNote` recognizes, unencrypted, and reject every other sentence.
+ * The payload codecs leave a text unencrypted if `isNote` recognizes it, and reject all other sentences.
  */
 
 /** What the steps of the daily cleanup delete or change, in the order in which they run. */
@@ -24,22 +25,22 @@ export const cleanupTasks = {
   'vector-indexes': 'vector indexes',
 } as const;
 
-/** What each slot accepts. A value that does not match is shown as `?`, so a note never fails a workflow. */
+/** The pattern for each slot. A value that doesn't match is shown as `?`, so a note can never make a workflow fail. */
 const slots = {
   count: String.raw`\d{1,12}`,
-  /** UUIDs, workflow ids, model and operation names of the gateway. */
+  /** UUIDs, workflow ids, and names of the gateway's models and operations. */
   id: '[A-Za-z0-9_:/.-]{1,200}',
   slug: '[a-z0-9][a-z0-9-]{0,62}',
-  /** Codes of the gateway and of vendors that passed its own code filter. */
+  /** Codes of the gateway, and codes of vendors that have passed its filter. */
   code: '[A-Za-z][A-Za-z0-9_]{0,63}',
-  /** `14:05 UTC`, with seconds when it is near, and with the date on another day than the note's. */
+  /** `14:05 UTC`. Times in the near future include seconds, and times on another day include the date. */
   time: String.raw`(?:\d{4}-\d\d-\d\d )?\d\d:\d\d(?::\d\d)? UTC`,
   step: 'learn|consolidate',
   task: `${Object.values(cleanupTasks).join('|')}|step [A-Za-z0-9-]{1,64}`,
 } as const;
 
 export const templates = {
-  // Static summaries: one line per workflow.
+  // Static summaries, one for each workflow.
   conversationIdle: '{slug}: read a conversation when it is idle',
   dailyCleanup: 'daily cleanup of expired data',
   idleConversations: '{slug}: read conversations when they are idle, run {count}',
@@ -49,7 +50,8 @@ export const templates = {
   subjectErasure: '{slug}: erasure {id} of a subject',
   videoOperation: '{slug}: follow the video of call {id}',
 
-  // Static details: what the run is for, and a Markdown list of ids that the API and the CLI take.
+  // Static details. They state the purpose of the run and contain a Markdown list of ids that the API and the CLI
+  // accept.
   aboutConversation:
     'Begins when the conversation has been idle for the idle time, then reads its messages for learning. Until then there is nothing to do.',
   aboutConversations:
@@ -103,13 +105,13 @@ export const templates = {
   cleanupStep: 'cleanup: {task}',
   cleanupTry: 'cleanup: {task}, try {count} of {count}',
 
-  // Current details of every kind: an activity failed.
+  // Current details of all kinds of runs after an activity failed.
   tryFailed: 'Try {count} failed ({code}); next try at {time}.',
   tryFailedOf: 'Try {count} of {count} failed ({code}); next try at {time}.',
   tryRuns: 'Try {count} runs; the one before failed ({code}).',
   cancelled: 'An operator cancelled this run.',
 
-  // What the operator does in this state.
+  // What the operator should do in this state.
   nextNothing: 'Next: nothing to do.',
   nextByItself: 'Next: nothing to do; the run continues automatically.',
   nextRestart: 'Next: nothing to do. The gateway starts unfinished work again within a day, as a new run.',
@@ -140,7 +142,7 @@ export const templates = {
   nextCleanup:
     'Next: see `activity failed` in the log of the workers and correct its cause. To run the cleanup now, trigger the schedule `daily-cleanup`.',
 
-  // Current details by kind.
+  // Current details by kind of run.
   waitsForIdle: 'The conversation continues; next check at {time}.',
   conversationRead: 'The conversation is read.',
   conversationGone: 'The conversation was deleted.',
@@ -225,7 +227,7 @@ const slotPattern = /\{(\w+)\}/g;
 
 const slotMatchers = new Map(Object.entries(slots).map(([slot, pattern]) => [slot, new RegExp(`^(?:${pattern})$`)]));
 
-/** Fills the slots of a template in their order. */
+/** Fills the slots of a template in order. */
 export function note<Name extends NoteName>(name: Name, ...values: SlotValues<(typeof templates)[Name]>): string {
   const remaining: (string | number)[] = [...values];
   return templates[name].replace(slotPattern, (_, slot: string) => {
@@ -234,10 +236,10 @@ export function note<Name extends NoteName>(name: Name, ...values: SlotValues<(t
   });
 }
 
-/** Times that are nearer are shown with seconds. */
+/** We show seconds for times that are closer than this. */
 const nearMs = 120_000;
 
-/** The time in UTC, with the date unless it is today. */
+/** Formats a time in UTC, with the date unless it's today. */
 export function formatClockTime(at: Date): string {
   const [date, time] = at.toISOString().split('T');
   const now = new Date();
@@ -246,16 +248,16 @@ export function formatClockTime(at: Date): string {
   return `${isToday ? '' : `${date} `}${time?.slice(0, length)} UTC`;
 }
 
-/** Notes as Markdown: list items on consecutive lines, every other note as a paragraph. */
+/** Formats notes as Markdown. List items go on consecutive lines, and every other note is a paragraph. */
 export function toMarkdown(notes: readonly string[]): string {
   const isItem = (text: string | undefined): boolean => text?.startsWith('- ') ?? false;
   return notes.map((text, index) => `${index === 0 ? '' : isItem(text) && isItem(notes[index - 1]) ? '\n' : '\n\n'}${text}`).join('');
 }
 
-/** Matches one line that a template makes. */
+/** Matches a line that was created from a template. */
 const linePattern = new RegExp(`^(?:${Object.values(templates).map(toPattern).join('|')})$`);
 
-/** Whether each line of a text is a note. An empty line may separate two. */
+/** Reports whether each line of a text is a note. There may be an empty line between two notes. */
 export function isNote(text: string): boolean {
   return text.length <= 6_000 && text.split(/\n{1,2}/).every((line) => linePattern.test(line));
 }

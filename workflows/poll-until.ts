@@ -1,8 +1,9 @@
 /**
- * What workflows share: loops that poll an activity and continue as a new run when the server suggests it, before the history reaches its
- * limit.
+ * Loops that several workflows share. They poll an activity, and continue as a new run when the server suggests it,
+ * before the history reaches its limit.
  *
- * A change of their commands breaks running workflows: test/workflows/replay.test.ts replays recorded histories.
+ * Changing their commands breaks running workflows. test/workflows/replay.test.ts replays recorded histories to catch
+ * this.
  */
 import { sleep, workflowInfo } from '@temporalio/workflow';
 import type { Progress, Wait } from './contract.ts';
@@ -10,17 +11,18 @@ import type { Progress, Wait } from './contract.ts';
 /** Starts the next run with `continueAsNew`, which never returns. */
 type ContinueAsNew = () => Promise<never>;
 
-/** Lower bound of delays, so that a rounded delay never makes a run spin. */
+/** The lower bound for delays, so that a run never spins because a delay was rounded down. */
 export const minWaitMs = 1_000;
 
-/** The time at which a delay that starts now ends. */
+/** Returns when a delay that starts now will end. */
 export function timeAfter(waitMs: number): Date {
   return new Date(Date.now() + Math.max(minWaitMs, waitMs));
 }
 
 /**
- * Calls `check` with the number of the call until its result is not `wait`, sleeping as long as each `wait` asks; returns that result.
- * `describeWait` returns the summary of the timer, and may show the wait elsewhere.
+ * Calls `check` until its result isn't `wait`, and sleeps in between for as long as the result says. Returns the final
+ * result. `check` receives the number of the call. `describeWait` returns the summary of the timer, and may also show
+ * the wait elsewhere.
  */
 export async function pollUntil<Result extends { readonly kind: string }>(
   check: (count: number) => Promise<Result>,

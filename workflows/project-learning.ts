@@ -1,9 +1,11 @@
 /**
- * One run per project: starts learning batches for waiting messages, one normal batch at a time.
+ * Starts learning batches for the waiting messages of a project. Each project has one run, and only one normal batch at
+ * a time.
  *
- * The run holds no counts. Its activity checks the tables and starts a batch when one is due; the run then waits for a signal, or until the
- * oldest message has waited long enough. So duplicate signals and reset runs are harmless. A reset delivers old signals `replay` again,
- * therefore they replay failed batches only, not those that an operator has stopped.
+ * The run keeps no counts. Its activity checks the tables and starts a batch if one is due. Then the run waits for a
+ * signal, or until the oldest message has waited long enough. This makes duplicate signals and resets harmless. Because
+ * a reset delivers old `replay` signals again, they only replay failed batches, and not those that an operator has
+ * stopped.
  */
 import { condition, continueAsNew, defineSignal, patched, proxyActivities, setHandler, workflowInfo } from '@temporalio/workflow';
 import { type Activities, type LearningCheckResult, type ProjectLearningInput, replaySignal, wakeSignal } from './contract.ts';
@@ -28,7 +30,8 @@ export async function projectLearning(input: ProjectLearningInput): Promise<{ re
   };
   setHandler(defineSignal(wakeSignal), wake, { description: note('wakeSignal') });
   const requestReplay = (): void => {
-    if (!patched(replaySignal)) return; // Workers of older versions ignored the signal.
+    // Workers of older versions ignored the signal.
+    if (!patched(replaySignal)) return;
     replays += 1;
     wake();
   };
@@ -52,7 +55,8 @@ export async function projectLearning(input: ProjectLearningInput): Promise<{ re
     if (result.kind === 'wait' && nextAt) {
       await condition(isSignalled, Math.max(minWaitMs, result.waitMs), { summary: note('nextCheck', formatClockTime(nextAt)) });
     } else await condition(isSignalled);
-    // A signal during the switch is not lost: the next run begins with a check. A replay must be done by this run.
+    // We can't lose a signal while we continue as new, because the next run starts with a check. But a pending replay
+    // has to happen in this run.
     if (replays === 0 && (checks >= maxChecksPerRun || workflowInfo().continueAsNewSuggested))
       await continueAsNew<typeof projectLearning>(input);
   }
@@ -64,7 +68,7 @@ export async function projectLearning(input: ProjectLearningInput): Promise<{ re
   }
 }
 
-/** Why no batch starts now, what the operator has to do, and which batches need attention. */
+/** Describes why no batch starts now, what the operator should do, and which batches need attention. */
 function describeCheck(result: Exclude<LearningCheckResult, { kind: 'gone' }>, nextAt: Date | null): string[] {
   const { messages, batchOf, batch, failed = 0, failing = 0, stopped = 0, blocked = 0 } = result;
   const slug = projectSlug();
@@ -74,7 +78,7 @@ function describeCheck(result: Exclude<LearningCheckResult, { kind: 'gone' }>, n
   if (failing > 0) attention.push(note('batchesFailing', failing), note('nextFailingProject'), note('listFailing', slug));
   if (blocked > 0) attention.push(note('batchesBlocked', blocked), note('nextBlocked'), note('listWaiting', slug));
   if (stopped > 0) attention.push(note('batchesStopped', stopped), note('nextReplayStopped'), note('replayStopped', slug));
-  // What needs attention comes first, and 'nothing to do' would contradict it.
+  // If something needs attention, it comes first, and we drop the advice because 'nothing to do' would contradict it.
   const withNext = (fact: string, advice: string): string[] => (attention.length > 0 ? [...attention, fact] : [fact, advice]);
   if (result.kind === 'running') return withNext(batch ? note('learningRunsBatch', batch) : note('learningRuns'), note('nextByItself'));
   if (messages === undefined || batchOf === undefined)

@@ -1,6 +1,6 @@
 /**
- * Retries of activities by the workflow instead of by Temporal: so a run shows that a try failed, why, and when the next one is. Costs events
- * only when a try fails.
+ * Retries activities in the workflow instead of in Temporal, so that a run can show that an attempt failed, why, and
+ * when the next one starts. This only costs events if an attempt fails.
  */
 import {
   ActivityFailure,
@@ -19,40 +19,46 @@ import { formatClockTime, note } from './notes.ts';
 import { timeAfter } from './poll-until.ts';
 import { type RunStatus, type ShowStatus, toAdvice } from './run-status.ts';
 
-/** Temporal does not retry these activities. Their first delay is the one that Temporal would use. */
+/** Disables retries by Temporal. The first delay of our own retries is the same as Temporal's. */
 export const singleTry = { maximumAttempts: 1 } as const;
 
 export interface RetryOptions {
   readonly firstMs: number;
   readonly maxMs: number;
-  /** Unlimited without it. */
+  /** Unlimited if this isn't set. */
   readonly maxTries?: number;
 }
 
-/** After an outage the next try comes within this time: nobody waits for hours, and a failing dependency is not stressed. */
+/**
+ * After an outage, the next attempt starts within this time. It's short enough that nobody waits for hours, and long
+ * enough not to stress a failing dependency.
+ */
 const longestWaitMs = 10 * 60_000;
 
-/** For activities in which only the database or Temporal can fail: both recover. */
+/** For activities in which only the database or Temporal can fail, because both will recover. */
 export const recovering: RetryOptions = { firstMs: 1_000, maxMs: longestWaitMs };
 
-/** The same for local activities, which Temporal retries. */
+/** The same policy for local activities, which Temporal retries. */
 export const recoveringLocally = {
   initialInterval: recovering.firstMs,
   backoffCoefficient: 2,
   maximumInterval: recovering.maxMs,
 } satisfies RetryPolicy;
 
-/** For activities in which a vendor can fail too: a first try that fails costs a request. */
+/**
+ * For activities in which a vendor can fail, too. The first delay is longer, because each failed attempt costs a
+ * request.
+ */
 export const vendorRecovering: RetryOptions = { firstMs: 60_000, maxMs: longestWaitMs };
 
-/** What a run shows of its work while it retries. */
+/** What a run shows about its work during a retry. */
 export interface RetriedWork {
   readonly facts?: Omit<RunStatus, 'state'>;
   readonly lines?: readonly string[];
   readonly advice?: string;
 }
 
-/** Starts the try of this number. */
+/** Starts an attempt, given its number. */
 type Try<Result> = (count: number) => Promise<Result>;
 
 export type Retry = <Result>(start: Try<Result>, options: RetryOptions, work?: RetriedWork) => Promise<Result>;
@@ -67,7 +73,7 @@ export function countWakeSignals(): () => number {
   return () => count;
 }
 
-/** Tries until a try succeeds; the last failure of `maxTries` is thrown. */
+/** Retries until an attempt succeeds. After `maxTries` it throws the last failure. */
 export function createRetries(show: ShowStatus, continueRun: () => Promise<never>, signals: () => number = countWakeSignals()): Retry {
   return async (start, { firstMs, maxMs, maxTries }, { facts = {}, lines = [], advice } = {}) => {
     for (let count = 1; ; count += 1) {
@@ -92,19 +98,22 @@ export function createRetries(show: ShowStatus, continueRun: () => Promise<never
   };
 }
 
-/** The delay after the failure of this number, as in Temporal's retry policies. */
+/** Returns the delay after this many failures, using the same formula as Temporal's retry policies. */
 export function toDelayMs(failures: number, { firstMs, maxMs }: RetryOptions): number {
   return Math.min(maxMs, firstMs * 2 ** Math.min(failures - 1, 30));
 }
 
-/** Throws what no retry follows: a cancellation, and failures in histories of versions in which Temporal retried. */
+/**
+ * Returns the code of a failure that we retry. Rethrows everything else, which includes cancellations, and failures in
+ * histories of versions that let Temporal retry.
+ */
 export function toFailureCode(error: unknown): string {
   const code = findFailureCode(error);
   if (code === null || !patched('visible-retries')) throw error;
   return code;
 }
 
-/** The code of a failed activity. Null for other errors, and when the run is cancelled. */
+/** Returns the code of a failed activity. Returns null for other errors, and if the run is cancelled. */
 export function findFailureCode(error: unknown): string | null {
   if (!(error instanceof ActivityFailure) || CancellationScope.current().consideredCancelled) return null;
   const { cause } = error;

@@ -1,8 +1,9 @@
 /**
- * What a run shows while it runs: current details in Temporal's UI, the query `status`, and the search attribute `GatewayState`.
+ * Shows what a run is doing in the current details of Temporal's UI, the query `status`, and the search attribute
+ * `GatewayState`.
  *
- * None of it may change recorded commands. Details and queries are no commands; an upsert of a search attribute is one, so only runs that
- * were started with the attribute and first executed by a version that knows it keep it current.
+ * This must not change recorded commands. Details and queries aren't commands, but updating a search attribute is one.
+ * So we only update it in runs that were started with the attribute and first executed by a version that knows it.
  */
 import {
   CancellationScope,
@@ -16,19 +17,22 @@ import {
 import { searchAttributes } from './contract.ts';
 import { note, toMarkdown } from './notes.ts';
 
-/** `cancelled`: by an operator. A terminated run keeps its last state, since it executes no more code. */
+/**
+ * `cancelled` means that an operator cancelled the run. A terminated run keeps its last state, because it doesn't
+ * execute any more code.
+ */
 export type RunState = 'waiting' | 'running' | 'retrying' | 'parked' | 'done' | 'failed' | 'cancelled';
 
-/** Result of the query `status`: the state, with counts, codes and RFC 3339 times. */
+/** The result of the query `status`. It contains the state, and counts, codes and RFC 3339 times. */
 export interface RunStatus {
   readonly state: RunState;
   readonly [fact: string]: string | number | null;
 }
 
-/** Sets the status; `details` are notes. */
+/** Sets the status. `details` are notes. */
 export type ShowStatus = (status: RunStatus, details: readonly string[]) => void;
 
-/** Call first in a workflow. `afterCancel`: what the operator does after cancelling the run. */
+/** Call this first in a workflow. `afterCancel` tells the operator what to do after cancelling the run. */
 export function createRunStatus(initial: RunStatus, details: readonly string[] = [], afterCancel = note('nextRestart')): ShowStatus {
   let status = initial;
   setCurrentDetails(toMarkdown(details));
@@ -48,12 +52,12 @@ export function createRunStatus(initial: RunStatus, details: readonly string[] =
   return show;
 }
 
-/** Empty in runs of versions before the search attribute. */
+/** Returns an empty string in runs of versions that didn't have the search attribute. */
 export function projectSlug(): string {
   return workflowInfo().typedSearchAttributes.get(searchAttributes.projectSlug) ?? '';
 }
 
-/** What the operator does about an error code. */
+/** Returns what the operator should do about an error code. */
 export function toAdvice(code: string): string {
   if (code === 'memory_off') return note('nextMemoryOff', projectSlug());
   if (code === 'no_route') return note('nextRoute');

@@ -1,6 +1,7 @@
 /**
- * One run per erasure of a subject. The erasing transaction has deleted the stored data and written the tombstone. This workflow waits until
- * every process applies the tombstone, deletes Temporal runs that concern the subject, and verifies that nothing remains.
+ * Finishes the erasure of a subject, with one run per erasure. The transaction of the erasure has already deleted the
+ * stored data and written the tombstone. This workflow waits until every process applies the tombstone, deletes
+ * Temporal runs that concern the subject, and verifies that there's nothing left.
  */
 import { continueAsNew, proxyActivities } from '@temporalio/workflow';
 import type { Activities, SubjectErasureInput } from './contract.ts';

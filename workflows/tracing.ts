@@ -1,8 +1,9 @@
 /**
- * Interceptors that pass a run's trace context on to its activities. The context is that of the start, then of the latest signal: a run of
- * days has many causes. The next run after a continue-as-new begins without one.
+ * Interceptors that pass a run's trace context on to its activities. At first this is the context of the start, and
+ * later that of the latest signal, because a run that lasts for days has many causes. After a continue-as-new, the next
+ * run starts without a context.
  *
- * Runs without a context behave as if these interceptors did not exist.
+ * Runs without a context behave as if these interceptors didn't exist.
  */
 import { ContinueAsNew, defaultPayloadConverter, proxySinks, type WorkflowInterceptors } from '@temporalio/workflow';
 import { type RunEnd, type TraceSinks, traceHeader } from './contract.ts';

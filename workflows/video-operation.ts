@@ -1,7 +1,8 @@
 /**
- * One run per video: polls the vendor until the video is done or failed and its cost is settled, even if no client asks for it again.
+ * Polls the vendor until a video has ended and its cost is settled, even if no client asks for it again. Each video has
+ * one run.
  *
- * The activity polls, settles and returns how long to wait. An unreachable vendor is a reason to wait, not a failure.
+ * The activity polls, settles and returns how long to wait. If the vendor is unreachable, we wait rather than fail.
  */
 import { continueAsNew, proxyActivities } from '@temporalio/workflow';
 import type { Activities, VideoEnd, VideoOperationInput } from './contract.ts';
@@ -14,9 +15,9 @@ const options = { startToCloseTimeout: '2 minutes', heartbeatTimeout: '12 second
 const { pollVideo } = proxyActivities<Activities>(options);
 
 export interface VideoOperationResult {
-  /** `settled` where a history of an older version does not say more. */
+  /** `settled` if the history of an older version doesn't tell us more. */
   readonly outcome: VideoEnd['outcome'] | 'gone' | 'settled';
-  /** The vendor's class of a failure. */
+  /** The vendor's error code if it failed. */
   readonly code: string | null;
   readonly polls: number;
 }
@@ -61,7 +62,7 @@ const codesByAdvice = {
   'vendorCode:quota': ['RESOURCE_EXHAUSTED', 'CODE_8'],
 } as const;
 
-/** What a vendor's class of a failure means. The numbers are those of gRPC. */
+/** Returns what the caller should do about a vendor's error code. The numbers are gRPC codes. */
 function adviseCaller(code: string | null): string {
   for (const [name, codes] of Object.entries(codesByAdvice) as [keyof typeof codesByAdvice, readonly string[]][])
     if (code !== null && codes.includes(code)) return note(name);

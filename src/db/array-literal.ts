@@ -1,29 +1,38 @@
-/** PostgreSQL's arrays, the parameters of `unnest`. `pg` takes three times as long for an array, whose values may be of any type. */
+/**
+ * Formats arrays for PostgreSQL, e.g. as parameters of `unnest`. `pg` takes three times as long for an array, because
+ * its values can be of any type.
+ */
 
 export type ArrayValue = string | number | boolean | null;
 
-/** JSON takes twice as long for strings of this length, and four times for lines of text, whose ends it escapes. */
+/**
+ * For strings of this length JSON takes twice as long, and four times as long if they have several lines, because it
+ * escapes the line breaks.
+ */
 const minTextLength = 64;
 
 /**
- * The values of one column. Values of a `bytea` column are text in PostgreSQL's hexadecimal format, such as `\x00ff`.
+ * Formats the values of one column. Values of a `bytea` column have to be text in PostgreSQL's hexadecimal format, e.g.
+ * `\x00ff`.
  *
- * JSON's array is PostgreSQL's but for its brackets, as long as nothing in it is escaped, and is by far the fastest to make of short values.
+ * Unless something has to be escaped, a JSON array only differs from a PostgreSQL array in its brackets, and for short
+ * values it's by far the fastest to create.
  */
 export function toArrayLiteral<Item>(items: readonly Item[], toValue: (item: Item) => ArrayValue): string {
   return joinValues(items.map(toValue));
 }
 
 /**
- * The values of a column of the type `sqlType`. Values of a `bytea` column are hexadecimal digits. These and long texts are sent in the binary
- * format, for which both sides take half as long; the parameter needs a cast, as always.
+ * Formats the values of a column of the type `sqlType`. Values of a `bytea` column have to be hexadecimal digits. We
+ * send these and long texts in the binary format, which takes both sides half the time. The parameter needs a cast, as
+ * always.
  */
 export function toArrayParameter(sqlType: string, values: readonly ArrayValue[]): string | Buffer {
   if (sqlType === 'bytea') return toBinaryArray(byteaOid, 'hex', values);
   return sqlType === 'text' && isLong(values.find((value) => value !== null)) ? toBinaryArray(textOid, 'utf8', values) : joinValues(values);
 }
 
-/** One value of such a column. */
+/** Formats a single value of such a column. */
 export function toParameter(sqlType: string, value: ArrayValue | undefined): ArrayValue | Buffer | undefined {
   return sqlType === 'bytea' && typeof value === 'string' ? Buffer.from(value, 'hex') : value;
 }
@@ -38,7 +47,7 @@ function isLong(value: ArrayValue | undefined): boolean {
   return typeof value === 'string' && value.length >= minTextLength;
 }
 
-/** Added to one string, which V8 copies once, when it is sent: `join` copies each text twice. */
+/** Builds a single string, which V8 only copies once, when it's sent. `join` would copy each text twice. */
 function joinElements(values: readonly ArrayValue[]): string {
   let literal = '';
   for (const value of values) literal += literal === '' ? `{${toElement(value)}` : `,${toElement(value)}`;
@@ -50,17 +59,18 @@ function toElement(value: ArrayValue): string | number | boolean {
   return `"${value.includes('"') || value.includes('\\') ? value.replaceAll(/["\\]/g, '\\$&') : value}"`;
 }
 
-/** OIDs of built-in types never change. */
+/** The OIDs of built-in types never change. */
 const byteaOid = 17;
 const textOid = 25;
 const headBytes = 20;
 
-/** Of a UTF-16 unit. */
+/** The most bytes that a UTF-16 code unit takes in UTF-8. */
 const maxUtf8Bytes = 3;
 
 /**
- * Dimensions, a flag for nulls, the type of the elements, their number and the first index; then the length of each, -1 for null, and its bytes.
- * The buffer is large enough for texts of ASCII, and grows for others: counting their bytes first takes longer than writing them.
+ * Writes PostgreSQL's binary format: the number of dimensions, a flag for nulls, the type of the elements, their number
+ * and the first index, followed by the length of each element (-1 for null) and its bytes. The initial buffer is large
+ * enough for ASCII text and grows if necessary, because counting the bytes first takes longer than writing them.
  */
 function toBinaryArray(elementOid: number, encoding: 'utf8' | 'hex', values: readonly ArrayValue[]): Buffer {
   let size = headBytes + 4 * values.length;

@@ -1,6 +1,7 @@
 /**
- * Indexes of large tables, built without blocking writers. PostgreSQL builds none concurrently on a partitioned table, so each partition gets
- * its own, which is then attached; a partition that is created meanwhile has it from the start. A build that was interrupted continues.
+ * Builds indexes of large tables without blocking writers. PostgreSQL can't build an index concurrently on a
+ * partitioned table, so we build one on each partition and attach it. Partitions that are created in the meantime get
+ * the index automatically. An interrupted build resumes where it stopped.
  */
 import { errorCode } from '../core/error-messages.ts';
 import type { Queries } from './database.ts';
@@ -8,11 +9,14 @@ import type { Queries } from './database.ts';
 export interface IndexDefinition {
   readonly name: string;
   readonly table: string;
-  /** What follows the table in `create index`: the method, columns, and the condition of a partial index. */
+  /** The part of `create index` after the table: the method, the columns, and the condition of a partial index. */
   readonly columns: string;
 }
 
-/** Null when `sql` holds anything but comments and statements of the form `create index <name> on <table> [using <method>] (…)`. */
+/**
+ * Returns null if `sql` contains anything but comments and statements of the form `create index <name> on <table>
+ * [using <method>] (…)`.
+ */
 export function parseIndexes(sql: string): readonly IndexDefinition[] | null {
   const statements = sql.replaceAll(/^--.*$/gm, '').split(';');
   const indexes = statements
@@ -25,15 +29,15 @@ export function parseIndexes(sql: string): readonly IndexDefinition[] | null {
 
 export interface IndexBuilder {
   /**
-   * Reads the catalog, in the transaction that holds the migration lock. Without parameters: PostgreSQL keeps the snapshot of a transaction's
-   * last statement with parameters, and a concurrent build waits for old snapshots.
+   * Reads the catalog in the transaction that holds the migration lock. Don't pass parameters, because PostgreSQL then
+   * keeps the snapshot of the last statement, and a concurrent build waits for old snapshots.
    */
   readonly tx: Queries;
-  /** On a separate connection. */
+  /** Runs a statement on a separate connection. */
   readonly run: (statement: string) => Promise<void>;
 }
 
-/** Only on a server: the embedded database has no other writers, and one session. */
+/** Only call this on a server. The embedded database has only one session and no other writers. */
 export async function buildIndexes(builder: IndexBuilder, indexes: readonly IndexDefinition[]): Promise<void> {
   for (const index of indexes) {
     const [table] = await builder.tx.query<{ isPartitioned: boolean }>(
@@ -62,7 +66,10 @@ async function buildPartitioned(builder: IndexBuilder, { name, table, columns }:
 
 const lockTimeoutStates = new Set<unknown>(['55P03', '40P01']);
 
-/** Takes no time, but waits for the writers of the moment; others queue after it, so it gives up and tries again. */
+/**
+ * Creates the parent index. This takes no time by itself, but it has to wait for current writers, and others queue
+ * behind it. So we give up quickly and try again.
+ */
 async function createParent({ run }: IndexBuilder, statement: string): Promise<void> {
   for (;;) {
     try {

@@ -1,8 +1,8 @@
 /**
- * Runs statements and transactions on a `pg.Pool`, for both databases.
+ * Runs statements and transactions on a `pg.Pool`, for both kinds of database.
  *
- * A connection returns to the pool after an SQL error (with `pool.query`, a unique violation would cost a reconnect) and is discarded
- * after a connection error or a failed rollback, when its state is unknown.
+ * A connection returns to the pool after an SQL error. (With `pool.query`, a unique violation would cost a reconnect.)
+ * After a connection error or a failed rollback we don't know its state, so we discard it.
  */
 
 import type pg from 'pg';
@@ -11,19 +11,18 @@ import { isConnectionError } from './connection-errors.ts';
 import type { Queries } from './database.ts';
 import type { OutageMonitor } from './outage.ts';
 
-/** The part of a logger that this module needs. */
 export type DatabaseLogger = Pick<Logger, 'warn'>;
 
 export interface Connections extends Queries {
   transaction<Result>(work: (tx: Queries) => Promise<Result>, settings?: string): Promise<Result>;
-  /** Runs `work` with one connection, on which nothing else runs until `work` ends. */
+  /** Runs `work` with a connection that nobody else uses until `work` ends. */
   withClient<Result>(work: (client: pg.PoolClient) => Promise<Result>): Promise<Result>;
 }
 
 export interface ConnectionHooks {
-  /** Awaited after each statement of `query` and of transactions. */
+  /** Awaited after each statement, both in `query` and in transactions. */
   readonly onStatementDone?: () => Promise<void>;
-  /** Learns whether the server responds. */
+  /** We report to this whether the server responds. */
   readonly outage?: Pick<OutageMonitor, 'failed' | 'responded'>;
 }
 
@@ -31,9 +30,9 @@ export function createConnections(pool: pg.Pool, { onStatementDone, outage }: Co
   const run = async <Row>(client: pg.PoolClient, text: string, values: readonly unknown[] = []): Promise<Row[]> => {
     const result = await client.query(text, [...values]);
     await onStatementDone?.();
-    // Several statements in one text (a migration) return a list of results, which has no `rows`.
+    // A text with several statements (a migration) returns a list of results, which has no `rows`.
     const rows: unknown[] = result.rows ?? [];
-    // Row is what the caller declares its query selects; `value-types.ts` decides how values are parsed.
+    // The caller declares what its query selects. `value-types.ts` decides how values are parsed.
     return rows as Row[];
   };
   const withClient = async <Result>(work: (client: pg.PoolClient) => Promise<Result>): Promise<Result> => {
@@ -77,7 +76,7 @@ async function rollBack(client: pg.PoolClient, reason: unknown): Promise<void> {
   try {
     await client.query('rollback');
   } catch (cause) {
-    // Matched by `isConnectionError`, so that `withClient` discards the connection; the original reason is the first cause.
+    // `isConnectionError` matches this message, so `withClient` discards the connection.
     throw new Error('Connection terminated: the transaction could not be rolled back', {
       cause: isConnectionError(reason) ? reason : cause,
     });

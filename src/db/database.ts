@@ -1,13 +1,14 @@
 /**
- * The database as every module sees it: queries, transactions and notifications. Implemented by `pool.ts` (PostgreSQL) and `embedded.ts`
- * (PGlite).
+ * The database as all modules see it: queries, transactions and notifications. `pool.ts` implements it for PostgreSQL,
+ * and `embedded.ts` for PGlite.
  *
- * PGlite is a single session: inside `transaction` use only the given `tx` (any other query would wait forever), and await nothing but SQL.
+ * PGlite has only one session. Within `transaction`, only use the given `tx`, because any other query would wait
+ * forever, and don't await anything but SQL.
  */
 
 import type { DatabaseOutage } from './outage.ts';
 
-/** Runs one statement. Pass values as parameters, with their casts in the text. */
+/** Runs a single statement. Pass values as parameters, and cast them in the text. */
 export interface Queries {
   query<Row = Record<string, unknown>>(text: string, values?: readonly unknown[]): Promise<Row[]>;
 }
@@ -15,28 +16,32 @@ export interface Queries {
 export interface Database extends Queries {
   readonly kind: 'embedded' | 'server';
   /**
-   * Commits after `work`, or rolls back and throws what it threw. `settings` are statements (`set local ...`) that are sent with `begin`, in
-   * one round trip.
+   * Commits after `work`, or rolls back and rethrows its error. `settings` are statements (`set local ...`) that we
+   * send together with `begin`, to save a round trip.
    */
   transaction<Result>(work: (tx: Queries) => Promise<Result>, settings?: string): Promise<Result>;
   /**
-   * Runs a statement that may take hours and cannot run in a transaction, such as `create index concurrently`, on a separate connection.
-   * An abort cancels it. On the embedded database it runs as an ordinary statement.
+   * Runs a statement on a separate connection. Use this if it may take hours and can't run in a transaction, such as
+   * `create index concurrently`. An abort cancels it. On the embedded database it runs like any other statement.
    */
   runWithoutTimeout(text: string, signal: AbortSignal): Promise<void>;
   /**
-   * Calls `onPayload` for each NOTIFY on `channel`, until `stop`. After a lost connection it subscribes again and calls `onReconnect`,
-   * since notifications sent meanwhile are lost: caches must reload. Calls it every few seconds while notifications do not arrive.
+   * Calls `onPayload` for each NOTIFY on `channel` until `stop` is called. If the connection is lost, it subscribes
+   * again and calls `onReconnect`, because notifications may have been missed and caches have to reload. While
+   * notifications don't arrive at all, it calls `onReconnect` every few seconds.
    */
   listen(channel: string, onPayload: (payload: string) => void, onReconnect?: () => void): Promise<{ stop(): Promise<void> }>;
   /**
-   * The same database over separate connections, at most so many, which no other statements occupy; closed with this one. Absent on the
-   * embedded database, which has a single session.
+   * Returns the same database with its own connections, which no other statements can use up. They're closed together
+   * with this database. Missing on the embedded database, which has a single session.
    */
   separate?(options: SeparateConnections): Database;
-  /** Whether the server responds. Absent on the embedded database, which runs in this process. */
+  /** Whether the server responds. Missing on the embedded database, which runs in this process. */
   readonly outage?: DatabaseOutage;
-  /** The connections of this database and of those separated from it. Absent on the embedded database. */
+  /**
+   * Returns the connection pools of this database and of all databases that were separated from it. Missing on the
+   * embedded database.
+   */
   pools?(): readonly PoolUse[];
   close(): Promise<void>;
 }
@@ -45,7 +50,7 @@ export interface PoolUse {
   readonly name: PoolName;
   readonly busy: number;
   readonly idle: number;
-  /** Queries that wait for a connection. */
+  /** The number of queries that are waiting for a connection. */
   readonly waiting: number;
   readonly maxConnections: number;
 }

@@ -1,9 +1,10 @@
 /**
- * PGlite: PostgreSQL in this process, for `npm start` without a server. It is a single session, wrapped in a pool of one connection, so
- * statements queue; `listen` uses PGlite's own interface, since it delivers notifications only to its own listeners.
+ * Runs PGlite, which is PostgreSQL in this process, for `npm start` without a server. It has only one session, so we
+ * wrap it in a pool of one connection to queue the statements. `listen` uses PGlite's own interface, because it only
+ * delivers notifications to its own listeners.
  *
- * Opening fails with a one-line instruction when the directory is used by another process, cannot be written, or was created by another
- * major version of PostgreSQL.
+ * If the directory is in use by another process, can't be written, or was created by another major version of
+ * PostgreSQL, opening it fails with a one-line instruction.
  */
 import { constants, existsSync } from 'node:fs';
 import { access, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
@@ -23,16 +24,20 @@ import { unpackEmptyDatabase } from './empty-database.ts';
 import { notifySafely } from './listener.ts';
 import { createValueTypes } from './value-types.ts';
 
-/** Major version of PostgreSQL inside PGlite; a test compares it with `server_version`. */
+/** The major version of PostgreSQL in PGlite. A test compares it with `server_version`. */
 const embeddedMajorVersion = '18';
 
-/** PGlite allocates and clears all shared buffers when it opens. By default they are 128 MB; the kernel caches the files anyway. */
+/**
+ * PGlite allocates and clears all shared buffers when it opens. The default is 128 MB, but the kernel caches the files
+ * anyway.
+ */
 const startParams = [...PGlite.defaultStartParams, '-c', 'shared_buffers=16MB'];
 
 /**
- * V8 compiles a function at its first call, and optimizes it later. To optimize PostgreSQL's interpreter of expressions takes 600 MB and a
- * second of CPU for a moment, and gains 15 % in long aggregates, nothing elsewhere (measured). This method runs the first query, and therefore
- * the interpreter for the first time: what is compiled during it is not optimized.
+ * V8 compiles a WebAssembly function on its first call and optimizes it later. Optimizing PostgreSQL's expression
+ * interpreter briefly takes 600 MB and a second of CPU time, but only gains 15 % in long aggregates and nothing
+ * elsewhere (measured). This method runs the first query and with it the interpreter, and V8 won't optimize anything
+ * that is compiled in the meantime.
  */
 class LeanPGlite extends PGlite {
   override async _initArrayTypes(options?: Parameters<PGlite['_initArrayTypes']>[0]): Promise<void> {
@@ -45,10 +50,10 @@ class LeanPGlite extends PGlite {
   }
 }
 
-/** ENOSPC as WASI numbers it. */
+/** ENOSPC in WASI's numbering. */
 const wasiNoSpace = 51;
 
-/** The embedded database cannot be opened; the message is one line with the reason and the remedy. */
+/** Thrown if the embedded database can't be opened. The message is a single line with the reason and the remedy. */
 export class DataDirError extends Error {
   override readonly name = 'DataDirError';
 }
@@ -56,11 +61,11 @@ export class DataDirError extends Error {
 export interface EmbeddedDatabaseOptions {
   readonly dataDir: string;
   readonly logger?: DatabaseLogger;
-  /** Puts the shipped empty database into the folder of a first start; replaced by tests. */
+  /** Unpacks the shipped empty database into the folder on the first start. Tests replace it. */
   readonly unpackEmpty?: typeof unpackEmptyDatabase;
 }
 
-/** Locks the directory and opens `<dataDir>/db`, which the first start creates. */
+/** Locks the directory and opens `<dataDir>/db`. The first start creates the database. */
 export async function openEmbeddedDatabase({
   dataDir,
   logger,
@@ -91,7 +96,8 @@ function wrapInPool(pglite: PGlite, releaseLock: () => void, logger: DatabaseLog
   const pool = new pg.Pool({
     ...createPgConfig(pglite),
     max: 1,
-    // The only client is PGlite: it must not be closed when idle, and its queue may be longer than that of a server.
+    // There's only one client, PGlite. It must not be closed when it's idle, and its queue can get longer than that of
+    // a server.
     idleTimeoutMillis: 0,
     connectionTimeoutMillis: 30_000,
     types: createValueTypes(),
@@ -99,8 +105,8 @@ function wrapInPool(pglite: PGlite, releaseLock: () => void, logger: DatabaseLog
   const warn = (err: Error): void => logger?.warn({ err: err.message }, 'embedded database connection lost');
   pool.on('error', warn);
   pool.on('connect', (client) => client.on('error', warn));
-  // Consecutive PGlite statements run in one turn of the event loop. At 1,700 calls per second, a transaction of twelve statements delayed
-  // every call by 90 ms; yielding between the statements reduces that to 18 ms.
+  // PGlite runs consecutive statements in one turn of the event loop. At 1,700 calls per second, a transaction of
+  // twelve statements delayed every call by 90 ms. Yielding between the statements reduces this to 18 ms.
   const connections = createConnections(pool, { onStatementDone: nextTurn });
   let closing: Promise<void> | null = null;
 
@@ -118,7 +124,7 @@ function wrapInPool(pglite: PGlite, releaseLock: () => void, logger: DatabaseLog
       await connections.query(text);
     },
     async listen(channel, onPayload) {
-      // PGlite's LISTEN must not run between the protocol messages of a pooled statement; holding the only client prevents that.
+      // Hold the only client, so that PGlite's LISTEN can't run between the protocol messages of a pooled statement.
       const unlisten = await connections.withClient(() =>
         pglite.listen(channel, (payload) => notifySafely(() => onPayload(payload), logger)),
       );
@@ -148,8 +154,8 @@ async function ensureFolder(folder: string): Promise<void> {
 }
 
 /**
- * PGlite creates a database by writing a thousand files and cannot open one whose creation was interrupted. The marker exists during the
- * creation: a folder with a marker has never held data and is created again.
+ * PGlite writes a thousand files to create a database, and can't open the database if that was interrupted. The marker
+ * exists while we create it, so a folder with a marker has never held any data and we create it again.
  */
 async function openOrCreate(folder: string, { marker, ...options }: CreateOptions & { readonly marker: string }): Promise<PGlite> {
   if (existsSync(marker)) await rm(folder, { recursive: true, force: true });
@@ -166,7 +172,7 @@ interface CreateOptions {
   readonly onUnusable: (error: unknown) => void;
 }
 
-/** From the shipped empty database, else by PGlite's `initdb`. */
+/** Creates the database from the shipped empty one, or with PGlite's `initdb` if that fails. */
 async function create(folder: string, { unpackEmpty, onUnusable }: CreateOptions): Promise<PGlite> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   try {
@@ -186,7 +192,8 @@ async function open(folder: string): Promise<PGlite> {
 }
 
 async function checkMajorVersion(folder: string): Promise<void> {
-  const version = await readFile(join(folder, 'PG_VERSION'), 'utf8').catch(() => null); // Missing in a new directory.
+  // The file doesn't exist in a new directory.
+  const version = await readFile(join(folder, 'PG_VERSION'), 'utf8').catch(() => null);
   const major = version?.trim() ?? embeddedMajorVersion;
   if (major === embeddedMajorVersion) return;
   throw new DataDirError(
@@ -195,7 +202,7 @@ async function checkMajorVersion(folder: string): Promise<void> {
 }
 
 function describeError(error: unknown): string {
-  // PGlite's file system throws plain objects with a WASI error number and without a message.
+  // PGlite's file system throws plain objects that have a WASI error number but no message.
   if (isObject(error) && typeof error.message !== 'string') {
     return error.errno === wasiNoSpace ? 'there is no space left on the disk' : `error ${String(error.errno ?? 'unknown')} of its files`;
   }

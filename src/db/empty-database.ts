@@ -1,7 +1,9 @@
 /**
- * The empty database that ships with the gateway, which a first start unpacks: PGlite's `initdb` takes seconds and a gigabyte of memory.
+ * Unpacks the empty database that ships with the gateway. A first start uses it because PGlite's `initdb` takes seconds
+ * and a gigabyte of memory.
  *
- * Every copy has the same system identifier, which only replication and backups of the write-ahead log use; PGlite has neither.
+ * All copies have the same system identifier, but only replication and backups of the write-ahead log use it, and
+ * PGlite has neither.
  */
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
@@ -11,7 +13,10 @@ import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
 
-/** Where `scripts/write-empty-database.js` puts it. The name is the hash of PGlite's PostgreSQL, so that no other one reads it. */
+/**
+ * Returns the file that `scripts/write-empty-database.js` writes. The name contains the hash of PGlite's PostgreSQL, so
+ * that a different version doesn't read it.
+ */
 export async function emptyDatabaseFile(): Promise<URL> {
   const program = join(dirname(createRequire(import.meta.url).resolve('@electric-sql/pglite')), 'pglite.wasm');
   const hash = createHash('sha256')
@@ -20,11 +25,14 @@ export async function emptyDatabaseFile(): Promise<URL> {
   return new URL(`./empty-database/${hash.slice(0, 16)}.tar.gz`, import.meta.url);
 }
 
-/** Unpacks it into an empty folder. False when there is none for the installed PGlite. Throws when it is damaged. */
+/**
+ * Unpacks the database into an empty folder. Returns false if there is none for the installed version of PGlite. Throws
+ * if it's damaged.
+ */
 export async function unpackEmptyDatabase(folder: string): Promise<boolean> {
   const file = await emptyDatabaseFile();
   if (!existsSync(file)) return false;
-  // PGlite can load an archive too, but keeps the 25 MB in memory.
+  // PGlite can load an archive too, but it would keep the 25 MB in memory.
   for (const { name, content } of readTar(await promisify(gunzip)(await readFile(file)))) {
     if (content) await writeFile(join(folder, name), content);
     else await mkdir(join(folder, name), { recursive: true });
@@ -32,7 +40,7 @@ export async function unpackEmptyDatabase(folder: string): Promise<boolean> {
   return true;
 }
 
-/** Yields the files and folders (without content) of an archive in the format `ustar`. */
+/** Yields the files and folders of an archive in `ustar` format. Folders have no content. */
 function* readTar(archive: Buffer): Generator<{ name: string; content: Buffer | null }> {
   const text = (start: number, length: number): string =>
     archive

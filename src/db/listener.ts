@@ -1,10 +1,12 @@
 /**
- * LISTEN for all channels of a process, on a dedicated connection. A periodic query detects a connection that was dropped without a reset
- * (by a firewall, for instance). After any error it reconnects with backoff, subscribes to every channel and calls `onReconnect`, since
- * notifications sent meanwhile are lost. Modelled on https://github.com/timgit/pg-boss (src/db.ts).
+ * LISTENs on all channels of a process with a dedicated connection. A periodic query detects connections that were
+ * dropped without a reset, e.g. by a firewall. After any error we reconnect with backoff, subscribe to all channels and
+ * call `onReconnect`, because notifications may have been missed. Modelled on https://github.com/timgit/pg-boss
+ * (src/db.ts).
  *
- * Each check also sends a notification to this process over another connection. While none arrives, as through a pooler that shares connections
- * between transactions, `onReconnect` is called at each check: subscribers poll.
+ * Each check also sends a notification to this process over another connection. If it doesn't arrive, e.g. because a
+ * pooler shares connections between transactions, we call `onReconnect` on each check, so that subscribers fall back to
+ * polling.
  */
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
@@ -26,12 +28,12 @@ export interface ListenerOptions {
   readonly connectTimeoutMs: number;
   readonly logger: DatabaseLogger | undefined;
   readonly outage: Pick<OutageMonitor, 'failed' | 'responded' | 'connectionLost'>;
-  /** Sends a notification over another connection than the one that listens. */
+  /** Sends a notification over a different connection than the one that listens. */
   readonly notify: (channel: string, payload: string) => Promise<unknown>;
 }
 
 const checkChannel = 'gateway_listening';
-/** A busy process may receive a notification late. */
+/** We allow for more than one, because a busy process may receive a notification late. */
 const missedChecks = 2;
 
 export function createListener(options: ListenerOptions): { listen: Database['listen']; close(): Promise<void> } {
@@ -39,14 +41,17 @@ export function createListener(options: ListenerOptions): { listen: Database['li
   const subscriptions = new Set<Subscription>();
   let client: pg.Client | null = null;
   let closed = false;
-  /** Subscriptions whose `onReconnect` is due because notifications may have been missed. */
+  /** Subscriptions for which we have to call `onReconnect`, because they may have missed notifications. */
   const awaitingReconnect = new Set<Subscription>();
   let lastStatement: Promise<unknown> = Promise.resolve();
   const ownId = randomUUID();
-  /** Notifications to this process in a row that have not arrived. */
+  /** The number of consecutive notifications to this process that haven't arrived. */
   let missed = 0;
 
-  /** One statement at a time: pg deprecates queries on a busy client and rejects them from version 9. Never rejects. */
+  /**
+   * Runs one statement at a time, because pg deprecates queries on a busy client and rejects them from version 9 on.
+   * Never rejects.
+   */
   const execute = (connection: pg.Client, text: string): Promise<unknown> => {
     lastStatement = lastStatement
       .then(() => connection.query(text))
@@ -102,11 +107,13 @@ export function createListener(options: ListenerOptions): { listen: Database['li
       if (missed === missedChecks) options.logger?.warn({}, 'database notifications do not arrive; polling instead');
       for (const { onReconnect } of [...subscriptions]) if (onReconnect) notifySafely(onReconnect, options.logger);
     }
-    // Before it is sent: it may arrive first.
+    // Count the notification before we send it, because it may arrive immediately.
     missed += 1;
-    // Not awaited: the other connection may hang for longer than this one may be lost.
+    // Don't await this, because the other connection may hang for a long time, and we'd notice too late if this one is
+    // lost.
     options.notify(checkChannel, ownId).catch(() => {
-      missed = 0; // An outage, which other statements report.
+      // This is an outage, which other statements report.
+      missed = 0;
     });
   };
 
@@ -127,13 +134,14 @@ export function createListener(options: ListenerOptions): { listen: Database['li
       if (closed) throw new Error('Cannot use a pool after it was closed');
       const subscription: Subscription = { channel, onPayload, onReconnect };
       subscriptions.add(subscription);
-      // A connection attempt in progress may have read the channels before this one was added.
+      // A connection attempt in progress may have read the channels before we added this one.
       await loop.idle();
       if (client) {
         await execute(client, `listen ${pg.escapeIdentifier(channel)}`);
       } else if (!loop.isFailing) {
         loop.start();
-        await loop.runNow().catch(() => undefined); // Logged by the loop, which tries again.
+        // The loop logs the error and tries again.
+        await loop.runNow().catch(() => undefined);
       }
       if (!client) awaitingReconnect.add(subscription);
       return {
@@ -155,12 +163,12 @@ export function createListener(options: ListenerOptions): { listen: Database['li
   };
 }
 
-/** Closes a connection that failed already, so that an error of the close adds nothing. */
+/** Closes a connection that has already failed, and ignores further errors. */
 function closeQuietly(client: pg.Client): void {
   client.end().catch(() => undefined);
 }
 
-/** Calls a listener, whose error must not end the connection or the process. */
+/** Calls a listener and logs its errors, so that they don't end the connection or the process. */
 export function notifySafely(call: () => void, logger: DatabaseLogger | undefined): void {
   try {
     call();

@@ -1,10 +1,12 @@
 /**
- * Schema migrations: numbered SQL files, applied in order, each in its own transaction, by one process at a time. There is no way back.
+ * Applies schema migrations. They're numbered SQL files that one process at a time applies in order, each in its own
+ * transaction. There are no down migrations.
  *
- * A server's version is the number of its newest migration. The schema's `oldest_server` is the oldest version that still works on it; a
- * breaking migration raises it in its first line (`-- oldest_server: 7`). Until then an older server runs on a newer schema, so that two
- * versions can run side by side during a rolling deployment. A file that begins with `-- concurrently` holds nothing but indexes, which are
- * built without blocking writers, outside of a transaction. See docs/architecture/database.md.
+ * The version of a server is the number of its newest migration. The schema's `oldest_server` is the oldest version
+ * that still works with it. A breaking migration raises it in its first line (`-- oldest_server: 7`). Until then an
+ * older server can run on a newer schema, so two versions can run side by side during a rolling deployment. A file that
+ * begins with `-- concurrently` only contains indexes, which we build outside of a transaction without blocking
+ * writers. See docs/architecture/database.md.
  */
 import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
@@ -21,11 +23,11 @@ interface Migration {
   readonly sql: string;
   readonly oldestServer: number;
   readonly checksum: string;
-  /** Null for a migration that is one transaction. */
+  /** Null if the migration runs as a single transaction. */
   readonly indexes: readonly IndexDefinition[] | null;
 }
 
-/** The schema does not fit this server; the message says which of the two is too old. */
+/** Thrown if the schema and this server don't fit together. The message says which of the two is too old. */
 export class SchemaError extends Error {
   override readonly name = 'SchemaError';
 }
@@ -34,7 +36,10 @@ const lockTimeoutMs = 600_000;
 const lockRetryMs = 200;
 const migrationsFolder = new URL('./migrations/', import.meta.url);
 
-/** Applies the missing migrations. Several processes may run it at once: each migration is applied once, and all callers succeed. */
+/**
+ * Applies the missing migrations. Several processes may call this at the same time. Each migration is applied once, and
+ * all of the calls succeed.
+ */
 export async function migrate(database: Database, folder: URL = migrationsFolder): Promise<{ applied: number }> {
   const migrations = await readMigrations(folder);
   const deadline = performance.now() + lockTimeoutMs;
@@ -50,14 +55,14 @@ export async function migrate(database: Database, folder: URL = migrationsFolder
   }
 }
 
-/** Running servers may lock the tables of a migration in another order. */
+/** Running servers may lock the tables of a migration in a different order, so deadlocks can happen. */
 async function retryDeadlock(database: Database, error: unknown): Promise<'locked'> {
   if (error instanceof SchemaError && errorCode(error.cause) === '40P01') return 'locked';
   if (error instanceof SchemaError) await explainMissingExtension(database, error.cause);
   throw error;
 }
 
-/** Throws when the cause is that pgvector cannot be created, as most roles may not do. */
+/** Throws if the cause is that we can't create the pgvector extension, which most roles aren't allowed to do. */
 async function explainMissingExtension(database: Database, cause: unknown): Promise<void> {
   if (!/extension "vector"/.test(errorMessage(cause))) return;
   if (errorCode(cause) !== '42501')
@@ -78,7 +83,7 @@ async function readDatabaseNames(database: Database): Promise<{ name: string; ro
   return row;
 }
 
-/** Throws SchemaError unless the schema has every migration of this server and still supports it. */
+/** Throws SchemaError unless the schema has all migrations of this server and still supports it. */
 export async function checkSchema(database: Database, folder: URL = migrationsFolder): Promise<void> {
   const migrations = await readMigrations(folder);
   const [table] = await database.query<{ found: boolean }>(`select to_regclass('schema_migrations') is not null as found`);
@@ -100,13 +105,16 @@ interface AppliedRow {
   readonly name: string;
   readonly checksum: string;
   readonly oldestServer: number;
-  /** The release that applied it. Null for migrations of before this was recorded. */
+  /** The release that applied the migration. Null if it was applied before we recorded this. */
   readonly release: string | null;
 }
 
-/** Applies the next missing migration, in one transaction unless it builds indexes concurrently; returns why when it applied none. */
+/**
+ * Applies the next missing migration, in a transaction unless it builds indexes concurrently. If it didn't apply one,
+ * it returns the reason.
+ */
 async function applyNext(database: Database, tx: Queries, migrations: readonly Migration[]): Promise<'applied' | 'done' | 'locked'> {
-  // Polled: a statement that waits for the lock would run into the statement timeout while another process builds a large index.
+  // Poll for the lock. A statement that waits for it would time out if another process is building a large index.
   if (!(await tryLockGlobal(tx, 'migrate'))) return 'locked';
   // This transaction is idle while indexes are built.
   await tx.query('set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0');
@@ -126,7 +134,7 @@ async function applyNext(database: Database, tx: Queries, migrations: readonly M
   const next = migrations.find((migration) => !applied.has(migration.version));
   if (!next) return 'done';
   try {
-    // `tx` keeps the lock meanwhile.
+    // `tx` holds the lock in the meantime.
     if (next.indexes && database.kind === 'server') {
       const { signal } = new AbortController();
       await buildIndexes({ tx, run: (statement) => database.runWithoutTimeout(statement, signal) }, next.indexes);
@@ -134,7 +142,7 @@ async function applyNext(database: Database, tx: Queries, migrations: readonly M
   } catch (cause) {
     throw new SchemaError(`migration ${next.name} failed: ${errorMessage(cause)}`, { cause });
   }
-  // Fills the columns that the table has at this migration.
+  // This only fills the columns that the table already has at this migration.
   await tx.query(
     `insert into schema_migrations
      select * from jsonb_populate_record(null::schema_migrations, jsonb_build_object(
@@ -155,7 +163,7 @@ function rejectUnsupportedSchema(rows: readonly AppliedRow[], migrations: readon
   const version = migrations.at(-1)?.version ?? 0;
   const oldestSupported = Math.max(0, ...rows.map((row) => row.oldestServer));
   if (version >= oldestSupported) return;
-  // The release that applied the migration of that number is new enough, and so is everything after it.
+  // The release that applied the migration with this number is new enough, and so are all releases after it.
   const needed = rows.find((row) => row.version >= oldestSupported)?.release ?? rows.findLast((row) => row.release !== null)?.release;
   throw new SchemaError(
     `the database needs ${needed ? `gateway ${needed}, ` : ''}schema ${oldestSupported} or newer; this is gateway ${readVersion()}, schema ${version}: install a newer gateway, or restore the backup of before the upgrade`,
@@ -182,7 +190,7 @@ async function readMigrations(folder: URL): Promise<Migration[]> {
 }
 
 async function readMigration(folder: URL, file: string): Promise<Migration> {
-  // A checkout with Windows line endings has the same checksum.
+  // Normalize the line endings, so that a checkout on Windows has the same checksum.
   const sql = (await readFile(new URL(file, folder), 'utf8')).replaceAll('\r\n', '\n');
   const breaking = /^-- oldest_server: (\d+)\n/.exec(sql);
   const name = file.slice(0, -'.sql'.length);

@@ -1,4 +1,7 @@
-/** A `row-cache.ts` that every process invalidates by NOTIFY: the payload on `channel` is the key of a changed row. */
+/**
+ * A row cache that is invalidated in all processes by NOTIFY. The payload on `channel` is the key of the row that
+ * changed.
+ */
 
 import type { Clock } from '../core/time.ts';
 import type { Logger } from '../observability/logger.ts';
@@ -6,7 +9,10 @@ import type { Database } from './database.ts';
 import { createRowCache, type RowCache } from './row-cache.ts';
 
 export interface NotifiedCache<Row> extends Pick<RowCache<Row>, 'get' | 'warm' | 'countRows'> {
-  /** Call it after a change of one's own: the notification reaches this process too, but perhaps after the row's next use. */
+  /**
+   * Call this after you've changed a row. The notification also reaches this process, but possibly after the row is
+   * used again.
+   */
   invalidate(key: string): void;
   start(): Promise<void>;
   stop(): Promise<void>;
@@ -18,7 +24,7 @@ export interface NotifiedCacheOptions<Row> {
   readonly load: (key: string) => Promise<Row | null>;
   readonly clock: Clock;
   readonly logger?: Pick<Logger, 'warn'> | undefined;
-  /** Called with the key of each notification, after the row is invalidated. */
+  /** Called with the key of each notification, after the row was invalidated. */
   readonly onChange?: ((key: string) => void) | undefined;
 }
 

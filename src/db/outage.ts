@@ -1,10 +1,11 @@
 /**
- * Knows whether the PostgreSQL server responds, and keeps an outage from flooding the log.
+ * Tracks whether the PostgreSQL server responds, and keeps an outage from flooding the log.
  *
- * Everything that uses a connection reports here whether the server responded. An outage begins with the first connection
- * error, and it has ended once the server has responded and no connection error followed for `quietMs`, so that a lock
- * which only some statements run into is one outage. The log gets one line at each end. The lines that other modules
- * write about the same errors are counted instead, because most of them are written for every call.
+ * Everything that uses a connection reports whether the server responded. An outage begins with the first connection
+ * error. It ends once the server has responded and there hasn't been another connection error for `quietMs`, so that a
+ * lock which only blocks some statements counts as a single outage. We log one line when it begins and one when it
+ * ends. Lines that other modules write about the same errors are only counted, because most of them are written for
+ * every call.
  */
 import { errorMessage, errorSummary } from '../core/error-messages.ts';
 import { isObject } from '../core/json/narrow.ts';
@@ -27,17 +28,17 @@ export interface OutageMonitor extends DatabaseOutage {
 }
 
 const defaultQuietMs = 5_000;
-/** How long we wait for a lost connection to turn out to be part of an outage. */
+/** How long we wait to see whether a lost connection is part of an outage. */
 const lostConnectionMs = 1_000;
-/** An error may be among its own causes. */
+/** Limits the recursion, because an error may be among its own causes. */
 const maxCauses = 8;
 
 export function createOutageMonitor(logger: Logger | undefined, quietMs = defaultQuietMs): OutageMonitor {
   const reported = new WeakSet();
   let isDown = false;
-  /** Before the first response, the check of the schema logs why the database can't be reached. */
+  /** Until the first response, the schema check logs why the database can't be reached. */
   let hasResponded = false;
-  /** These are times of `performance.now()`. */
+  /** Both times come from `performance.now()`. */
   let startedAt: number | null = null;
   let respondedAt = 0;
   let suppressed = new Map<string, number>();

@@ -1,27 +1,39 @@
-/** Transactional outbox: a row is written with its cause; `jobs/outbox/dispatcher.ts` delivers it as a workflow start or signal. */
+/**
+ * Implements a transactional outbox. A row is written in the same transaction as the change that causes it, and
+ * `jobs/outbox/dispatcher.ts` delivers it as a workflow start or signal.
+ */
 import { activeTrace } from '../observability/tracing.ts';
 import { toArrayLiteral } from './array-literal.ts';
 import type { Database, Queries } from './database.ts';
 import { batchSize } from './row-batches.ts';
 
 export interface OutboxEntry {
-  /** Workflow type to start (see `workflows/contract.ts`). */
+  /** The type of workflow to start (see `workflows/contract.ts`). */
   readonly workflow: string;
-  /** Temporal workflow id; starting it again while it runs has no effect. */
+  /** The Temporal workflow id. Starting a workflow that is already running has no effect. */
   readonly workflowId: string;
-  /** Workflow input. Temporal stores it, so it holds ids, counts and hashes only, never text. */
+  /** The input of the workflow. Temporal stores it, so it may only contain ids, counts and hashes, and never text. */
   readonly input: OutboxInput;
-  /** Search attribute by which operators find runs of a project; omitted where the work belongs to none. */
+  /**
+   * The search attribute with which operators find the runs of a project. Leave it out if the work doesn't belong to
+   * one.
+   */
   readonly projectId?: string;
-  /** Trace context (W3C `traceparent`) of the sampled work that caused the row; by default that of the active span. */
+  /**
+   * The trace context (W3C `traceparent`) of the sampled work that caused the row. The default is that of the active
+   * span.
+   */
   readonly trace?: string | undefined;
-  /** Sent to the workflow, which is started if it does not run. May be delivered twice: its effect must be idempotent. */
+  /**
+   * Sent to the workflow, which is started if it isn't running. It may be delivered twice, so its effect must be
+   * idempotent.
+   */
   readonly signal?: { readonly name: string; readonly input: OutboxInput };
 }
 
 export type OutboxInput = Readonly<Record<string, string | number | boolean | null>>;
 
-/** Writes the rows in order; the dispatcher is notified when `tx` commits. */
+/** Writes the rows in order. The dispatcher is notified when `tx` commits. */
 export async function enqueue(tx: Queries, entries: readonly OutboxEntry[]): Promise<void> {
   if (entries.length === 0) return;
   await tx.query(
@@ -41,8 +53,8 @@ export async function enqueue(tx: Queries, entries: readonly OutboxEntry[]): Pro
 }
 
 /**
- * Enqueues an entry for each row of the query `text`, in one transaction per page. `text` selects rows with an id after $1, in their order, at
- * most $2.
+ * Enqueues an entry for each row of the query `text`, with one transaction per page. `text` must select at most $2 rows
+ * with an id after $1, ordered by id.
  */
 export async function enqueueInPages<Row extends { readonly id: string }>(
   database: Database,
@@ -63,8 +75,9 @@ export async function enqueueInPages<Row extends { readonly id: string }>(
 }
 
 /**
- * `enqueue` for signals that only ask a workflow to check its state: writes nothing when a row with the same signal is pending for the
- * workflow. That row is locked until `tx` ends, so that it is delivered after the commit and the workflow sees what was written.
+ * Like `enqueue`, for signals that only ask a workflow to check its state. If a row with the same signal is pending for
+ * the workflow, we don't write another one. Instead we lock that row until `tx` ends, so that it's delivered after the
+ * commit and the workflow sees what `tx` has written.
  */
 export async function enqueueUnlessPending(tx: Queries, entry: OutboxEntry & Required<Pick<OutboxEntry, 'signal'>>): Promise<void> {
   const [pending] = await tx.query(

@@ -1,6 +1,7 @@
 /**
- * PostgreSQL through one `pg.Pool` with every timeout set. Opening neither waits for the server nor fails, since `serve` must start and stay
- * up during an outage; each query then fails within two seconds with an error that `isConnectionError` recognises.
+ * Connects to PostgreSQL through a `pg.Pool` with every timeout set. Opening it doesn't wait for the server and never
+ * fails, because `serve` must start and stay up during an outage. Each query then fails within two seconds with an
+ * error that `isConnectionError` recognizes.
  */
 import pg from 'pg';
 import type { Logger } from '../observability/logger.ts';
@@ -14,17 +15,20 @@ export interface ServerDatabaseOptions {
   readonly connectionString: string;
   readonly maxConnections?: number;
   readonly connectTimeoutMs?: number;
-  /** 0 disables the timeout, for `gateway migrate`. The client gives up five seconds later if the server does not respond. */
+  /**
+   * 0 disables the timeout, which `gateway migrate` needs. If the server doesn't respond, the client gives up five
+   * seconds later.
+   */
   readonly statementTimeoutMs?: number;
-  /** How often the LISTEN connection is checked. */
+  /** The interval at which we check the LISTEN connection. */
   readonly heartbeatMs?: number;
   readonly logger?: Logger;
 }
 
-/** No transaction waits for anything but the database. */
+/** Transactions don't wait for anything but the database, so none should be idle for this long. */
 const maxIdleMs = 10_000;
 
-/** Opens the pool. `close` ends it, those separated from it, and the LISTEN connection. */
+/** Opens the pool. `close` ends this pool, those that were separated from it, and the LISTEN connection. */
 export function openServerDatabase(options: ServerDatabaseOptions): Database {
   const { connectionString, maxConnections = 10, connectTimeoutMs = 2_000, statementTimeoutMs = 30_000, heartbeatMs = 5_000 } = options;
   const { logger } = options;
@@ -38,8 +42,9 @@ export function openServerDatabase(options: ServerDatabaseOptions): Database {
   };
   const outage = createOutageMonitor(logger);
   const openPool = (max: number, timeoutMs: number): pg.Pool => {
-    // `jit`: PostgreSQL overestimates short statements on many partitions and compiles them: charts of 3,000 rows took 7 s in place of 0.1 s.
-    // `idle_in_transaction_session_timeout`: of a host that disappears, the server would keep the locks for two hours.
+    // Turn off `jit`, because PostgreSQL overestimates short statements on many partitions and compiles them. Charts of
+    // 3,000 rows took 7 s instead of 0.1 s. If a host disappears, the server would keep its locks for two hours without
+    // `idle_in_transaction_session_timeout`.
     const settings = `set jit = off; set idle_in_transaction_session_timeout = ${Math.min(timeoutMs, maxIdleMs)}`;
     const opened = new pg.Pool({
       ...connection,
@@ -47,12 +52,13 @@ export function openServerDatabase(options: ServerDatabaseOptions): Database {
       idleTimeoutMillis: 30_000,
       statement_timeout: timeoutMs,
       query_timeout: timeoutMs === 0 ? undefined : timeoutMs + 5_000,
-      // Not options of the connection, which poolers refuse.
+      // Don't pass these as connection options, because poolers refuse them.
       onConnect: async (client) => {
         await client.query(settings);
       },
     });
-    // An 'error' event without a listener ends the process: the pool emits it for idle clients, the client while it is in use.
+    // An 'error' event without a listener ends the process. The pool emits it for idle clients, and a client emits it
+    // while it's in use.
     opened.on('error', outage.connectionLost);
     opened.on('connect', (client) => client.on('error', outage.connectionLost));
     return opened;

@@ -1,14 +1,17 @@
-/** Bounds how many queries of one purpose run at a time, so that connections of the pool remain for all others. */
+/** Limits how many queries for one purpose run at a time, so that there are always connections left for the others. */
 import type { Database } from './database.ts';
 
 export interface QuerySlots {
-  /** Runs `query` in the order of the calls. A query that waits when its signal is aborted never runs; `run` then rejects with the signal's reason. */
+  /**
+   * Runs queries in the order of the calls. If the signal is aborted while a query is waiting, the query never runs,
+   * and `run` rejects with the signal's reason.
+   */
   run<Result>(query: () => Promise<Result>, signal?: AbortSignal): Promise<Result>;
 }
 
 export function createQuerySlots(limit: number): QuerySlots {
   let free = limit;
-  /** In the order in which they came. */
+  /** In order of arrival. */
   const waiting = new Set<() => void>();
 
   const waitForSlot = (signal?: AbortSignal): Promise<void> =>
@@ -48,7 +51,7 @@ export function createQuerySlots(limit: number): QuerySlots {
   };
 }
 
-/** Bounds how many queries run at a time for each key. */
+/** Limits how many queries run at a time for each key. */
 export function createSlotsByKey(limit: number) {
   const byKey = new Map<string, { readonly slots: QuerySlots; users: number }>();
   return {
@@ -66,7 +69,7 @@ export function createSlotsByKey(limit: number) {
   };
 }
 
-/** Two projects that are this busy leave a fifth of the pool for all others. */
+/** Even if two projects are this busy, a fifth of the pool is left for the others. */
 const connectionsPerProject = 4;
 const slotsOf = new WeakMap<Database, ReturnType<typeof createSlotsByKey>>();
 

@@ -1,15 +1,18 @@
 /**
- * Splits the rows that a transaction reads or writes into statements of bounded size. The embedded database runs on the event loop and
- * blocks it for the length of a statement; `db/embedded.ts` yields between two of them.
+ * Splits the rows that a transaction reads or writes into statements of limited size. The embedded database blocks the
+ * event loop for the duration of a statement, and `db/embedded.ts` yields between two statements.
  */
 import { type ArrayValue, toArrayLiteral, toArrayParameter, toParameter } from './array-literal.ts';
 import type { Queries } from './database.ts';
 
-/** Rows per statement. */
+/** The maximum number of rows per statement. */
 export const batchSize = 500;
 const defaultMaxSize = 1_024 * 1_024;
 
-/** Batches of at most 500 rows and a total size of `maxSize`, by default 1 Mi characters; a larger row forms a batch alone. Yields nothing for no rows. */
+/**
+ * Yields batches of at most 500 rows with a total size of at most `maxSize`, which is 1 Mi characters by default. A row
+ * that is larger than this gets its own batch. Doesn't yield anything if there are no rows.
+ */
 export function* toBatches<Row>(
   rows: readonly Row[],
   sizeOf: (row: Row) => number = () => 0,
@@ -29,7 +32,7 @@ export function* toBatches<Row>(
   if (start < rows.length) yield start === 0 ? rows : rows.slice(start);
 }
 
-/** Each column of `rows` as an array literal, the parameters of `unnest`. */
+/** Formats each column of `rows` as an array literal, as parameters of `unnest`. */
 export function toColumns<Column extends string>(
   rows: readonly Readonly<Record<Column, ArrayValue>>[],
   ...columns: readonly Column[]
@@ -37,12 +40,16 @@ export function toColumns<Column extends string>(
   return columns.map((column) => toArrayLiteral(rows, (row) => row[column]));
 }
 
-/** A column of rows that are sent: its name, its type and its value in a row, in the form of `toArrayParameter`. */
+/**
+ * A column of the rows that we send: its name, its type, and a function that returns the value for a row in the form
+ * that `toArrayParameter` expects.
+ */
 export type Column<Row> = readonly [name: string, sqlType: string, toValue: (row: Row) => ArrayValue];
 
 /**
- * A `select` of `rows`, at least one, and its parameters. The first column is `$1`, an array. Any other that has the same value in all rows is
- * sent once: the server takes 0.05 to 0.5 µs for each element of an array, and most columns of usage are of this kind.
+ * Returns a `select` of `rows` and its parameters. There must be at least one row. The first column is `$1` and always
+ * an array. If another column has the same value in all rows, we only send it once. The server takes 0.05 to 0.5 µs for
+ * each element of an array, and most columns of usage have just one value.
  */
 export function selectRows<Row>(
   columns: readonly Column<Row>[],
@@ -66,7 +73,9 @@ export function selectRows<Row>(
   return { text: `select ${fields.join(', ')} from unnest(${arrays.join(', ')}) as sent (${arrayNames.join(', ')})`, values };
 }
 
-/** Runs the statement that `toText` makes of a `select` of `keys`, once per batch, and concatenates the rows. */
+/**
+ * Sends `keys` in batches. `toText` wraps the `select` of a batch in a statement. Returns the rows of all statements.
+ */
 export async function querySelected<Row, Key>(
   tx: Queries,
   keys: readonly Key[],
@@ -81,7 +90,7 @@ export async function querySelected<Row, Key>(
   return rows.flat();
 }
 
-/** Runs `text` once per batch of `keys` and concatenates the rows; `toValues` makes the parameters of one statement. */
+/** Runs `text` for each batch of `keys` and returns all rows. `toValues` returns the parameters of a statement. */
 export async function queryInBatches<Row, Key>(
   tx: Queries,
   keys: readonly Key[],

@@ -1,40 +1,48 @@
 /**
- * Database rows kept in memory for what every call needs (its key, its project):
+ * Caches database rows that every call needs, such as its key and its project:
  *
- * - A row younger than `maxAgeMs` is returned synchronously. An older one is returned too, and reloaded in the background.
- * - While the database is unavailable, the last known row stays valid until `staleIfErrorMs` after it was loaded.
+ * - A row younger than `maxAgeMs` is returned synchronously. An older one is returned too, and reloaded in the
+ *   background.
+ * - If the database is unavailable, the last known row stays valid until `staleIfErrorMs` after it was loaded.
  * - `invalidate(key)` drops the row and discards the result of a load in flight.
- * - `invalidateAll` (notifications may have been lost) makes each row wait for a reload; if that fails, the old row stays valid.
- * - `warm` loads rows before they are needed, so that they can be served during an outage that starts later.
- * - Absence is cached for `maxAgeMs`, apart from the rows: a flood of invented keys evicts no real one.
+ * - `invalidateAll`, for when notifications may have been lost, makes each row wait for a reload. If that fails, the
+ *   old row stays valid.
+ * - `warm` loads rows before they're needed, so that we can serve them during an outage that starts later.
+ * - We remember for `maxAgeMs` that a row doesn't exist. These entries are kept separately, so a flood of invented keys
+ *   can't evict real rows.
  *
- * At most one load per key is in flight.
+ * There's at most one load per key in flight.
  */
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../core/time.ts';
 
 export interface RowCache<Row> {
-  /** The row, or null when none exists; a promise only when the database must be queried. Rejects with what `load` threw. */
+  /**
+   * Returns the row, or null if it doesn't exist. Only returns a promise if it has to query the database. Rejects with
+   * the error of `load`.
+   */
   get(key: string): Row | null | Promise<Row | null>;
   invalidate(key: string): void;
   invalidateAll(): void;
-  /** Loads the rows of these keys that aren't held, or that were loaded more than five minutes ago. Rejects with what `loadMany` threw. */
+  /**
+   * Loads the rows that aren't cached or were loaded more than five minutes ago. Rejects with the error of `loadMany`.
+   */
   warm(keys: readonly string[], loadMany: LoadMany<Row>): Promise<void>;
-  /** How many rows stay valid if the database becomes unavailable now. */
+  /** Returns how many rows would stay valid if the database became unavailable now. */
   countRows(): number;
 }
 
-/** Returns the rows that exist, by key. */
+/** Returns the existing rows by key. */
 export type LoadMany<Row> = (keys: readonly string[]) => Promise<ReadonlyMap<string, Row>>;
 
 export interface RowCacheOptions<Row> {
   readonly load: (key: string) => Promise<Row | null>;
   readonly clock: Clock;
-  /** Called when a reload failed and the old row stays valid. */
+  /** Called if a reload failed and the old row stays valid. */
   readonly onLoadError?: (error: unknown) => void;
   readonly maxAgeMs?: number;
   readonly staleIfErrorMs?: number;
-  /** Rows kept at most, and keys known to be absent; the least recently used is evicted first. */
+  /** The maximum number of rows, and also of keys that we know don't exist. We evict the least recently used first. */
   readonly maxRows?: number;
 }
 
@@ -50,7 +58,7 @@ interface Load<Row> {
   isSuperseded: boolean;
 }
 
-/** Delay after a failed background reload, so that an outage does not cause a query per call. */
+/** The delay after a failed background reload, so that an outage doesn't cause a query per call. */
 const retryIntervalMs = 1_000;
 
 const warmMs = 300_000;
@@ -59,7 +67,7 @@ const warmChunk = 500;
 export function createRowCache<Row>(options: RowCacheOptions<Row>): RowCache<Row> {
   const { load, clock, onLoadError, maxAgeMs = 10_000, staleIfErrorMs = 3_600_000, maxRows = 20_000 } = options;
   const entries = new LRUCache<string, Entry<Row>>({ max: maxRows });
-  /** When each key was found to be absent. */
+  /** The time at which we found that a key doesn't exist. */
   const missing = new LRUCache<string, number>({ max: maxRows });
   const loads = new Map<string, Load<Row>>();
   /** For each `warm` that is waiting for rows, the keys that haven't changed since it asked for them. */
@@ -80,7 +88,7 @@ export function createRowCache<Row>(options: RowCacheOptions<Row>): RowCache<Row
   const loadOnce = async (key: string, isSuperseded: () => boolean): Promise<Row | null> => {
     const loadedAt = clock.now();
     const row = await load(key);
-    // The row changed during the load, whose result may be older than the change.
+    // The row was changed during the load, so the result may be outdated.
     if (isSuperseded()) return loadShared(key);
     if (row === null) {
       entries.delete(key);
@@ -111,7 +119,7 @@ export function createRowCache<Row>(options: RowCacheOptions<Row>): RowCache<Row
 
   const revalidate = (key: string, entry: Entry<Row>): Promise<Row | null> =>
     loadShared(key).catch((error: unknown) => {
-      // An invalidated row is no longer in the map and must not be served.
+      // If the row was invalidated, it's no longer in the map and we must not serve it.
       if (entries.get(key) !== entry || clock.now() - entry.loadedAt >= staleIfErrorMs) throw error;
       onLoadError?.(error);
       entry.mustRevalidate = false;
@@ -125,7 +133,7 @@ export function createRowCache<Row>(options: RowCacheOptions<Row>): RowCache<Row
       const entry = entries.get(key);
       if (entry) {
         if (entry.mustRevalidate || now - entry.loadedAt >= staleIfErrorMs) return revalidate(key, entry);
-        // Before its load only when the clock has jumped back: the row may be older than it seems.
+        // If the clock has jumped back to before the load, the row may be older than it seems, so we reload it.
         if (now < entry.revalidateAt && now >= entry.loadedAt) return entry.row;
         entry.revalidateAt = now + retryIntervalMs;
         revalidate(key, entry).catch((error: unknown) => onLoadError?.(error));

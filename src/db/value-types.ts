@@ -1,20 +1,20 @@
 /**
- * How SQL values are parsed: the same for PostgreSQL and PGlite, and local to these pools (the parsers that `pg` shares within the process
- * are not changed).
+ * Defines how SQL values are parsed. The rules are the same for PostgreSQL and PGlite. They only apply to these pools,
+ * and don't change the parsers that `pg` shares within the process.
  *
  * | SQL | JavaScript |
  * | --- | --- |
- * | int8 | number: outbox ids, counters and nano-dollars stay below 2^53 (nine million dollars per row) |
- * | numeric, including `sum(int8)` | string: cast to int8 in the query to get a number |
+ * | int8 | number, because outbox ids, counters and nano-dollars stay below 2^53 (nine million dollars per row) |
+ * | numeric, including `sum(int8)` | string. Cast it to int8 in the query to get a number. |
  * | timestamptz | Date |
- * | date, timestamp, time | string as the server formats it: not an instant, and a Date would use the machine's time zone |
+ * | date, timestamp, time | string in the server's format. They aren't instants, and a Date would use the local time zone. |
  * | json, jsonb | parsed |
  * | bytea | Buffer |
  * | arrays of these | arrays of these |
  */
 import pg from 'pg';
 
-/** Parsers for one pool. */
+/** Creates the parsers for one pool. */
 export function createValueTypes(): pg.CustomTypesConfig {
   const types = new pg.TypeOverrides();
   for (const [oid, parse] of parsers) types.setTypeParser(oid, parse);
@@ -24,7 +24,7 @@ export function createValueTypes(): pg.CustomTypesConfig {
 const textArray: number = 1009;
 const asString = (text: string): string => text;
 
-// By type OID. Built-in OIDs never change; array types have separate ones.
+// Keyed by type OID. Built-in OIDs never change, and array types have their own.
 const parsers: readonly (readonly [number, (text: string) => unknown])[] = [
   [20, Number],
   [1016, arrayOf(Number)],
@@ -38,7 +38,7 @@ const parsers: readonly (readonly [number, (text: string) => unknown])[] = [
   [1183, arrayOf(asString)],
 ];
 
-/** Parses a one-dimensional array: the parser of text[] handles braces and quotes; null elements stay null. */
+/** Parses a one-dimensional array. The parser of text[] handles braces and quotes, and null elements stay null. */
 function arrayOf(parse: (text: string) => unknown): (text: string) => unknown {
   return (text) => {
     const parseTextArray: (value: string) => unknown = pg.types.getTypeParser(textArray, 'text');

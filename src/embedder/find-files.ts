@@ -1,4 +1,4 @@
-/** Finds the local embedder's files in folders: the operator's, then the cache. */
+/** Looks for the local embedder's files, first in the operator's folder and then in the cache. */
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
@@ -7,7 +7,7 @@ import { pipeline } from 'node:stream/promises';
 import { localModel } from '../core/local-model.ts';
 import { type ModelFile, runtimeFolder, runtimeSha256, tokenizer, weights } from './pinned-files.ts';
 
-/** Paths of what the process of the embedder loads. */
+/** The paths of the files that the embedder's process loads. */
 export interface EmbedderFiles {
   readonly weights: string;
   readonly tokenizer: string;
@@ -15,10 +15,10 @@ export interface EmbedderFiles {
   readonly runtime: string;
 }
 
-/** Each is null when none of the folders contains it. */
+/** A path is null if none of the folders contains the file. */
 export type FoundFiles = { readonly [File in keyof EmbedderFiles]: string | null };
 
-/** Checks the hash of every file, so that one that was damaged on disk is missing: it is then fetched again. Takes 0.2 s. */
+/** Checks the hash of every file, so that we treat a damaged file as missing and fetch it again. Takes 0.2 s. */
 export async function findFiles(folders: readonly string[]): Promise<FoundFiles> {
   const [weightsPath, tokenizerPath, runtime] = await Promise.all([
     findModelFile(folders, weights),
@@ -28,7 +28,7 @@ export async function findFiles(folders: readonly string[]): Promise<FoundFiles>
   return { weights: weightsPath, tokenizer: tokenizerPath, runtime };
 }
 
-/** Null while one is missing. */
+/** Returns null if a file is missing. */
 export function toComplete({ weights: weightsPath, tokenizer: tokenizerPath, runtime }: FoundFiles): EmbedderFiles | null {
   if (weightsPath === null || tokenizerPath === null || runtime === null) return null;
   return { weights: weightsPath, tokenizer: tokenizerPath, runtime };
@@ -41,10 +41,10 @@ async function findModelFile(folders: readonly string[], file: ModelFile): Promi
   return null;
 }
 
-/** Whether the path is a file of this size and hash. */
+/** Reports whether the path is a file with this size and hash. */
 export async function isPinned(path: string, { bytes, sha256 }: ModelFile): Promise<boolean> {
   const found = await stat(path).catch(() => null);
-  // A file that cannot be read is damaged too.
+  // Treat a file that we can't read as damaged.
   return found?.isFile() === true && found.size === bytes && (await hashFile(path, 'sha256', 'hex').catch(() => null)) === sha256;
 }
 
@@ -62,7 +62,10 @@ async function findRuntime(folders: readonly string[]): Promise<string | null> {
   return null;
 }
 
-/** SHA-256 of the sorted paths and hashes of the files in a folder. Hidden files do not count: systems add them. */
+/**
+ * Hashes the sorted paths and hashes of the files in a folder. Ignores hidden files, because operating systems add
+ * some.
+ */
 async function hashFolder(folder: string): Promise<string> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
   const files = entries.filter((entry) => entry.isFile() && !entry.name.startsWith('.'));

@@ -1,6 +1,7 @@
 /**
- * Provides the local embedder's files: the operator's folder, then the cache directory, else fetched into the cache. One process of the machine
- * fetches at a time; the others wait for it and use what it fetched.
+ * Provides the local embedder's files from the operator's folder or the cache directory. If they're in neither, it
+ * fetches them into the cache. Only one process of the machine fetches at a time, and the others wait and use the
+ * result.
  */
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -12,9 +13,9 @@ import { tokenizer, weights } from './pinned-files.ts';
 import type { Variables } from './run-program.ts';
 
 export interface InstallOptions {
-  /** The operator's folder, searched first and never written; null without one. */
+  /** The operator's folder. We look there first, and never write to it. Null if there is none. */
   readonly folder: string | null;
-  /** Where files are fetched to. */
+  /** The folder for fetched files. */
   readonly cacheDir: string;
   readonly variables: Variables;
   readonly hubAddress?: string;
@@ -22,7 +23,7 @@ export interface InstallOptions {
   readonly signal: AbortSignal;
 }
 
-/** Throws one sentence when a file is in no folder and cannot be fetched, and the signal's reason. */
+/** Throws a single sentence if a file is missing and can't be fetched, or the signal's reason. */
 export async function provideFiles({ folder, cacheDir, variables, hubAddress, logger, signal }: InstallOptions): Promise<EmbedderFiles> {
   const folders = folder === null ? [cacheDir] : [folder, cacheDir];
   const found = toComplete(await findFiles(folders));
@@ -38,7 +39,7 @@ export async function provideFiles({ folder, cacheDir, variables, hubAddress, lo
     const files = [weights, tokenizer].filter((_, index) => [missing.weights, missing.tokenizer][index] === null);
     await mkdir(temporary, { recursive: true });
     const options = { target: cacheDir, temporary, variables, ...(hubAddress !== undefined && { hubAddress }), logger, signal };
-    // Both, so that what one can fetch is there at the next try.
+    // Wait for both, so that if only one of them fails, the next attempt finds what the other has fetched.
     const results = await Promise.allSettled([
       ...(files.length > 0 ? [fetchModel(files, options)] : []),
       ...(missing.runtime === null ? [fetchRuntime(options)] : []),
@@ -53,10 +54,10 @@ export async function provideFiles({ folder, cacheDir, variables, hubAddress, lo
   }
 }
 
-/** Not `.fetching-`, whose folders the installer of Temporal deletes. */
+/** Don't use `.fetching-`, because the installer of Temporal deletes folders with that prefix. */
 const temporaryPrefix = '.embedder-';
 
-/** Deletes the partial files of processes that died. The caller holds the lock, so none of them is in use. */
+/** Deletes partial files of processes that died. The caller holds the lock, so nobody is using them. */
 async function removeLeftovers(cacheDir: string): Promise<void> {
   for (const name of await readdir(cacheDir)) {
     if (name.startsWith(temporaryPrefix)) await rm(join(cacheDir, name), { recursive: true, force: true });

@@ -1,6 +1,7 @@
 /**
- * Holds the embedder's port for as long as its service runs, so that no other program can take it and receive texts. Passes each connection to
- * the embedder's process; while there is none, it refuses every request at once, so that no caller waits.
+ * Holds the embedder's port for as long as its service runs, so that no other program can bind it and receive texts.
+ * Passes each connection to the embedder's process. If there is no process, it refuses all requests immediately instead
+ * of letting callers wait.
  */
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -10,7 +11,7 @@ import { embedderMessage, type ServiceMessage } from './messages.ts';
 
 export interface Listener {
   readonly port: number;
-  /** Passes connections to this process from now on; null refuses them. */
+  /** Passes connections to this process from now on. Null means to refuse them. */
   passTo(process: ChildProcess | null): void;
   close(): void;
 }
@@ -18,12 +19,12 @@ export interface Listener {
 const refusal = JSON.stringify({ error: { message: 'the local model is not loaded yet', type: 'server_error', param: null, code: null } });
 const connection: ServiceMessage = { kind: 'connection' };
 
-/** Listens on a free port of the loopback interface. */
+/** Listens on a free loopback port. */
 export async function openListener(): Promise<Listener> {
   let receiver: ChildProcess | null = null;
-  /** Connections that are refused, or that the process has not accepted yet. */
+  /** Connections that we refuse, or that the process hasn't accepted yet. */
   const held = new Set<Socket>();
-  /** Those that the process has not accepted, in the order in which they were sent. */
+  /** Connections that we've sent to the process and that it hasn't accepted yet, in order. */
   let sent: Socket[] = [];
   const closeHeld = (): void => {
     for (const socket of held) socket.destroy();
@@ -44,7 +45,7 @@ export async function openListener(): Promise<Listener> {
       return;
     }
     sent.push(socket);
-    // Kept open, because Node does not close what a process that dies has not received.
+    // Keep our handle open, because if the process dies, Node doesn't close sockets that it hasn't received.
     receiver.send(connection, socket, { keepOpen: true }, (error) => {
       if (error) socket.destroy();
     });

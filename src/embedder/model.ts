@@ -1,8 +1,10 @@
 /**
- * Computes vectors with the ONNX runtime: the state of the first token, with length 1, as the model was trained.
+ * Computes vectors with the ONNX runtime. The model was trained to use the state of the first token, scaled to length
+ * 1.
  *
- * One text at a time: the 8-bit model scales its numbers by the largest of a batch, so in a batch a vector depends on the other texts (measured:
- * elements differ by 0.016), and a batch takes no less time per text.
+ * We embed one text at a time. The 8-bit model scales its numbers by the largest number in a batch, so in a batch the
+ * vector of a text would depend on the other texts (measured: elements differ by 0.016). A batch isn't any faster per
+ * text either.
  */
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
@@ -13,13 +15,15 @@ import type { EmbedderFiles } from './find-files.ts';
 
 export interface Embedding {
   readonly values: Float32Array;
-  /** Tokens that the model has read. */
+  /** The number of tokens that the model has read. */
   readonly tokens: number;
 }
 
 export type Embed = (text: string) => Promise<Embedding>;
 
-/** The part of the runtime that is used. It is fetched and not a dependency, so its types are not available. */
+/**
+ * The part of the runtime that we use. The runtime is downloaded rather than a dependency, so we don't have its types.
+ */
 interface Runtime {
   readonly InferenceSession: { create(path: string, options: object): Promise<Session> };
   readonly Tensor: new (type: 'int64', data: BigInt64Array, dims: readonly number[]) => object;
@@ -28,14 +32,14 @@ interface Session {
   run(inputs: Readonly<Record<string, object>>): Promise<Readonly<Record<string, { data: Float32Array; dims: readonly number[] }>>>;
 }
 
-/** English text fills the window with about 2,500. The tokenizer takes 1 s for a million. */
+/** About 2,500 characters of English text fill the window. The tokenizer takes 1 s for a million. */
 const maxCharacters = 10_000;
 
-/** Loads the model, in about half a second. */
+/** Loads the model, which takes about half a second. */
 export async function loadModel({ weights, tokenizer, runtime }: EmbedderFiles): Promise<Embed> {
   const { InferenceSession, Tensor }: Runtime = createRequire(join(runtime, 'package.json'))('onnxruntime-node');
   const textTokenizer = new Tokenizer(JSON.parse(await readFile(tokenizer, 'utf8')), {});
-  // One thread: the other cores serve calls.
+  // Use a single thread, so that the other cores can serve calls.
   const session = await InferenceSession.create(weights, { intraOpNumThreads: 1, interOpNumThreads: 1, logSeverityLevel: 3 });
   return async (text) => {
     const ids = cut(textTokenizer.encode(text.slice(0, maxCharacters).toWellFormed()).ids);
@@ -55,7 +59,7 @@ export async function loadModel({ weights, tokenizer, runtime }: EmbedderFiles):
   };
 }
 
-/** The first tokens and the last, which marks the end. */
+/** Keeps the first tokens and the last one, which marks the end. */
 function cut(ids: readonly number[]): readonly number[] {
   return ids.length <= localModelMaxTokens ? ids : [...ids.slice(0, localModelMaxTokens - 1), ...ids.slice(-1)];
 }

@@ -1,9 +1,10 @@
 /**
- * What the local embedder consists of, pinned: weights, tokenizer and the unpacked runtime by their SHA-256, the packages of the runtime by the
- * integrity that npm publishes. A file with another hash is never used.
+ * Pins everything that the local embedder consists of. The weights, the tokenizer and the unpacked runtime are pinned
+ * by their SHA-256, and the packages of the runtime by the integrity that npm publishes. We never use a file with a
+ * different hash.
  */
 
-/** A file of the model, and what it is called in each source. */
+/** A file of the model, and its name in each source. */
 export interface ModelFile {
   readonly name: string;
   readonly bytes: number;
@@ -30,7 +31,7 @@ export const tokenizer: ModelFile = {
   inArtifact: 'bge-small-en-v1.5-q-tokenizer.json',
 };
 
-/** The model hub's repository at one revision. */
+/** A fixed revision of the repository on the model hub. */
 export const pinnedHubAddress = 'https://huggingface.co/Xenova/bge-small-en-v1.5/resolve/ea104dacec62c0de699686887e3f920caeb4f3e3';
 
 /** The Maven artifact that contains the same files. */
@@ -39,28 +40,28 @@ export const mavenArtifact = 'dev.langchain4j:langchain4j-embeddings-bge-small-e
 export interface RuntimePackage {
   readonly name: string;
   readonly version: string;
-  /** As npm writes it: the SHA-512 of the archive in base64. */
+  /** The SHA-512 of the archive in base64, as in npm's lockfiles. */
   readonly integrity: string;
-  /** Paths in the archive that are unpacked. */
+  /** The paths to unpack from the archive. */
   readonly members: readonly string[];
 }
 
 const runtimeVersion = '1.30.0';
 
-/** Name of the folder with the runtime of this machine. */
+/** The name of the folder with the runtime for this machine. */
 export const runtimeFolder = `onnxruntime-${runtimeVersion}-${process.platform}-${process.arch}`;
 
-/** What `hashFolder` in find-files.ts returns for it, by platform. */
+/** The results of `hashFolder` in find-files.ts for this folder, by platform. */
 const runtimeSha256s: Readonly<Record<string, string>> = {
   'darwin-arm64': 'd38a16453c34d5abfeb6106987ca028774235c50526846c2025163594c6ce72c',
   'linux-arm64': '09582b3caddf708508aa01c5ae82cb8fb2f32e8adbdf3795efad4cff5b1cf349',
   'linux-x64': 'e5ce816713b9c3ce1aab1738d143f650f0a1833c33d48c55652f2f20ef8cf364',
 };
 
-/** Undefined on a platform without a runtime. */
+/** Undefined if there's no runtime for this platform. */
 export const runtimeSha256 = runtimeSha256s[`${process.platform}-${process.arch}`];
 
-/** The package has the libraries of all platforms, 240 MB of which are for others. */
+/** We don't unpack everything, because the package includes 240 MB of libraries for other platforms. */
 export const runtimePackages: readonly RuntimePackage[] = [
   {
     name: 'onnxruntime-node',

@@ -1,8 +1,9 @@
 /**
- * The process of the embedder: loads the model, and serves vectors until its service ends. It keeps no state, so it is killed to stop it.
+ * The embedder's process. It loads the model, and serves vectors until its service ends. It has no state, so we stop it
+ * by killing it.
  *
- * Its channel to the service closes when the service ends, however that dies. It ignores stop signals, which a terminal or a supervisor sends to
- * the whole group: running calls of the service still need it.
+ * Its channel to the service closes when the service ends, no matter how. It ignores stop signals, which a terminal or
+ * supervisor sends to the whole process group, because running calls of the service still need it.
  */
 import type { Server } from 'node:http';
 import { Socket } from 'node:net';
@@ -12,7 +13,7 @@ import { loadModel } from './model.ts';
 import { createEmbeddingQueue } from './queue.ts';
 import { createEmbeddingServer } from './server.ts';
 
-/** Resolves when the service has ended, or when the model cannot be served. */
+/** Resolves once the service has ended or the model can't be served. */
 export async function runEmbedderProcess(): Promise<void> {
   const { promise: ended, resolve: end } = Promise.withResolvers<void>();
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined);
@@ -23,13 +24,13 @@ export async function runEmbedderProcess(): Promise<void> {
     switch (message.kind) {
       case 'load': {
         const embed = await loadModel(message.files);
-        // The first run allocates memory and takes longer.
+        // The first run allocates memory and takes longer, so do it before we're ready.
         await embed('ready');
         server = createEmbeddingServer(createEmbeddingQueue(embed), message.token);
         return send({ kind: 'ready' });
       }
       case 'connection':
-        // Without a socket when the caller has left.
+        // There is no socket if the caller has disconnected.
         if (socket instanceof Socket) server?.emit('connection', socket);
         return send({ kind: 'accepted' });
     }

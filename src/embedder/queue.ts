@@ -1,14 +1,19 @@
 /**
- * The order in which texts are embedded: one at a time, so that a request with many texts does not delay a short one by more than one text.
+ * Decides in which order texts are embedded. We embed one text at a time, so that a request with many texts doesn't
+ * delay a short one by more than one text.
  *
- * A short request (the query of a search, the message of a recall) goes first; after every few of them a text of a long one has its turn, so
- * that passages in the background are embedded under load too. The queue is bounded by requests and by characters.
+ * Short requests, such as the query of a search or the message of a recall, go first. After every few of them, a text
+ * of a long request gets its turn, so that passages are still embedded in the background under load. The queue is
+ * limited by requests and by characters.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Embed, Embedding } from './model.ts';
 
 export interface EmbeddingQueue {
-  /** Vectors in the order of `texts`; null when the queue is full. Rejects with the signal's reason when it is aborted. */
+  /**
+   * Returns the vectors in the order of `texts`, or null if the queue is full. Rejects with the signal's reason if it's
+   * aborted.
+   */
   add(texts: readonly string[], signal: AbortSignal): Promise<readonly Embedding[]> | null;
 }
 
@@ -22,7 +27,7 @@ interface Waiting {
 }
 
 const limits = { requests: 256, characters: 8 * 1024 * 1024 };
-/** The longest query of a search has as many. */
+/** Enough for the longest query of a search. */
 const maxShortCharacters = 2_200;
 const shortTurns = 4;
 
@@ -36,7 +41,7 @@ export function createEmbeddingQueue(embed: Embed): EmbeddingQueue {
     for (let turn = 1; short.length + long.length > 0; turn += 1) {
       const isLongTurn = short.length === 0 || (long.length > 0 && turn % (shortTurns + 1) === 0);
       await embedNext(isLongTurn ? long : short);
-      // Requests that have arrived meanwhile take part in the next choice.
+      // Let new requests arrive before we choose the next one.
       await nextTurn();
     }
     isRunning = false;

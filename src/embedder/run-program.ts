@@ -1,4 +1,4 @@
-/** Runs a package manager, which may need minutes and must not get the gateway's secrets. */
+/** Runs a package manager, which may take minutes and must not see the gateway's secrets. */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { errorCode, errorSummary } from '../core/error-messages.ts';
@@ -16,11 +16,11 @@ interface ProgramOptions {
   readonly signal: AbortSignal;
 }
 
-/** The variables that package managers need and no others: vendors' keys must not reach them. */
+/** Matches only the variables that package managers need, so that they don't see vendor keys. */
 const neededNames =
   /^(?:PATH|HOME|USER|LANG|TMPDIR|SSL_CERT_(?:FILE|DIR)|NODE_EXTRA_CA_CERTS|XDG_[A-Z_]+|JAVA_[A-Z_]+|MAVEN_[A-Z_]+|NPM_[A-Z_]+|(?:HTTPS?|NO|ALL)_PROXY)$/i;
 
-/** Throws one line when the program is missing or fails, and the signal's reason when it is aborted. */
+/** Throws a one-line error if the program is missing or fails, or the signal's reason if it's aborted. */
 export async function runProgram(
   program: string,
   { arguments: given, folder, variables, timeoutMs, signal }: ProgramOptions,
@@ -35,7 +35,7 @@ export async function runProgram(
   }
 }
 
-/** The most telling lines of its output: the first that name an error. */
+/** Returns the most helpful lines of the output, which are the first that mention an error. */
 function describe(error: unknown): string {
   const output = isObject(error) ? `${String(error['stderr'] ?? '')}\n${String(error['stdout'] ?? '')}` : '';
   const lines = output.split('\n').map((line) => line.replace('npm error', '').trim());

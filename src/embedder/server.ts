@@ -1,4 +1,4 @@
-/** Serves `POST /v1/embeddings` in OpenAI's format to those who have the token. */
+/** Serves `POST /v1/embeddings` in OpenAI's format to clients that have the token. */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { z } from 'zod';
@@ -7,7 +7,7 @@ import type { Embedding } from './model.ts';
 import type { EmbeddingQueue } from './queue.ts';
 
 const maxBodyBytes = 8 * 1024 * 1024;
-/** Of the bodies of all requests that have no response yet. */
+/** Limits the total size of the bodies of requests that haven't been answered yet. */
 const maxHeldBytes = 24 * 1024 * 1024;
 const dimensions = 384;
 
@@ -20,7 +20,7 @@ const requestSchema = z.object({
   encoding_format: z.enum(['float', 'base64'], { error: 'must be float or base64' }).default('float'),
 });
 
-/** What is wrong with a request. The message quotes nothing of it. */
+/** Thrown if a request is invalid. The message doesn't quote anything from it. */
 class RequestError extends Error {
   readonly status: number;
   constructor(status: number, message: string) {
@@ -29,7 +29,7 @@ class RequestError extends Error {
   }
 }
 
-/** It listens on no port: its connections are events. */
+/** The server doesn't listen on a port. It receives its connections as events. */
 export function createEmbeddingServer(queue: EmbeddingQueue, token: string): Server {
   const expected = digest(`Bearer ${token}`);
   let heldBytes = 0;
@@ -39,7 +39,7 @@ export function createEmbeddingServer(queue: EmbeddingQueue, token: string): Ser
     const respond = async (): Promise<void> => {
       if (!timingSafeEqual(digest(request.headers.authorization ?? ''), expected)) throw new RequestError(401, 'wrong token');
       if (request.method !== 'POST' || request.url !== '/v1/embeddings') throw new RequestError(404, 'not found');
-      // A body without a declared length counts as one of the greatest length.
+      // If the length isn't declared, assume the maximum.
       const bytes = Number(request.headers['content-length'] ?? maxBodyBytes);
       if (bytes > maxBodyBytes) throw new RequestError(413, `the body is longer than ${maxBodyBytes} bytes`);
       heldBytes += bytes;
@@ -90,14 +90,17 @@ function toResponse(embeddings: readonly Embedding[], format: 'float' | 'base64'
   return { object: 'list', data, model: localModel, usage: { prompt_tokens: tokens, total_tokens: tokens } };
 }
 
-/** As JSON with eight decimals, which a 32-bit float of this size has, or its bytes in base64. */
+/**
+ * Encodes a vector as JSON with eight decimals, which is the precision of a 32-bit float of this size, or as its bytes
+ * in base64.
+ */
 function encode(values: Float32Array, format: 'float' | 'base64'): readonly number[] | string {
   if (format === 'base64') return Buffer.from(values.buffer, values.byteOffset, values.byteLength).toString('base64');
   return Array.from(values, (value) => Math.round(value * 1e8) / 1e8);
 }
 
 function sendError(request: IncomingMessage, response: ServerResponse, error: unknown): void {
-  // What the client has not sent yet is dropped, and the connection with it.
+  // Discard the rest of the request, and close the connection if it's incomplete.
   request.resume();
   if (response.destroyed) return;
   const [status, message] = error instanceof RequestError ? [error.status, error.message] : [500, 'the model failed'];

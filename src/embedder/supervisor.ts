@@ -1,9 +1,10 @@
 /**
- * The local embedder of a service: provides its files, runs its process and restarts it when it dies. Everything happens in the background; the
- * start and the stop of the service wait for none of it.
+ * Runs the local embedder of a service. It provides the files, starts the process, and restarts it if it dies. All of
+ * this happens in the background, and the service doesn't wait for it when it starts or stops.
  *
- * The address is fixed from the start, so that it can be configured as a provider; while the process does not run, it responds with 503. The
- * service holds the port and passes connections on, so no other program can take the port when the process dies.
+ * The address is fixed from the start, so that you can configure it as a provider. While the process isn't running, it
+ * responds with 503. The service holds the port and passes connections on, so no other program can bind the port if the
+ * process dies.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -20,31 +21,31 @@ import { openListener } from './listener.ts';
 import { embedderMessage, type ServiceMessage } from './messages.ts';
 
 export interface LocalEmbedder {
-  /** Base address of the provider. */
+  /** The base URL of the provider. */
   readonly url: string;
-  /** Its API key, which other programs of the machine do not know. */
+  /** The provider's API key, which other programs on the machine don't know. */
   readonly token: string;
-  /** Tries at once what would be tried again later. */
+  /** Retries immediately instead of waiting for the backoff. */
   retry(): void;
   stop(): Promise<void>;
 }
 
 export interface LocalEmbedderOptions extends Pick<InstallOptions, 'folder' | 'cacheDir' | 'variables'> {
   readonly logger: Logger;
-  /** Called when the model begins to respond, and when it stops to. */
+  /** Called when the model becomes available or unavailable. */
   readonly onChange: (isReady: boolean) => void;
-  /** Called at the first failure to provide the files or to load them, with one sentence. */
+  /** Called with one sentence on the first failure to provide or load the files. */
   readonly onUnavailable: (reason: string) => void;
 }
 
 const main = fileURLToPath(new URL('../main.ts', import.meta.url));
 const startTimeoutMs = 60_000;
-/** Until files are fetched again. */
+/** The delay before we try to fetch the files again. */
 const fetchBackoff = { initialMs: 30_000, maxMs: 3_600_000 };
 const restartBackoff = { initialMs: 250, maxMs: 60_000 };
-/** An uptime this long resets the count of crashes. */
+/** If the process was up for this long, we reset the number of crashes. */
 const healthyAfterMs = 60_000;
-/** The weights are outside of V8's heap; the heap holds requests, which are bounded. */
+/** The weights are outside of V8's heap. The heap contains the requests, whose size is limited. */
 const heapLimit = '--max-old-space-size=160';
 
 export async function startLocalEmbedder(options: LocalEmbedderOptions): Promise<LocalEmbedder> {
@@ -59,7 +60,7 @@ export async function startLocalEmbedder(options: LocalEmbedderOptions): Promise
     onChange(next);
   };
 
-  /** One life of the process; rejects when it does not become ready. */
+  /** Runs the process until it ends. Rejects if it doesn't become ready. */
   const runProcess = async (files: EmbedderFiles, signal: AbortSignal): Promise<void> => {
     const startedAt = performance.now();
     const child = startProcess();
@@ -89,7 +90,7 @@ export async function startLocalEmbedder(options: LocalEmbedderOptions): Promise
   const loop = createBackgroundLoop({
     async run(signal) {
       const files = await provideFiles({ folder, cacheDir, variables, logger, signal });
-      // A stop while the hashes of existing files are computed is not noticed there.
+      // `provideFiles` doesn't notice a stop while it hashes existing files.
       signal.throwIfAborted();
       await runProcess(files, signal);
       crashes += 1;
@@ -117,12 +118,15 @@ export async function startLocalEmbedder(options: LocalEmbedderOptions): Promise
   };
 }
 
-/** Without any variable of the environment: vendors' keys are not for it. In its own session: Ctrl-C of a terminal is not for it either. */
+/**
+ * Starts the process without any environment variables, so that it doesn't see vendor keys, and in its own session, so
+ * that it doesn't receive Ctrl-C from a terminal.
+ */
 function startProcess(): ChildProcess {
   return fork(main, ['embedder'], { env: {}, execArgv: [heapLimit], stdio: ['ignore', 'ignore', 'ignore', 'ipc'], detached: true });
 }
 
-/** Resolves when the process is ready; rejects when it fails, ends or takes too long. */
+/** Resolves when the process is ready. Rejects if it fails, ends or takes too long. */
 async function load(child: ChildProcess, message: ServiceMessage): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const receive = (data: unknown): void => {

@@ -1,6 +1,7 @@
 /**
- * Runs that ended in Temporal without code of the gateway: terminated or cancelled by an operator, or failed. Terminating runs no workflow
- * code, so only the visibility store, or a refused start, shows it.
+ * Handles runs that ended without running any of our code, because an operator terminated or cancelled them, or they
+ * failed. A terminated run doesn't execute workflow code, so we only learn about it from the visibility store or a
+ * refused start.
  */
 import { WorkflowNotFoundError } from '@temporalio/common';
 import type { WorkflowName } from '../../workflows/contract.ts';
@@ -13,17 +14,17 @@ import type { StartOptions, Temporal } from './client/temporal.ts';
 export interface ClosedRun {
   readonly workflowId: string;
   readonly runId: string;
-  /** An operator terminated or cancelled it; otherwise it failed. */
+  /** True if an operator terminated or cancelled the run, false if it failed. */
   readonly byOperator: boolean;
 }
 
-/** What the tables say about the work of runs. */
+/** Access to the tables that track the work of runs. */
 export interface WorkOfRuns {
-  /** Those whose work is open and may not have been closed by this run. */
+  /** Returns the runs whose work is open. Leaves out runs that have closed it before, because it was opened again since. */
   filterOpen(runs: readonly ClosedRun[]): Promise<readonly ClosedRun[]>;
-  /** Closes the work of a run that no newer run of its workflow id follows; may get a run repeatedly. */
+  /** Closes the work of a run that is the latest of its workflow id. May be called repeatedly for the same run. */
   close(run: ClosedRun): Promise<void>;
-  /** Whether the work of the workflow id is open. */
+  /** Reports whether the work of this workflow id is open. */
   isOpen(workflowId: string): Promise<boolean>;
 }
 
@@ -39,12 +40,12 @@ export interface ClosedRunsOptions {
 
 const intervalMs = 10_000;
 const requestTimeoutMs = 10_000;
-/** Longer than visibility stores lag and clocks differ. */
+/** Longer than the lag of any visibility store plus the clock skew. */
 const overlapMs = 5 * 60_000;
-/** The retention of namespaces that the gateway creates. */
+/** The retention period of namespaces that the gateway creates. */
 const initialRangeMs = 3 * 24 * 3_600_000;
 
-/** Begins at once. */
+/** Starts checking immediately. */
 export function watchClosedRuns({ temporal, workflow, work, clock, logger }: ClosedRunsOptions): { stop(): Promise<void> } {
   let since = clock.now() - initialRangeMs;
   const loop = createBackgroundLoop({
@@ -77,8 +78,9 @@ export function watchClosedRuns({ temporal, workflow, work, clock, logger }: Clo
 }
 
 /**
- * Starts the entry's workflow. When that is refused because its newest run has ended, the tables decide: work that an operator ended is
- * closed; other work that is open is started again, because Temporal or the tables have lost a part of their state.
+ * Starts the entry's workflow. If that's refused because its latest run has ended, the tables decide. We close work
+ * that an operator has ended. If other work is still open, we start it again, because either Temporal or the tables
+ * have lost some of their state.
  */
 export async function startOpenWork(
   temporal: RunClient & Pick<Temporal, 'start'>,
@@ -112,6 +114,7 @@ function withTimeout<Result>({ writeOnlyClient }: RunClient, request: () => Prom
 }
 
 function nullIfNotFound(error: unknown): null {
-  if (error instanceof WorkflowNotFoundError) return null; // Deleted in the meantime.
+  // The run was deleted in the meantime.
+  if (error instanceof WorkflowNotFoundError) return null;
   throw error;
 }

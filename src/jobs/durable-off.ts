@@ -1,4 +1,7 @@
-/** Durable work that is off (`GATEWAY_TEMPORAL=off`). Apart from `durable.ts`, which loads Temporal's SDK. */
+/**
+ * The implementation for `GATEWAY_TEMPORAL=off`. It's separate from `durable.ts`, so that we don't have to load
+ * Temporal's SDK.
+ */
 export const durableOff = {
   state: () => 'off' as const,
   waitReasons: () => [],

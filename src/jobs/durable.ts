@@ -1,9 +1,9 @@
 /**
- * Starts and stops durable work as one unit: resolves or installs Temporal, runs the dev server where none is configured, and connects
- * client, worker and dispatcher to it.
+ * Starts and stops durable work as a unit. Finds or installs Temporal, runs the dev server if no server is configured,
+ * and connects the client, worker and dispatcher to it.
  *
- * Everything happens in the background and never fails a start: the API serves calls from the first moment, work for workflows waits as
- * outbox rows, and `state` reports the progress.
+ * All of this happens in the background and never makes a start fail. The API serves calls right away, work for
+ * workflows waits in outbox rows, and `state` reports the progress.
  */
 import { backoffDelays, retry } from '../core/backoff.ts';
 import type { Clock } from '../core/time.ts';
@@ -31,34 +31,43 @@ export type DurableState =
   | 'fetching' // the program is being resolved, downloaded or built
   | 'connecting' // the server starts, or has not responded yet
   | 'ready'
-  | 'down'; // the connection was lost, or the program cannot be installed; retrying
+  | 'down'; // the connection was lost, or the program can't be installed, and we're retrying
 
-/** `address` and `namespace` are for `external`; the dev server's namespace is named after the data directory. */
+/**
+ * `address` and `namespace` are only used in mode `external`. The dev server's namespace is named after the data
+ * directory.
+ */
 export interface TemporalSettings extends Omit<TemporalOptions, 'address' | 'logger' | 'onMissingKey'> {
   readonly mode: 'off' | 'external' | 'dev';
-  /** Host and port. */
+  /** The host and port. */
   readonly address: string | null;
-  /** When set, workers take part in worker versioning under this build id. */
+  /** If this is set, workers use worker versioning with this build id. */
   readonly buildId?: string;
 }
 
 export interface DurableOptions {
   readonly temporal: TemporalSettings;
-  /** A `client` starts workflows; a `worker` also runs them. */
+  /** A `client` only starts workflows, and a `worker` also runs them. */
   readonly role: 'client' | 'worker';
   readonly environment: TemporalEnvironment;
   readonly dataDir: string;
   readonly database: Database;
   readonly activities: object;
-  /** Writes outbox rows for everything the tables show as unfinished; called after each (re)connection and daily. */
+  /**
+   * Writes outbox rows for all work that is unfinished according to the tables. Called after each (re)connection and
+   * daily.
+   */
   readonly reenqueueUnfinished: () => Promise<void>;
-  /** The work of runs of `learningBatch`. */
+  /** The work that runs of `learningBatch` do. */
   readonly batches: WorkOfRuns;
   readonly clock: Clock;
-  /** How long after its outbox row was written a workflow of this name has its first work. The server delays the start until then. */
+  /**
+   * Returns how long a workflow of this name can wait before it has anything to do, counted from its outbox row. The
+   * server delays the start by this time.
+   */
   readonly startDelayMs?: (workflow: string) => number;
   readonly logger: Logger;
-  /** How long running activities may take to end at a stop. */
+  /** How long running activities may take to finish during a stop. */
   readonly graceMs: number;
   /** Called once, when durable work is ready for the first time. */
   readonly onReady?: (durable: Durable) => void;
@@ -66,27 +75,33 @@ export interface DurableOptions {
 
 export interface Durable {
   state(): DurableState;
-  /** Why durable work, or a part of it, waits; empty when nothing waits, and when durable work is off. */
+  /**
+   * Returns the reasons for which durable work, or a part of it, is waiting. It's empty if nothing is waiting or
+   * durable work is off.
+   */
   waitReasons(): readonly string[];
-  /** Whether the worker polls Temporal. Null without a worker. */
+  /** Reports whether the worker is polling Temporal. Null if there's no worker. */
   isPolling(): boolean | null;
-  /** Age in milliseconds of the oldest undelivered outbox row; 0 when there is none. */
+  /** Returns the age of the oldest undelivered outbox row in milliseconds, or 0 if there is none. */
   lagMs(): number;
-  /** Temporal's queue as of the last read, at most some seconds ago. Null while it cannot be read. */
+  /** Returns the state of Temporal's queue, at most a few seconds old, or null if we can't read it. */
   taskQueue(): TaskQueueState | null;
   /** How long activities of this process's worker waited in the queue. */
   readonly activityWaits: Pick<Histogram, 'samples'>;
-  /** URL of the dev server's web UI for its namespace. Null without a dev server. */
+  /** Returns the URL of the dev server's web UI for its namespace, or null if there's no dev server. */
   uiUrl(): string | null;
-  /** Deletes all runs of a workflow id. Rejects while Temporal is unavailable. */
+  /** Deletes all runs of a workflow id. Rejects if Temporal is unavailable. */
   readonly deleteRuns: Temporal['deleteRuns'];
-  /** Call when the payload keys have changed: writes the schedules again, encrypted with the first key, and re-enqueues. */
+  /**
+   * Call this after the payload keys have changed. Writes the schedules again, encrypted with the first key, and
+   * enqueues unfinished work again.
+   */
   reconnect(): void;
-  /** Drains the worker, then terminates the dev server if there is one. */
+  /** Drains the worker, and then terminates the dev server if there is one. */
   stop(): Promise<void>;
 }
 
-/** The maximum is long, because each attempt may spend minutes on a build. */
+/** The maximum is long because each attempt may spend minutes on a build. */
 const startBackoff = { initialMs: 5_000, factor: 4, maxMs: 30 * 60_000 };
 
 /** Starts durable work in the background. */
@@ -152,7 +167,8 @@ export function startDurable(options: DurableOptions): Durable {
         phase = 'down';
         logger.error({ err: error, backoffMs }, 'durable work failed to start; retrying');
       },
-    }).catch(() => undefined); // Rejects only when stopping.
+      // This only rejects if we're stopping.
+    }).catch(() => undefined);
   }
 
   async function resolveEndpoint(): Promise<{ address: string; namespace: string }> {
@@ -201,7 +217,7 @@ export function startDurable(options: DurableOptions): Durable {
     });
   }
 
-  /** A missing namespace needs an operator, so it is logged and reported as such. */
+  /** Reports a missing namespace separately, because only an operator can fix it. */
   async function probe(connected: Temporal): Promise<void> {
     try {
       await connected.probe();
@@ -216,7 +232,7 @@ export function startDurable(options: DurableOptions): Durable {
     }
   }
 
-  /** Null when connected. */
+  /** Returns null if we're connected. */
   function describeConnection(state: DurableState): string | null {
     if (state === 'ready') return null;
     if (missingNamespace) return missingNamespace.message;
@@ -226,7 +242,8 @@ export function startDurable(options: DurableOptions): Durable {
   }
 
   function onChange(reachable: boolean): void {
-    if (!reachable && phase === 'connecting' && !hasBeenReady) return; // Never connected so far: still starting, not down.
+    // If we've never been connected, we're still starting, so it isn't an outage.
+    if (!reachable && phase === 'connecting' && !hasBeenReady) return;
     phase = reachable ? 'ready' : 'down';
     if (!reachable || hasBeenReady) return;
     hasBeenReady = true;

@@ -1,16 +1,16 @@
-/** Addresses in Temporal's web UI. */
+/** Builds URLs of Temporal's web UI. */
 import { readRecord } from './dev-server/dev-server-files.ts';
 
 interface UiSettings {
   readonly mode: 'off' | 'external' | 'dev';
   readonly namespace: string | null;
-  /** Of an external server. */
+  /** The UI of an external server. */
   readonly uiUrl: string | null;
 }
 
 /**
- * Returns the address of the list of workflows, to which a workflow id can be appended; null when it is unknown. Reads the record of the dev
- * server, because only one process of a cluster runs it.
+ * Returns the URL of the list of workflows, to which you can append a workflow id, or null if we don't know it. Reads
+ * the dev server's record, because only one process of a cluster runs the server.
  */
 export async function readUiUrl(settings: UiSettings, dataDir: string): Promise<string | null> {
   if (settings.mode === 'off') return null;

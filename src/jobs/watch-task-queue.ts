@@ -1,6 +1,6 @@
 /**
- * Watches how long tasks wait in Temporal's queue, for metrics and the log: work that Temporal has accepted and no worker has taken is not in
- * the outbox any more, and does not fail either.
+ * Monitors how long tasks wait in Temporal's queue, for metrics and the log. Once Temporal has accepted work, it's no
+ * longer in the outbox, and it doesn't fail either if no worker takes it.
  */
 import { memoryQueue } from '../../workflows/contract.ts';
 import { createBackgroundLoop } from '../core/background-loop.ts';
@@ -14,15 +14,15 @@ export interface TaskQueueWatchOptions {
 }
 
 export interface TaskQueueWatch {
-  /** As of the last read. Null when that failed, and before the first. */
+  /** Returns the result of the last read, or null if it failed or we haven't read anything yet. */
   current(): TaskQueueState | null;
   stop(): Promise<void>;
 }
 
-/** The alert `TemporalBacklog` has the same limit. */
+/** The same threshold as the alert `TemporalBacklog`. */
 const maxAgeMs = 60_000;
 
-/** Begins at once. */
+/** Starts reading immediately. */
 export function watchTaskQueue({ read, logger, intervalMs = 10_000 }: TaskQueueWatchOptions): TaskQueueWatch {
   let state: TaskQueueState | null = null;
   let isLate = false;

@@ -1,10 +1,16 @@
-/** What Temporal shows about a run from its start: static summary and details, memo and search attributes. None of it is encrypted. */
+/**
+ * Describes a run at its start for Temporal: static summary and details, memo, and search attributes. None of this is
+ * encrypted.
+ */
 import type { SearchAttributePair } from '@temporalio/common';
 import { searchAttributes, type WorkflowName } from '../../../workflows/contract.ts';
 import { note, toMarkdown } from '../../../workflows/notes.ts';
 import type { OutboxEntry, OutboxInput } from '../../db/outbox.ts';
 
-/** An outbox entry with the slug of its project; null for a deleted project, and for work without a project. */
+/**
+ * An outbox entry with the slug of its project. The slug is null if the project was deleted or the work doesn't belong
+ * to one.
+ */
 export interface StartEntry extends OutboxEntry {
   readonly projectSlug?: string | null;
 }
@@ -13,7 +19,7 @@ export interface RunDescription {
   readonly staticSummary: string;
   /** Markdown. */
   readonly staticDetails: string;
-  /** Repeats the summary: unlike the static texts, a run that continues as new keeps its memo. */
+  /** Repeats the summary, because a run that continues as new keeps its memo but not its static texts. */
   readonly memo: { readonly summary: string };
   readonly searchAttributes: readonly SearchAttributePair[];
 }
@@ -25,7 +31,7 @@ export function describeRun(workflow: WorkflowName, { workflowId, projectId, pro
   const kind = workflowId.split('/', 1)[0] ?? '';
   return {
     staticSummary: summary,
-    // The UI cuts the end of a text off until one scrolls: what the summary has too comes last.
+    // The UI hides the end of a text until you scroll, so we put what's also in the summary last.
     staticDetails: toMarkdown([about, ...ids, ...project]),
     memo: { summary },
     searchAttributes: [
@@ -33,7 +39,8 @@ export function describeRun(workflow: WorkflowName, { workflowId, projectId, pro
       ...(projectId === undefined ? [] : [{ key: searchAttributes.project, value: projectId }]),
       ...(slug === '' ? [] : [{ key: searchAttributes.projectSlug, value: slug }]),
       ...(batchId === undefined ? [] : [{ key: searchAttributes.batch, value: batchId }]),
-      // The state of an idle timer is its Temporal status: keeping an attribute current would cost as many events as the reading.
+      // The state of an idle timer is its Temporal status. Keeping an attribute up to date would cost as many events as
+      // the work itself.
       ...(workflow === 'conversationIdle' || workflow === 'idleConversations' ? [] : [{ key: searchAttributes.state, value: 'running' }]),
     ],
   };
@@ -41,9 +48,9 @@ export function describeRun(workflow: WorkflowName, { workflowId, projectId, pro
 
 interface WorkDescription {
   readonly summary: string;
-  /** What the run is for. */
+  /** The purpose of the run. */
   readonly about: string;
-  /** What the API and the CLI take. */
+  /** The ids that the API and the CLI accept. */
   readonly ids?: readonly string[];
   readonly batchId?: string;
 }

@@ -1,6 +1,7 @@
 /**
- * Which payload keys the open runs and the schedules of a namespace need. A worker replays the whole history of a run, and during a rotation a
- * history has payloads of two keys: so every event is read, undecoded.
+ * Finds out which payload keys the open runs and the schedules of a namespace need. A worker replays the whole history
+ * of a run, and during a rotation a history may contain payloads of two keys, so we read every event without decoding
+ * it.
  */
 import { backoffDelays, retry } from '../../core/backoff.ts';
 import {
@@ -14,7 +15,7 @@ import {
 import { encryptionKeyIdOf } from '../payloads/encryption.ts';
 
 export interface PayloadKeyUsage {
-  /** Number of open runs. */
+  /** The number of open runs. */
   readonly runs: number;
   readonly schedules: number;
   /** By key id. */
@@ -24,7 +25,7 @@ export interface PayloadKeyUsage {
 export interface KeyUsage {
   readonly runs: number;
   readonly schedules: number;
-  /** Workflow ids and ids of schedules, at most five. */
+  /** Up to five workflow and schedule ids. */
   readonly examples: readonly string[];
 }
 
@@ -33,13 +34,13 @@ type Service = ReturnType<typeof connect>['workflowService'];
 type Execution = NonNullable<NonNullable<Awaited<ReturnType<Service['listOpenWorkflowExecutions']>>['executions']>[number]['execution']>;
 
 const runsPerPage = 500;
-/** More histories at once would starve the gateway's requests of a small server. */
+/** If we read more histories at once, the gateway's own requests would starve on a small server. */
 const historiesAtOnce = 8;
 const maxExamples = 5;
 const retryDelays = { initialMs: 200, maxMs: 2_000 };
 const maxRetries = 4;
 
-/** Throws when the server is unavailable, or rejects the requests. */
+/** Throws if the server is unavailable or rejects the requests. */
 export async function readPayloadKeyUsage(endpoint: Endpoint): Promise<PayloadKeyUsage> {
   const { namespace } = endpoint;
   const connection = connect(endpoint);
@@ -104,7 +105,7 @@ export async function readPayloadKeyUsage(endpoint: Endpoint): Promise<PayloadKe
     } while (nextPageToken.length > 0);
   }
 
-  /** Null when the run was deleted since it was listed. */
+  /** Returns null if the run was deleted after we listed it. */
   async function readKeyIds(execution: Execution): Promise<ReadonlySet<string> | null> {
     const keyIds = new Set<string>();
     let nextPageToken: Uint8Array = new Uint8Array();
@@ -123,7 +124,7 @@ export async function readPayloadKeyUsage(endpoint: Endpoint): Promise<PayloadKe
   }
 }
 
-/** Ids of the keys of all payloads in a response, wherever they are. */
+/** Collects the key ids of all payloads in a response, no matter how deeply they're nested. */
 function keyIdsIn(response: unknown): Set<string> {
   const keyIds = new Set<string>();
   const pending: unknown[] = [response];

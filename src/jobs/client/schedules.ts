@@ -1,4 +1,7 @@
-/** Temporal's schedules: the daily cleanup. Created or updated at each (re)connection. */
+/**
+ * Maintains the gateway's schedules in Temporal. The daily cleanup is the only one. We create or update it on each
+ * (re)connection.
+ */
 import { memoryQueue } from '../../../workflows/contract.ts';
 import { isObject } from '../../core/json/narrow.ts';
 import type { Logger } from '../../observability/logger.ts';
@@ -8,7 +11,10 @@ import { describeRun } from './describe-run.ts';
 import type { Temporal } from './temporal.ts';
 
 const scheduleId = 'daily-cleanup';
-/** More than the 5 s after which Temporal sends a query that its own worker has lost to another one; an update begins with a query. */
+/**
+ * An update begins with a query, and if Temporal's own worker loses a query, Temporal only sends it to another one
+ * after 5 s.
+ */
 const requestTimeoutMs = 15_000;
 
 type ScheduleOptions = Parameters<Temporal['client']['schedule']['create']>[0];
@@ -19,7 +25,7 @@ type ScheduleClient = Pick<Temporal, 'writeOnlyClient' | 'filterAttributes'>;
 export function createSchedules({ writeOnlyClient, filterAttributes }: ScheduleClient, logger: Logger): Schedules {
   const countAttributes = (): number => describeDailyCleanup(filterAttributes).action.typedSearchAttributes.length;
   let isLogged = false;
-  /** Of the last update; infinite while there is none. */
+  /** The number of attributes of the last update, or infinite if there hasn't been one. */
   let attributeCount = Number.POSITIVE_INFINITY;
   return {
     async put() {
@@ -31,7 +37,7 @@ export function createSchedules({ writeOnlyClient, filterAttributes }: ScheduleC
         isLogged = false;
         return true;
       } catch (error) {
-        // A slow schedule is no outage: other requests may be answered.
+        // If only the schedule times out, it's not an outage, because the server may still answer other requests.
         if (isUnavailable(error) && !signal.aborted) throw error;
         if (!isLogged) logger.warn({ err: error, schedule: scheduleId }, 'schedule rejected; retrying');
         isLogged = true;
@@ -43,7 +49,10 @@ export function createSchedules({ writeOnlyClient, filterAttributes }: ScheduleC
   };
 }
 
-/** An update does not read the action, whose payload key may be lost. It keeps what an operator has set, such as a pause. */
+/**
+ * Updates the schedule without reading its action, because we may have lost the key of its payload. Keeps anything an
+ * operator has set, such as a pause.
+ */
 async function putDailyCleanup({ schedule: schedules }: Temporal['writeOnlyClient'], schedule: Definition): Promise<void> {
   try {
     await schedules.create({ scheduleId, ...schedule });
@@ -59,7 +68,8 @@ function describeDailyCleanup(filterAttributes: FilterAttributes) {
   const input = { step: null };
   const { searchAttributes, ...description } = describeRun(workflowType, { workflow: workflowType, workflowId, input });
   return {
-    // 03:17 UTC, when database load is usually low. The catch-up window covers a service that was off at that time.
+    // 03:17 UTC, when the database usually has little load. The catch-up window covers a service that was off at that
+    // time.
     spec: { calendars: [{ hour: 3, minute: 17 }] },
     policies: { overlap: 'SKIP', catchupWindow: '2 days' },
     action: {

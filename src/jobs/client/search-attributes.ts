@@ -1,13 +1,17 @@
 /**
- * Which of the gateway's search attributes the server has, by which operators filter runs: `GatewayProjectSlug="…" and GatewayKind="learning"`.
+ * Tracks which of the gateway's search attributes the server has. Operators use them to filter runs, e.g.
+ * `GatewayProjectSlug="…" and GatewayKind="learning"`.
  *
- * Best effort: a server rejects starts with attributes that are not registered. Where registration fails, workflows start without them.
+ * This is best effort. A server rejects starts with unregistered attributes, so if we can't register them, we start
+ * workflows without.
  */
 import type { SearchAttributePair } from '@temporalio/common';
 import type { Logger } from '../../observability/logger.ts';
 import { isUnavailable, type SearchAttributeRegistration } from '../connection/temporal-connection.ts';
 
-/** Minimum interval between attempts: a server may not have propagated the names or the namespace yet. */
+/**
+ * The minimum interval between attempts, because it can take a while until a server knows a new namespace or attribute.
+ */
 const retryIntervalMs = 5_000;
 
 export type SearchAttributes = ReturnType<typeof createSearchAttributes>;
@@ -19,7 +23,7 @@ export function createSearchAttributes(names: readonly string[], register: () =>
   let hasWarned = false;
 
   return {
-    /** Registers the attributes that are missing. Never throws. */
+    /** Registers missing attributes. Never throws. */
     async ensureRegistered(): Promise<void> {
       if (usable.length === names.length || performance.now() < nextTryAt) return;
       nextTryAt = performance.now() + retryIntervalMs;
@@ -39,19 +43,22 @@ export function createSearchAttributes(names: readonly string[], register: () =>
         hasLogged = true;
       }
     },
-    /** The server may have lost its state: the next `ensureRegistered` registers again. */
+    /** Makes the next `ensureRegistered` register again, because the server may have lost its state. */
     reset(): void {
       usable = [];
       nextTryAt = Number.NEGATIVE_INFINITY;
     },
-    /** A start with attributes was rejected: starts omit them until a later `ensureRegistered` succeeds. */
+    /**
+     * Call this if a start with attributes was rejected. Starts then omit them until a later `ensureRegistered`
+     * succeeds.
+     */
     disable(): void {
       usable = [];
       nextTryAt = performance.now() + retryIntervalMs;
     },
-    /** Whether starts may have attributes. */
+    /** Reports whether starts may have attributes. */
     areUsable: (): boolean => usable.length > 0,
-    /** Those that starts may have. */
+    /** Returns the attributes that starts may have. */
     filter: (attributes: readonly SearchAttributePair[]): SearchAttributePair[] =>
       attributes.filter(({ key }) => usable.includes(key.name)),
   };

@@ -1,4 +1,7 @@
-/** What the Temporal server says of the gateway's task queue: the tasks that wait for a worker, and whether it knows fairness keys. */
+/**
+ * Reads the state of the gateway's task queue from the Temporal server: the tasks that are waiting for a worker, and
+ * whether the server supports fairness keys.
+ */
 
 import { optionalTsToMs } from '@temporalio/common/lib/time.js';
 import { memoryQueue } from '../../../workflows/contract.ts';
@@ -6,26 +9,26 @@ import type { connect } from '../connection/temporal-connection.ts';
 
 export interface TaskQueueState {
   readonly serverVersion: string;
-  /** Whether servers of this version can share a queue fairly. Null when the version is not a number that we know how to compare. */
+  /** Whether this version of the server can share a queue fairly. Null if we can't parse the version. */
   readonly knowsFairness: boolean | null;
   readonly backlogs: readonly Backlog[];
 }
 
-/** Tasks that wait in the queue. Servers that do not report them have none here. */
+/** Tasks that are waiting in the queue. Some servers don't report them. */
 export interface Backlog {
   readonly type: 'workflow' | 'activity';
-  /** Approximate, as all that the server says. */
+  /** Approximate, like everything that the server reports about a queue. */
   readonly tasks: number;
-  /** How long the oldest has waited. */
+  /** How long the oldest task has been waiting. */
   readonly ageMs: number;
 }
 
-/** Enum values of `TaskQueueType`. */
+/** The enum values of `TaskQueueType`. */
 const taskTypes = [
   ['workflow', 1],
   ['activity', 2],
 ] as const;
-/** The first version that has `matching.enableFairness`. */
+/** The first version that supports `matching.enableFairness`. */
 const fairSince = { major: 1, minor: 29 };
 
 export async function readTaskQueue({ workflowService }: ReturnType<typeof connect>, namespace: string): Promise<TaskQueueState> {

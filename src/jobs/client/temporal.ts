@@ -1,9 +1,10 @@
 /**
- * The Temporal client that starts workflows, and the worker that runs them. Only this file, `temporal-connection.ts` and `temporal-worker.ts`
- * import the SDK's client and worker.
+ * The Temporal client that starts workflows, and the worker that runs them. Only this file, `temporal-connection.ts`
+ * and `temporal-worker.ts` import the SDK's client and worker.
  *
- * An unavailable server only delays work. The client's channel reconnects automatically, and each request times out after five seconds. A
- * running worker's pollers retry inside the SDK; a worker that ends nevertheless is recreated with backoff.
+ * If the server is unavailable, work is only delayed. The client's channel reconnects automatically, and each request
+ * times out after five seconds. The pollers of a running worker retry inside the SDK, and if a worker ends anyway, we
+ * recreate it with backoff.
  */
 import { Client, type ClientInterceptors, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
 import { memoryQueue, replaySignal, searchAttributes, type WorkflowName, workflowNames } from '../../../workflows/contract.ts';
@@ -29,39 +30,54 @@ import { createSearchAttributes, type SearchAttributes } from './search-attribut
 import { readTaskQueue, type TaskQueueState } from './task-queue.ts';
 
 export interface Temporal {
-  /** The SDK's client, for operations without a function here. Its payloads pass the gateway's codecs. */
+  /**
+   * The SDK's client, for operations that have no function in this interface. Its payloads pass through the gateway's
+   * codecs.
+   */
   readonly client: Client;
-  /** Decodes every payload as undefined, so it lists, describes and updates what needs a payload key that this process lacks. */
+  /**
+   * Decodes every payload as undefined, so that it can list, describe and update things even if this process lacks the
+   * payload key.
+   */
   readonly writeOnlyClient: Client;
-  /** Those of the gateway's search attributes that the server has, so that starts may have them. */
+  /** Returns only the search attributes that the server knows, because starts with other attributes are rejected. */
   readonly filterAttributes: SearchAttributes['filter'];
-  /** Resolves when the server responds and has the namespace, which is created if the options say so. Throws `MissingNamespaceError`. */
+  /**
+   * Resolves once the server responds and has the namespace, which is created if the options say so. Throws
+   * `MissingNamespaceError`.
+   */
   probe(): Promise<void>;
   /**
-   * Starts the entry's workflow unless it runs, and sends its signal if any. Without a signal, the server delays the first workflow task by
-   * `delayMs`. False: refused, because the newest run has ended and neither the entry is a replay nor `again` is set. Throws
-   * `PermanentStartError` when retrying cannot succeed, any other error when Temporal is unavailable.
+   * Starts the entry's workflow unless it's running, and sends its signal if it has one. Without a signal, the server
+   * delays the first workflow task by `delayMs`. Returns false if the start was refused, because the latest run has
+   * ended and neither `again` is set nor the entry is a replay. Throws `PermanentStartError` if a retry can't succeed,
+   * and any other error if Temporal is unavailable.
    */
   start(entry: StartEntry, options?: StartOptions): Promise<boolean>;
-  /** What the server says of the task queue now. */
+  /** Reads the current state of the task queue from the server. */
   readTaskQueue(): Promise<TaskQueueState>;
-  /** Deletes all runs of this workflow id with their histories, after `recordRuns` has stored their number. */
+  /**
+   * Calls `recordRuns` with the number of runs that have this workflow id, and then deletes them and their histories.
+   */
   deleteRuns(workflowId: string, recordRuns: (count: number) => Promise<void>): Promise<void>;
-  /** Runs a worker in the background until it is stopped. */
+  /** Runs a worker in the background until it's stopped. */
   startWorker(spec: WorkerSpec): RunningWorker;
-  /** Closes the client; stop workers first. */
+  /** Closes the client. Stop all workers first. */
   close(): Promise<void>;
 }
 
 export interface StartOptions {
   readonly delayMs?: number;
-  /** Starts a batch although a run of it has ended. */
+  /** Starts a batch even if one of its runs has ended. */
   readonly again?: boolean;
 }
 
 const attributeNames = Object.values(searchAttributes).map(({ name }) => name);
 
-/** Codes by which the server rejects the request itself. Every other error means that Temporal is unavailable. */
+/**
+ * Codes with which the server rejects the request itself. We take every other error to mean that Temporal is
+ * unavailable.
+ */
 const permanentCodes: readonly unknown[] = [grpcStatus.invalidArgument, grpcStatus.failedPrecondition, grpcStatus.outOfRange];
 
 const interceptors: ClientInterceptors = {
@@ -106,7 +122,7 @@ export function createTemporal(options: TemporalOptions): Temporal {
   };
 }
 
-/** Retries while a run is closing or continuing as new, which rejects signals; the next run accepts them. */
+/** A run rejects signals while it's closing or continuing as new. The next run accepts them, so we retry. */
 function retryWhileClosing(start: () => Promise<void>): Promise<void> {
   return retry(start, { delays: [50, 100, 200, 400], isRetryable: (error) => grpcCodeOf(error) === grpcStatus.resourceExhausted });
 }
@@ -127,7 +143,7 @@ async function startEntry(
       workflowIdReusePolicy: again || mayStartAgain(entry) ? 'ALLOW_DUPLICATE' : 'REJECT_DUPLICATE',
       workflowIdConflictPolicy: 'USE_EXISTING',
       ...description,
-      // Servers before 1.29 ignore it. Activities have the key of their run.
+      // Servers before 1.29 ignore this. Activities inherit the key of their run.
       ...(projectId !== undefined && { priority: { fairnessKey: projectId } }),
       ...(withAttributes && { typedSearchAttributes: attributes.filter(typedSearchAttributes) }),
     } as const;
@@ -144,7 +160,8 @@ async function startEntry(
     } catch (error) {
       if (!withAttributes || !permanentCodes.includes(grpcCodeOf(error))) throw error;
       await retryWhileClosing(() => start(false));
-      attributes.disable(); // The server has rejected the search attributes.
+      // The server has rejected the search attributes.
+      attributes.disable();
     }
     return true;
   } catch (error) {
@@ -155,7 +172,10 @@ async function startEntry(
   }
 }
 
-/** Unless the tables show that work is left, only a replay starts a batch again: an operator who terminated its run wants it to stay ended. */
+/**
+ * If an operator has terminated the run of a batch, they want it to stay ended, so only a replay may start it again.
+ * `startOpenWork` overrides this if the tables show that work is left.
+ */
 function mayStartAgain({ workflow, signal }: StartEntry): boolean {
   return workflow !== 'learningBatch' || signal?.name === replaySignal;
 }
@@ -165,7 +185,8 @@ function isWorkflowName(name: string): name is WorkflowName {
 }
 
 async function deleteRuns(client: Client, workflowId: string, recordRuns: Parameters<Temporal['deleteRuns']>[1]): Promise<void> {
-  checkPayload(workflowId); // Interpolated into a query: id characters only.
+  // We interpolate the id into a query, so make sure that it only contains id characters.
+  checkPayload(workflowId);
   const { namespace } = client.options;
   const runs = await Array.fromAsync(client.workflow.list({ query: `WorkflowId = "${workflowId}"` }));
   await recordRuns(runs.length);
@@ -173,7 +194,8 @@ async function deleteRuns(client: Client, workflowId: string, recordRuns: Parame
     try {
       await client.workflowService.deleteWorkflowExecution({ namespace, workflowExecution: { workflowId, runId } });
     } catch (error) {
-      if (grpcCodeOf(error) !== grpcStatus.notFound) throw error; // Deleted in the meantime.
+      // Ignore runs that were deleted in the meantime.
+      if (grpcCodeOf(error) !== grpcStatus.notFound) throw error;
     }
   }
 }

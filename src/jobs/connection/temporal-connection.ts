@@ -1,4 +1,4 @@
-/** Connections to Temporal's server: request timeout, namespace and search attributes. */
+/** Connects to Temporal's server, and takes care of request timeouts, the namespace and search attributes. */
 import { Connection, type ConnectionOptions, isGrpcServiceError, NamespaceNotFoundError } from '@temporalio/client';
 import { msToTs } from '@temporalio/common/lib/time.js';
 import { errorSummary } from '../../core/error-messages.ts';
@@ -10,11 +10,14 @@ export interface TemporalOptions {
   readonly namespace: string;
   readonly tls?: ConnectionOptions['tls'];
   readonly apiKey?: string;
-  /** Keys of 32 bytes, the current ones where they may change; the first encrypts payloads. */
+  /**
+   * Keys of 32 bytes, or a function that returns the current ones if they can change. We encrypt payloads with the
+   * first key.
+   */
   readonly payloadKeys?: readonly Uint8Array[] | (() => readonly Uint8Array[]);
-  /** Called when a payload cannot be decrypted, with its workflow id where the SDK knows it. */
+  /** Called if a payload can't be decrypted, with its workflow id if the SDK knows it. */
   readonly onMissingKey?: (keyId: string, workflowId?: string) => void;
-  /** Create the namespace if the server does not have it. */
+  /** Creates the namespace if the server doesn't have it. */
   readonly createNamespace?: boolean;
   readonly logger: Logger;
 }
@@ -22,7 +25,8 @@ export interface TemporalOptions {
 type ConnectionTarget = Pick<TemporalOptions, 'address' | 'tls' | 'apiKey'>;
 
 const requestTimeoutMs = 5_000;
-const retentionMs = 3 * 24 * 3_600_000; // Short, because an erasure cannot edit histories.
+// Keep this short, because an erasure can't edit histories.
+const retentionMs = 3 * 24 * 3_600_000;
 
 /** gRPC status codes (https://grpc.io/docs/guides/status-codes). */
 export const grpcStatus = {
@@ -37,22 +41,25 @@ export const grpcStatus = {
   unavailable: 14,
 };
 const unavailableCodes: readonly unknown[] = [
-  grpcStatus.cancelled, // by the request timeout
+  grpcStatus.cancelled, // caused by the request timeout
   grpcStatus.deadlineExceeded,
   grpcStatus.resourceExhausted,
   grpcStatus.unavailable,
 ];
-/** Enum value of the search attribute type Keyword. */
+/** The enum value of the search attribute type Keyword. */
 const keywordType = 2;
 
-/** Whether a server at this address has this namespace. Never throws; false without a response. */
+/**
+ * Reports whether a server at this address has this namespace. Never throws, and returns false if there's no response.
+ */
 export async function servesNamespace(address: string, namespace: string): Promise<boolean> {
   const connection = connect({ address });
   try {
     await withRequestTimeout(connection, () => connection.workflowService.describeNamespace({ namespace }));
     return true;
   } catch {
-    return false; // Not up yet, or another server: the caller retries or terminates it.
+    // It isn't up yet, or it's a different server. The caller retries or terminates it.
+    return false;
   } finally {
     await connection.close();
   }
@@ -61,14 +68,17 @@ export async function servesNamespace(address: string, namespace: string): Promi
 export function connect(options: ConnectionTarget): Connection {
   return Connection.lazy({
     ...connectionOptions(options),
-    // No retries in the client: callers retry, and must notice immediately that the server is unavailable.
+    // Disable retries in the client. Callers retry themselves, and have to notice immediately if the server is
+    // unavailable.
     interceptors: [],
     // By default, gRPC waits up to two minutes before it reconnects.
     channelArgs: { 'grpc.initial_reconnect_backoff_ms': 200, 'grpc.max_reconnect_backoff_ms': 2_000 },
   });
 }
 
-/** The options that both kinds of connection accept. Omits absent ones, because the SDK rejects undefined. */
+/**
+ * Returns the options that both kinds of connection accept. Leaves out missing ones, because the SDK rejects undefined.
+ */
 export function connectionOptions({ address, tls, apiKey }: ConnectionTarget): {
   address: string;
   tls?: Exclude<ConnectionTarget['tls'], undefined>;
@@ -81,7 +91,7 @@ export function withRequestTimeout<Result>(connection: Connection, request: () =
   return connection.withAbortSignal(AbortSignal.timeout(requestTimeoutMs), request);
 }
 
-/** The server does not have the namespace. */
+/** Thrown if the server doesn't have the namespace. */
 export class MissingNamespaceError extends Error {
   override readonly name = 'MissingNamespaceError';
 }
@@ -114,15 +124,15 @@ export async function ensureNamespace(
 }
 
 export interface SearchAttributeRegistration {
-  /** Names that the namespace has. */
+  /** The names that the namespace has. */
   readonly registered: readonly string[];
-  /** Why the others are missing. */
+  /** The error for which the others are missing. */
   readonly rejection?: unknown;
 }
 
 /**
- * Registers search attributes of the type Keyword, which are per namespace; skips those that exist. One at a time, because the server's limit
- * may leave out only some of them.
+ * Registers search attributes of type Keyword in the namespace, and skips those that exist. We register them one at a
+ * time, because the server's limit may only reject some of them.
  */
 export async function registerSearchAttributes(
   { operatorService }: Connection,
@@ -137,7 +147,7 @@ export async function registerSearchAttributes(
       await operatorService.addSearchAttributes({ namespace, searchAttributes: { [name]: keywordType } });
       registered.push(name);
     } catch (error) {
-      // Another gateway process registered it first, unless it is listed with another type.
+      // If the attribute isn't listed with another type, another gateway process has just registered it.
       if (grpcCodeOf(error) === grpcStatus.alreadyExists && !Object.hasOwn(customAttributes, name)) registered.push(name);
       else rejection ??= error;
     }
@@ -149,12 +159,12 @@ function isMissingNamespace(error: unknown): boolean {
   return error instanceof NamespaceNotFoundError || grpcCodeOf(error) === grpcStatus.notFound;
 }
 
-/** Whether the error is one of an unavailable server, rather than of the request. */
+/** Reports whether the error means that the server is unavailable, rather than that it rejects the request. */
 export function isUnavailable(error: unknown): boolean {
   return unavailableCodes.includes(grpcCodeOf(error));
 }
 
-/** gRPC status code of an error or of its nearest cause that has one. */
+/** Returns the gRPC status code of an error, or of the nearest cause that has one. */
 export function grpcCodeOf(error: unknown): unknown {
   if (isGrpcServiceError(error)) return error.code;
   return isObject(error) && error['cause'] !== undefined ? grpcCodeOf(error['cause']) : undefined;

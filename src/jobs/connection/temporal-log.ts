@@ -1,6 +1,7 @@
 /**
- * Forwards the Temporal SDK's log lines to the gateway's log without their noise: during an outage the SDK logs every attempt of every
- * poller, and `wrap-activities.ts` already logs activity errors. A warning is repeated at most once a minute.
+ * Forwards log lines of the Temporal SDK to the gateway's log, but filters the noise. During an outage the SDK logs
+ * every attempt of every poller, and `wrap-activities.ts` already logs errors of activities. We repeat a warning at
+ * most once a minute.
  */
 import type { Logger, LogLevel, LogMetadata } from '@temporalio/common';
 import { LRUCache } from 'lru-cache';
@@ -9,10 +10,10 @@ import type { LogFields } from '../../observability/log-fields.ts';
 import type { Logger as GatewayLogger } from '../../observability/logger.ts';
 
 const repeatIntervalMs = 60_000;
-/** Bound of the remembered messages; beyond it they may be repeated sooner. */
+/** The number of messages that we keep track of. If there are more, some may be repeated sooner. */
 const maxMessages = 200;
 
-/** A logger for the SDK's runtime that writes to the gateway's log. */
+/** Creates a logger for the SDK's runtime that writes to the gateway's log. */
 export function createSdkLogger(logger: GatewayLogger): Logger {
   const loggedMessages = new LRUCache<string, true>({ max: maxMessages, ttl: repeatIntervalMs });
 
@@ -23,7 +24,7 @@ export function createSdkLogger(logger: GatewayLogger): Logger {
   };
 
   const wasLoggedRecently = (message: string): boolean => {
-    // Some messages begin with the id of a run.
+    // Some messages start with a run id.
     const kind = message.replaceAll(/[0-9a-f-]{36}|\d+/g, '');
     if (loggedMessages.has(kind)) return true;
     loggedMessages.set(kind, true);
@@ -40,7 +41,7 @@ export function createSdkLogger(logger: GatewayLogger): Logger {
   };
 }
 
-/** Only warnings and errors are reported; the SDK's INFO lines are details of its lifecycle. */
+/** We only report warnings and errors, because INFO lines of the SDK are details of its lifecycle. */
 function isReported(level: LogLevel): boolean {
   return level === 'WARN' || level === 'ERROR';
 }
@@ -55,7 +56,7 @@ function isNoise(message: string, metadata: LogMetadata | undefined): boolean {
   );
 }
 
-/** Only fields that contain ids and names. */
+/** Picks only the fields that contain ids and names. */
 function pickFields(metadata: LogMetadata | undefined): LogFields {
   const fields: { -readonly [Name in keyof LogFields]: unknown } = {};
   for (const name of ['sdkComponent', 'workflowId', 'workflowType', 'activityType', 'attempt', 'runId', 'taskQueue'] as const) {

@@ -1,6 +1,7 @@
 /**
- * Files of the Temporal dev server in the data directory: `temporal.json` identifies the running server for the next start, and `id` is the
- * directory's stable id. The namespace is named after that id, so two clones on one machine never share one.
+ * Reads and writes the dev server's files in the data directory. `temporal.json` identifies the running server for the
+ * next start. `id` contains a stable id of the directory, from which we derive the namespace, so that two clones on one
+ * machine never share one.
  */
 import { randomBytes } from 'node:crypto';
 import { readFile, rename, writeFile } from 'node:fs/promises';
@@ -17,10 +18,10 @@ const recordSchema = z.object({
   namespace: z.string(),
 });
 
-/** Identifies the server's process, and says where it serves what. */
+/** Identifies the server's process, and contains its addresses and namespace. */
 export type DevServerRecord = Readonly<z.output<typeof recordSchema>>;
 
-/** Returns the data directory's id, 12 hexadecimal digits; creates it at the first call. */
+/** Returns the data directory's id of 12 hexadecimal digits. The first call creates it. */
 export async function readOrCreateDataDirId(dataDir: string): Promise<string> {
   const file = join(dataDir, 'id');
   for (;;) {
@@ -32,12 +33,16 @@ export async function readOrCreateDataDirId(dataDir: string): Promise<string> {
     try {
       await writeFile(file, `${randomBytes(6).toString('hex')}\n`, { mode: 0o600, flag: 'wx' });
     } catch (error) {
-      if (errorCode(error) !== 'EEXIST') throw error; // Another process created it first; read that one.
+      // If another process has just created it, read that one.
+      if (errorCode(error) !== 'EEXIST') throw error;
     }
   }
 }
 
-/** Record of the last server. Null when it does not exist or is malformed: a start treats both alike. */
+/**
+ * Returns the record of the last server. Returns null both if there is none and if it's malformed, because a start
+ * treats them alike.
+ */
 export async function readRecord(dataDir: string): Promise<DevServerRecord | null> {
   return recordSchema.safeParse(parseJson((await readIfExists(recordFile(dataDir))) ?? '')).data ?? null;
 }
@@ -45,7 +50,8 @@ export async function readRecord(dataDir: string): Promise<DevServerRecord | nul
 export async function writeRecord(dataDir: string, record: DevServerRecord): Promise<void> {
   const file = recordFile(dataDir);
   await writeFile(`${file}.new`, `${JSON.stringify(record, null, 2)}\n`, { mode: 0o600 });
-  await rename(`${file}.new`, file); // Atomic: a kill before the rename leaves the old record intact.
+  // Renaming is atomic, so the old record stays intact if we're killed before.
+  await rename(`${file}.new`, file);
 }
 
 function recordFile(dataDir: string): string {

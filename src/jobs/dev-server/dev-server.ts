@@ -1,10 +1,12 @@
 /**
- * The Temporal dev server of `npm start`: a real server with its web UI, on free ports, with its state in the data directory.
+ * Runs the Temporal dev server of `npm start`. It's a real server with a web UI on free ports, and keeps its state in
+ * the data directory.
  *
- * It runs in a separate session, so Ctrl-C in the terminal reaches only the gateway, which drains its work before it stops the server.
- * After a `kill -9` of the gateway the server keeps running: the next start finds it through `temporal.json` and reattaches when it serves
- * the expected namespace, and otherwise terminates it and starts a new one. A server that crashes is restarted on the same ports. One that
- * somebody stopped with SIGTERM or SIGINT stays down until the next start of the gateway.
+ * The server runs in its own session, so Ctrl-C in the terminal only reaches the gateway, which drains its work before
+ * it stops the server. After a `kill -9` of the gateway the server keeps running. The next start finds it through
+ * `temporal.json`, and reattaches to it if it serves the expected namespace. Otherwise it terminates the server and
+ * starts a new one. If a server crashes, we restart it on the same ports. If somebody stopped it with SIGTERM or
+ * SIGINT, it stays down until the gateway starts again.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -22,9 +24,12 @@ export interface DevServerOptions {
   readonly binary: string;
   readonly dataDir: string;
   readonly logger: Logger;
-  /** Whether a Temporal server at this address has this namespace. Injected, because only the client files may import the SDK. */
+  /**
+   * Reports whether a Temporal server at this address has this namespace. It's injected because only the client files
+   * may import the SDK.
+   */
   readonly servesNamespace: (address: string, namespace: string) => Promise<boolean>;
-  /** Called after a server that died was restarted. */
+  /** Called after we've restarted a server that died. */
   readonly onRestart?: () => void;
   readonly signal?: AbortSignal;
 }
@@ -33,19 +38,22 @@ export interface DevServer {
   readonly address: string;
   readonly uiUrl: string;
   readonly namespace: string;
-  /** True when an earlier gateway process had started it. */
+  /** Whether the server was started by an earlier gateway process. */
   readonly reattached: boolean;
-  /** Current process id; changes with a restart. */
+  /** Returns the current process id, which changes on a restart. */
   pid(): number;
-  /** Whether somebody else has stopped it. It is not restarted then. */
+  /** Reports whether somebody else has stopped the server. If so, we don't restart it. */
   isStopped(): boolean;
-  /** Terminates the server: SIGTERM, then SIGKILL after ten seconds. */
+  /** Sends SIGTERM to the server, and SIGKILL after ten seconds. */
   stop(): Promise<void>;
 }
 
 interface RunningServer {
   readonly record: DevServerRecord;
-  /** Resolves when the process has exited: whether a signal asked it to. We can't know this about a server of an earlier gateway process. */
+  /**
+   * Resolves when the process has exited, with true if a signal asked it to. For a server of an earlier gateway process
+   * we can't know this, so it resolves to false right away.
+   */
   readonly wasStopped: Promise<boolean>;
 }
 
@@ -58,21 +66,28 @@ const readyTimeoutMs = 60_000;
 const reattachTimeoutMs = 10_000;
 const stopGraceMs = 10_000;
 /**
- * Write-ahead logging, synced at checkpoints only. By default the server syncs several times in each of a workflow's dozen transactions, and
- * all of them share one connection. A killed server loses nothing; a power cut may lose the last seconds but does not corrupt the file
- * (https://sqlite.org/pragma.html#pragma_synchronous), and the dispatcher re-enqueues unfinished work.
+ * Uses write-ahead logging and only syncs at checkpoints. By default, the server syncs several times in each of the
+ * dozen transactions of a workflow, and all of them share one connection. If the server is killed, nothing is lost. A
+ * power failure may lose the last seconds but doesn't corrupt the file
+ * (https://sqlite.org/pragma.html#pragma_synchronous), and the dispatcher enqueues unfinished work again.
  */
 const sqlitePragmas = ['--sqlite-pragma', 'journal_mode=WAL', '--sqlite-pragma', 'synchronous=1'];
-/** Projects take turns in the task queue. Servers that do not know the setting ignore it. */
+/** Makes projects take turns in the task queue. Servers that don't know this setting ignore it. */
 const fairQueues = ['--dynamic-config-value', 'matching.enableFairness=true'];
-/** Interval of the liveness check. Polled, because a reattached server is not a child process and sends no exit event. */
+/**
+ * The interval of the liveness check. We have to poll, because a server that we reattached to isn't a child process and
+ * has no exit event.
+ */
 const checkIntervalMs = 1_500;
 const restartBackoff = { initialMs: 1_000, maxMs: 30_000 };
 
-/** Reattaches to the data directory's server or starts it. Throws when neither works; then no server is left running. */
+/**
+ * Reattaches to the data directory's server or starts a new one. If both fail, it throws and leaves no server running.
+ */
 export async function startDevServer(input: DevServerOptions): Promise<DevServer> {
   const { logger } = input;
-  const dataDir = resolve(input.dataDir); // The server's working directory differs, so a relative path would point elsewhere.
+  // The server has a different working directory, so it can't use a relative path.
+  const dataDir = resolve(input.dataDir);
   const options = { ...input, dataDir };
   await mkdir(dataDir, { recursive: true, mode: 0o700 });
   const lock = await acquireFileLock(join(dataDir, 'temporal.lock'));
@@ -136,7 +151,7 @@ function superviseServer(
   }
 }
 
-/** The server of an earlier start, if it still serves the namespace. Terminates one that runs but does not. */
+/** Returns the server of an earlier start if it still serves the namespace, and terminates it otherwise. */
 async function reattach(options: DevServerOptions, namespace: string): Promise<RunningServer | null> {
   const record = await readRecord(options.dataDir);
   if (!record || !(await isRunning(record))) return null;
@@ -153,7 +168,7 @@ async function startOnFreePorts(options: DevServerOptions, namespace: string): P
     try {
       return await launch(options, namespace, ports);
     } catch (error) {
-      // Most likely another process took a port after `findFreePorts` released it.
+      // Most likely, another process took one of the ports after `findFreePorts` had released it.
       options.signal?.throwIfAborted();
       if (attempt === 3) throw error;
       options.logger.warn({ err: error, attempt }, 'Temporal dev server failed to start; retrying on other ports');
@@ -166,7 +181,8 @@ async function launch(options: DevServerOptions, namespace: string, ports: Ports
   const { dataDir } = options;
   const { identity, wasStopped } = await spawnServer(options, namespace, ports);
   const record = { ...identity, address: `127.0.0.1:${ports.address}`, uiUrl: `http://127.0.0.1:${ports.ui}`, namespace };
-  // Before the server is ready: if the gateway is killed from here on, the next start finds the server.
+  // Write the record before the server is ready, so that the next start finds the server even if the gateway is killed
+  // now.
   await writeRecord(dataDir, record);
   try {
     if (await waitUntilReady(options, record, readyTimeoutMs)) return { record, wasStopped };
@@ -182,7 +198,8 @@ async function spawnServer(
   namespace: string,
   ports: Ports,
 ): Promise<{ identity: ProcessIdentity; wasStopped: Promise<boolean> }> {
-  // A file, because a pipe whose reader died would kill the server at its next line. Truncated at each start, so it stays small.
+  // Log to a file. If we used a pipe and its reader died, the next line would kill the server. Every start truncates
+  // the file, so it stays small.
   const log = await open(join(dataDir, 'temporal.log'), 'w', 0o600);
   try {
     const child = spawn(
@@ -207,12 +224,13 @@ async function spawnServer(
         ...sqlitePragmas,
         ...fairQueues,
       ),
-      // No inherited variables: vendors' keys and TEMPORAL_… settings are not for the server. HOME keeps it away from the user's settings.
+      // Don't pass on our environment, because the server shouldn't see vendor keys or TEMPORAL_… settings. HOME keeps
+      // it away from the user's settings.
       { cwd: dataDir, env: { HOME: dataDir }, detached: true, stdio: ['ignore', log.fd, log.fd] },
     );
     await once(child, 'spawn');
     child.unref();
-    // If the gateway exits without stopping the server, e.g. at the second Ctrl-C.
+    // Stops the server if the gateway exits without doing so, e.g. on a second Ctrl-C.
     const terminate = (): boolean => child.kill();
     process.once('exit', terminate);
     const wasStopped = once(child, 'exit').then(([code, signal]: unknown[]) => {
@@ -238,7 +256,7 @@ async function waitUntilReady({ servesNamespace, signal }: DevServerOptions, rec
   return false;
 }
 
-/** Free loopback ports, opened at the same time so that they differ. */
+/** Finds two free loopback ports. We open both at the same time to make sure that they differ. */
 async function findFreePorts(): Promise<Ports> {
   const servers = [createServer(), createServer()];
   const [address = 0, ui = 0] = await Promise.all(

@@ -1,6 +1,6 @@
 /**
- * The two installers of the Temporal program. Each puts `temporal` into an empty folder and returns its version, or throws one sentence so
- * that the next installer is tried; a rejected download fails immediately.
+ * Two installers for the Temporal program. Each puts `temporal` into an empty folder and returns its version. If one
+ * throws, the caller tries the next. A rejected download fails immediately.
  */
 import { execFile, spawn } from 'node:child_process';
 import { createWriteStream } from 'node:fs';
@@ -15,14 +15,14 @@ import type { Logger } from '../../observability/logger.ts';
 
 const run = promisify(execFile);
 
-/** The parts of the process's environment that matter here. */
+/** The parts of the process's environment that the installers need. */
 export interface TemporalEnvironment {
   readonly path: string;
-  /** `$XDG_CACHE_HOME/model-gateway`, else `~/.cache/model-gateway`: shared by all clones. */
+  /** `$XDG_CACHE_HOME/model-gateway` or else `~/.cache/model-gateway`, which all clones share. */
   readonly cacheDir: string;
-  /** All variables. Only those that the Go toolchain needs (proxy, cache, home) are passed on to it. */
+  /** All environment variables. We only pass on those that the Go toolchain needs (proxy, cache, home). */
   readonly variables: Readonly<Record<string, string | undefined>>;
-  /** Origin of the archives; Temporal's own by default. */
+  /** The origin of the archives. The default is Temporal's own. */
   readonly downloadOrigin?: string;
 }
 
@@ -33,7 +33,7 @@ export interface InstallOptions {
   readonly signal: AbortSignal;
 }
 
-/** The newest version that `go install` can build: later ones have `replace` directives in go.mod. */
+/** The newest version that `go install` can build. Later ones have `replace` directives in go.mod. */
 const buildableVersion = '1.5.1';
 
 const downloadTimeoutMs = 10 * 60_000;
@@ -56,7 +56,10 @@ export async function downloadTemporal({ folder, environment, logger, signal }: 
   return /version v?(\d[\w.+-]*)/.exec(stdout)?.[1] ?? 'latest';
 }
 
-/** Builds the program with the machine's Go toolchain at the lowest priority: about five minutes on two cores. */
+/**
+ * Builds the program with the machine's Go toolchain at the lowest priority. This takes about five minutes on two
+ * cores.
+ */
 export async function buildTemporal({ folder, environment, logger, signal }: InstallOptions): Promise<string> {
   logger.info({ version: buildableVersion }, 'building temporal with go install; takes about five minutes, calls are served meanwhile');
   const buildSignal = AbortSignal.any([signal, AbortSignal.timeout(buildTimeoutMs)]);
@@ -68,7 +71,7 @@ export async function buildTemporal({ folder, environment, logger, signal }: Ins
   return buildableVersion;
 }
 
-/** Runs `go` in a separate process group, so that an abort also kills its compilers. */
+/** Runs `go` in its own process group, so that an abort also kills its compilers. */
 async function runGo(args: readonly string[], variables: Record<string, string>, signal: AbortSignal): Promise<void> {
   signal.throwIfAborted();
   const child = spawn('go', args, { env: variables, detached: true, stdio: ['ignore', 'ignore', 'pipe'] });
@@ -93,22 +96,23 @@ async function runGo(args: readonly string[], variables: Record<string, string>,
 function killGroup(pid: number | undefined): void {
   if (pid === undefined) return;
   try {
-    process.kill(-pid, 'SIGKILL'); // Its folder is deleted, so there is nothing to save.
+    // SIGKILL is fine, because we delete the folder anyway.
+    process.kill(-pid, 'SIGKILL');
   } catch {
     // The group has exited in the meantime.
   }
 }
 
-/** Calls are served during the build. Compilers that start from now on inherit the priority. */
+/** Lowers the priority, because we serve calls during the build. Compilers that `go` starts from now on inherit it. */
 function lowerPriority(pid: number): void {
   try {
     setPriority(pid, constants.priority.PRIORITY_LOW);
   } catch {
-    // Not permitted, or already exited: the build continues at normal priority.
+    // We're not permitted to do this, or the process has already exited. The build continues at normal priority.
   }
 }
 
-/** The variables that Go needs and no others: vendors' keys must not reach it. */
+/** Returns only the variables that Go needs, so that it doesn't see vendor keys. */
 function goEnvironment({ path, variables }: TemporalEnvironment): Record<string, string> {
   const neededNames =
     /^(?:GO[A-Z0-9_]*|CGO_[A-Z_]+|CC|CXX|HOME|USER|LANG|TMPDIR|SSL_CERT_(?:FILE|DIR)|XDG_CACHE_HOME|XDG_CONFIG_HOME|(?:HTTPS?|NO|ALL)_PROXY|GIT_[A-Z_]+)$/i;

@@ -1,7 +1,7 @@
 /**
  * Identifies and terminates processes that may outlive the gateway.
  *
- * The system reuses pids, so a process is identified by pid and start time, and only a process whose identity matches is terminated.
+ * The system reuses pids, so we identify a process by its pid and start time, and only terminate it if both match.
  */
 import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
@@ -12,11 +12,11 @@ const run = promisify(execFile);
 
 export interface ProcessIdentity {
   readonly pid: number;
-  /** As the system prints it: ticks since boot on Linux, a date elsewhere. Only compared for equality. */
+  /** In the format of the system: ticks since boot on Linux, a date elsewhere. We only compare it for equality. */
   readonly startTime: string;
 }
 
-/** Identity of a running process. Null when no process has this pid, or it is a zombie. */
+/** Returns the identity of a running process, or null if no process has this pid or it's a zombie. */
 export async function identifyProcess(pid: number): Promise<ProcessIdentity | null> {
   const startTime = process.platform === 'linux' ? await readLinuxStartTime(pid) : await readPsStartTime(pid);
   return startTime === null ? null : { pid, startTime };
@@ -26,7 +26,10 @@ export async function isRunning(identity: ProcessIdentity): Promise<boolean> {
   return (await identifyProcess(identity.pid))?.startTime === identity.startTime;
 }
 
-/** Sends SIGTERM, waits, then sends SIGKILL. Returns when the process has exited; leaves a process of another identity alone. */
+/**
+ * Sends SIGTERM, waits, and then sends SIGKILL. Returns once the process has exited. Does nothing if the pid belongs to
+ * another process by now.
+ */
 export async function terminateProcess(identity: ProcessIdentity, graceMs: number): Promise<void> {
   for (const [signal, waitMs] of [
     ['SIGTERM', graceMs],
@@ -36,7 +39,8 @@ export async function terminateProcess(identity: ProcessIdentity, graceMs: numbe
     try {
       process.kill(identity.pid, signal);
     } catch {
-      return; // It exited between the check and the signal.
+      // The process exited between the check and the signal.
+      return;
     }
     const deadline = performance.now() + waitMs;
     while (performance.now() < deadline) {
@@ -47,14 +51,17 @@ export async function terminateProcess(identity: ProcessIdentity, graceMs: numbe
 }
 
 async function readLinuxStartTime(pid: number): Promise<string | null> {
-  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => null); // Unreadable: the process has exited.
+  // If we can't read the file, the process has exited.
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => null);
   if (stat === null) return null;
-  // The second field is the command in parentheses, which may contain spaces and parentheses. The third is the state, the 22nd the start time.
+  // The second field is the command in parentheses, which may itself contain spaces and parentheses. The third is the
+  // state, and the 22nd is the start time.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return fields[0] === 'Z' ? null : (fields[19] ?? null);
 }
 
 async function readPsStartTime(pid: number): Promise<string | null> {
-  const result = await run('ps', ['-o', 'lstart=', '-p', String(pid)]).catch(() => null); // Exit 1: no such process.
+  // It exits with 1 if there's no such process.
+  const result = await run('ps', ['-o', 'lstart=', '-p', String(pid)]).catch(() => null);
   return result?.stdout.trim() || null;
 }

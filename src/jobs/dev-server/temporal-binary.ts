@@ -1,9 +1,9 @@
 /**
- * Resolves the path of the Temporal program, in this order: `temporal` on the PATH, the cache directory, the official download, `go install`.
- * (With `TEMPORAL_ADDRESS` the configuration needs no program.)
+ * Finds the Temporal program. We try `temporal` on the PATH, the cache directory, the official download, and `go
+ * install`, in this order. If `TEMPORAL_ADDRESS` is set, we don't need the program.
  *
- * The API does not wait for this. Each failed installer is logged; when all fail, one error names the reasons and durable work waits in the
- * database.
+ * The API doesn't wait for this. We log each installer that fails. If all of them fail, a single error lists the
+ * reasons, and durable work waits in the database.
  */
 import { execFile } from 'node:child_process';
 import { access, constants, mkdir, readdir, rename, rm } from 'node:fs/promises';
@@ -19,11 +19,14 @@ const run = promisify(execFile);
 export interface ResolveTemporalOptions {
   readonly environment: TemporalEnvironment;
   readonly logger: Logger;
-  /** Ends the search and the child processes it started. */
+  /** Aborts the search and the child processes it has started. */
   readonly signal?: AbortSignal;
 }
 
-/** Path of a program that runs `--version` successfully. Throws when every installer failed, or with the signal's reason. */
+/**
+ * Returns the path of a program that runs `--version` successfully. Throws if all installers fail, or with the signal's
+ * reason.
+ */
 export async function resolveTemporalBinary({
   environment,
   logger,
@@ -37,7 +40,7 @@ export async function resolveTemporalBinary({
   const onWait = (): void => logger.info({}, 'waiting for another process to install temporal');
   const lock = await waitForFileLock(join(cacheDir, 'temporal.lock'), { onWait, signal });
   try {
-    // Another start may have installed it while this one waited for the lock.
+    // Another start may have installed it while we waited for the lock.
     return (await findInCache(cacheDir, signal)) ?? (await install(environment, logger, signal));
   } finally {
     lock.release();
@@ -60,7 +63,8 @@ async function install(environment: TemporalEnvironment, logger: Logger, signal:
       const version = await installInto({ folder, environment, logger, signal });
       if (!(await isRunnable(join(folder, 'temporal'), signal))) throw new Error('the installed program does not run on this machine');
       const target = join(cacheDir, `temporal-${version}`);
-      await rm(target, { recursive: true, force: true }); // Contains no working program; otherwise the cache search had returned it.
+      // It can't contain a working program, because we'd have found it in the cache.
+      await rm(target, { recursive: true, force: true });
       await rename(folder, target);
       logger.info({ source, version, seconds: Math.round((performance.now() - startedAt) / 1000) }, 'installed temporal');
       return join(target, 'temporal');
@@ -84,9 +88,10 @@ async function findOnPath(path: string, signal: AbortSignal): Promise<string | n
   return null;
 }
 
-/** The newest version that runs; folders are named `temporal-<version>`. */
+/** Finds the newest version that runs. The folders are named `temporal-<version>`. */
 async function findInCache(cacheDir: string, signal: AbortSignal): Promise<string | null> {
-  const names = await readdir(cacheDir).catch(() => []); // A missing cache is an empty one.
+  // Treat a missing cache as empty.
+  const names = await readdir(cacheDir).catch(() => []);
   const folders = names
     .filter((name) => name.startsWith('temporal-'))
     .sort((left, right) => right.localeCompare(left, 'en', { numeric: true }));
@@ -97,7 +102,10 @@ async function findInCache(cacheDir: string, signal: AbortSignal): Promise<strin
   return null;
 }
 
-/** Whether the file is Temporal's CLI and runs here (a cache may be shared with machines of another architecture). */
+/**
+ * Reports whether the file is Temporal's CLI and runs on this machine. The cache may be shared with machines of a
+ * different architecture.
+ */
 async function isRunnable(program: string, signal: AbortSignal): Promise<boolean> {
   try {
     await access(program, constants.X_OK);
@@ -105,11 +113,12 @@ async function isRunnable(program: string, signal: AbortSignal): Promise<boolean
     return stdout.startsWith('temporal version');
   } catch {
     signal.throwIfAborted();
-    return false; // Missing or not executable: the next candidate may work.
+    // It's missing or not executable. The next candidate may work.
+    return false;
   }
 }
 
-/** Deletes partial installations of processes that died. The caller holds the lock, so none of them is in use. */
+/** Deletes partial installations of processes that died. The caller holds the lock, so nobody is using them. */
 async function removeLeftovers(cacheDir: string): Promise<void> {
   for (const name of await readdir(cacheDir)) {
     if (name.startsWith('.fetching-')) await rm(join(cacheDir, name), { recursive: true, force: true });

@@ -1,10 +1,10 @@
 /**
- * Dispatches outbox rows as workflow starts: in order per workflow id, at least once, from any number of processes concurrently. Starts and
- * signals are idempotent, so a row is deleted only after its start.
+ * Delivers outbox rows as workflow starts, at least once and in order per workflow id. Any number of processes can do
+ * this at the same time. Starts and signals are idempotent, so we only delete a row after its workflow was started.
  *
- * While Temporal or the database is unavailable, rows wait; the log has one line when an outage begins and one when it ends. After each
- * (re)connection and once a day `reenqueueUnfinished` writes rows for everything the tables show as unfinished, so that no work is lost even
- * if Temporal loses its state.
+ * Rows wait while Temporal or the database is unavailable. We log one line when an outage begins and one when it ends.
+ * After each (re)connection and once a day, `reenqueueUnfinished` writes rows for all work that is unfinished according
+ * to the tables, so nothing is lost even if Temporal loses its state.
  *
  * @see docs/architecture/durable-work.md
  */
@@ -16,41 +16,50 @@ import { claimRows, deliverRows, measureLag, type OutboxRow } from './outbox-row
 
 export interface DispatcherOptions {
   readonly database: Database;
-  /** Starts the row's workflow unless it runs, and sends its signal if any. Every error except `PermanentStartError` means that Temporal is unavailable. */
+  /**
+   * Starts the row's workflow unless it's running, and sends its signal if it has one. Every error except
+   * `PermanentStartError` means that Temporal is unavailable.
+   */
   readonly start: (row: OutboxRow) => Promise<void>;
-  /** Resolves when Temporal responds. */
+  /** Resolves if Temporal responds. */
   readonly probe: () => Promise<void>;
-  /** Writes outbox rows for everything the tables show as unfinished. */
+  /** Writes outbox rows for all work that is unfinished according to the tables. */
   readonly reenqueueUnfinished: () => Promise<void>;
-  /** Updated at each (re)connection, daily, soon again if they are rejected, and when they lack attributes. */
+  /** Updated on each (re)connection and daily. If they're rejected or lack attributes, we try again soon. */
   readonly schedules?: Schedules;
   readonly logger: Logger;
-  /** Called at each change of Temporal's reachability. */
+  /** Called whenever Temporal becomes reachable or unreachable. */
   readonly onChange?: (reachable: boolean) => void;
-  /** Longest time without a notification until the table is read anyway. */
+  /** If there hasn't been a notification for this long, we read the table anyway. */
   readonly pollIntervalMs?: number;
 }
 
-/** Temporal's schedules. */
+/** Maintains Temporal's schedules. */
 export interface Schedules {
-  /** Creates or updates them. Resolves to false when the server rejects them. Rejects only when Temporal is unavailable. */
+  /**
+   * Creates or updates the schedules. Resolves to false if the server rejects them, and only rejects if Temporal is
+   * unavailable.
+   */
   put(): Promise<boolean>;
-  /** Whether the server has search attributes now that the schedules lack. */
+  /** Reports whether the server has search attributes by now that the schedules don't have yet. */
   lackAttributes(): boolean;
 }
 
 export interface Dispatcher {
-  /** Call after Temporal was restarted: dispatches and re-enqueues immediately. */
+  /** Call this after Temporal was restarted. Dispatches and enqueues unfinished work immediately. */
   reconnect(): void;
-  /** Age in milliseconds of the oldest undelivered row at the last read of the table; keeps growing during an outage. */
+  /**
+   * Returns the age of the oldest undelivered row in milliseconds. It's based on the last time we read the table, and
+   * keeps growing during an outage.
+   */
   lagMs(): number;
-  /** Resolves when all claimed rows are delivered or their claims released. */
+  /** Resolves once every claimed row is either delivered or released. */
   stop(): Promise<void>;
 }
 
 type Dependency = 'Temporal' | 'database';
 
-/** A dependency is unavailable; `cause` says why. */
+/** Thrown if a dependency is unavailable. `cause` contains the reason. */
 class DependencyUnavailableError extends Error {
   readonly dependency: Dependency;
 
@@ -62,7 +71,7 @@ class DependencyUnavailableError extends Error {
 }
 
 const backoff = { initialMs: 500, maxMs: 15_000 };
-/** A successful request proves for this long that Temporal is available. */
+/** After a successful request we assume for this long that Temporal is available. */
 const probeTtlMs = 15_000;
 const reenqueueIntervalMs = 24 * 3_600_000;
 const scheduleRetryMs = 60_000;
@@ -73,12 +82,12 @@ export function startDispatcher(options: DispatcherOptions): Dispatcher {
   const { database, logger, pollIntervalMs = 5_000 } = options;
   let probedAt = never;
   let reenqueuedAt = never;
-  /** When to update the schedules next. */
+  /** The next time to update the schedules. */
   let schedulesDueAt = never;
   let reachable: boolean | null = null;
-  /** The dependency that is unavailable now; already logged. */
+  /** The dependency that is currently unavailable. It has been logged already. */
   let outage: Dependency | null = null;
-  /** When the oldest row was written, on this process's clock. */
+  /** When the oldest row was written, by this process's clock. */
   let oldestCreatedAt: number | null = null;
   let listening: { stop(): Promise<void> } | null = null;
   const loop = createBackgroundLoop({
@@ -102,7 +111,7 @@ export function startDispatcher(options: DispatcherOptions): Dispatcher {
     },
   };
 
-  /** Claims and delivers one batch. False when no row was due. */
+  /** Claims and delivers a batch. Returns false if no row was due. */
   async function dispatchOnce(): Promise<boolean> {
     listening ??= await withDependency('database', () => database.listen('gateway_outbox', wakeUnlessOutage, wakeUnlessOutage));
     const waitedMs = await withDependency('database', () => measureLag(database));
@@ -129,7 +138,7 @@ export function startDispatcher(options: DispatcherOptions): Dispatcher {
     return true;
   }
 
-  /** During an outage, new rows do not shorten the backoff. */
+  /** New rows don't shorten the backoff during an outage. */
   function wakeUnlessOutage(): void {
     if (outage === null) loop.wake();
   }
@@ -139,7 +148,8 @@ export function startDispatcher(options: DispatcherOptions): Dispatcher {
     if (outage !== dependency) logger.warn({ dependency, err: error }, 'outbox dispatch paused');
     outage = dependency;
     if (dependency !== 'Temporal') return;
-    probedAt = reenqueuedAt = schedulesDueAt = never; // It may return without its state.
+    // Temporal may have lost its state when it comes back.
+    probedAt = reenqueuedAt = schedulesDueAt = never;
     setReachable(false);
   }
 

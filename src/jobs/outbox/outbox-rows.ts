@@ -1,7 +1,9 @@
 /**
- * The dispatcher's statements on the table `outbox`: claim rows, start their workflows, then delete, postpone or release each row.
+ * The dispatcher's statements on the `outbox` table. It claims rows, starts their workflows, and then deletes,
+ * postpones or releases each row.
  *
- * Each statement is its own transaction: the embedded database has one session, so no transaction may span requests to Temporal.
+ * Each statement is a transaction of its own. The embedded database has only one session, so no transaction may stay
+ * open during requests to Temporal.
  */
 
 import { SpanKind } from '@opentelemetry/api';
@@ -11,31 +13,33 @@ import type { Logger } from '../../observability/logger.ts';
 import { attributes, spanNames } from '../../observability/trace-names.ts';
 import { continueTrace } from '../../observability/tracing.ts';
 
-/** Thrown by `start` when retrying this row cannot succeed. Other rows are unaffected. */
+/** `start` throws this if retrying the row can't succeed. Other rows aren't affected. */
 export class PermanentStartError extends Error {
   override readonly name = 'PermanentStartError';
 }
 
 export interface OutboxRow extends OutboxEntry {
   readonly id: number;
-  /** Null for a deleted project, and for work without a project. */
+  /** Null if the project was deleted or the work doesn't belong to one. */
   readonly projectSlug: string | null;
-  /** Number of tries, this one included. */
+  /** The number of attempts, including this one. */
   readonly attempts: number;
-  /** Age of the row. */
+  /** The age of the row. */
   readonly waitedMs: number;
 }
 
 const batchSize = 100;
-/** A dev server handles one transaction at a time, in turn: more parallel starts would starve the workers' few requests. */
+/**
+ * A dev server handles one transaction at a time. With more parallel starts, the few requests of workers would starve.
+ */
 const maxConcurrentStarts = 5;
-/** Rejected rows are tried after 2, 4, 8 ... seconds, after this many attempts hourly. */
+/** We retry rejected rows after 2, 4, 8 … seconds, and hourly after this many attempts. */
 const hourlyAfterAttempts = 11;
 const maxLoggedIds = 20;
 
 /**
- * Claims due rows for 30 seconds, oldest first. Only the oldest row of a workflow id is claimed, which keeps its rows in order. Skips rows
- * that another process is claiming.
+ * Claims due rows for 30 seconds, oldest first. To keep rows of the same workflow id in order, we only claim the oldest
+ * of them. Skips rows that another process is claiming.
  */
 export async function claimRows(database: Database): Promise<OutboxRow[]> {
   const rows = await database.query<StoredRow>(
@@ -72,7 +76,7 @@ function toOutboxRow({ projectId, signal, signalInput, trace, ...row }: StoredRo
   };
 }
 
-/** Age in milliseconds of the oldest row that is due; 0 when there is none. Excludes postponed rows. */
+/** Returns the age of the oldest due row in milliseconds, or 0 if there is none. Ignores postponed rows. */
 export async function measureLag(database: Queries): Promise<number> {
   const [oldest] = await database.query<{ waitedMs: number }>(
     `select (extract(epoch from now() - created_at) * 1000)::float8 as "waitedMs"
@@ -81,7 +85,10 @@ export async function measureLag(database: Queries): Promise<number> {
   return Math.max(0, oldest?.waitedMs ?? 0);
 }
 
-/** Starts the workflows of claimed rows and updates each row. Returns the error of an unavailable Temporal, or null. */
+/**
+ * Starts the workflows of claimed rows and updates each row. Returns an error if Temporal is unavailable, and null
+ * otherwise.
+ */
 export async function deliverRows(
   rows: readonly OutboxRow[],
   { database, start, logger }: { database: Database; start: (row: OutboxRow) => Promise<void>; logger: Logger },
@@ -124,7 +131,7 @@ function toSpan({ workflow, workflowId, attempts }: OutboxRow) {
   return { name: `${spanNames.outbox} ${workflow}`, kind: SpanKind.PRODUCER, attributes: given };
 }
 
-/** At the first attempt, and each time once an hour has passed: the attempts before that follow within seconds. */
+/** Logs the first attempt and then the hourly ones, because the attempts in between are only seconds apart. */
 function logRejection(logger: Logger, { id, workflow, workflowId, projectSlug, attempts }: OutboxRow, error: unknown): void {
   if (attempts > 1 && attempts <= hourlyAfterAttempts) return;
   const project = projectSlug === null ? {} : { project: projectSlug };
@@ -132,8 +139,8 @@ function logRejection(logger: Logger, { id, workflow, workflowId, projectSlug, a
 }
 
 /**
- * Deletes rows that were rejected for 30 days; `reenqueueUnfinished` writes again what is still unfinished. Keeps rows that only wait for
- * Temporal, at any age. Returns the number of deleted rows.
+ * Deletes rows that have been rejected for 30 days, and returns their number. If their work is still unfinished,
+ * `reenqueueUnfinished` writes new ones. Rows that only wait for Temporal are kept, no matter how old they are.
  */
 export async function deleteUndeliverableRows({ database, logger }: { database: Database; logger: Logger }): Promise<number> {
   const rows = await database.query<{ id: number; workflowId: string }>(
@@ -146,13 +153,19 @@ export async function deleteUndeliverableRows({ database, logger }: { database: 
   return rows.length;
 }
 
-/** Rejected rows are retried, since a newer gateway version may be able to start them: after seconds at first, then hourly. */
+/**
+ * We retry rejected rows, because a newer version of the gateway may be able to start them. The delay grows from
+ * seconds to an hour.
+ */
 const postponeRejected = `update outbox set next_try_at = now() + least(interval '1 hour', interval '1 second' * power(2, least(attempts, 12)))
   where id = any($1::bigint[])`;
 
 const releaseClaims = 'update outbox set next_try_at = now(), attempts = greatest(0, attempts - 1) where id = any($1::bigint[])';
 
-/** Rows that wait for their delivery, and rows that were rejected and are tried again later, at most `outboxCountLimit` of them; for metrics. */
+/**
+ * Counts rows that are waiting for delivery and rows that were rejected and postponed, up to a total of
+ * `outboxCountLimit`. Used for metrics.
+ */
 export async function countRows(queries: Queries): Promise<{ readonly due: number; readonly rejected: number }> {
   const [row] = await queries.query<{ due: number; rejected: number }>(
     `select (count(*) filter (where next_try_at <= now() + interval '30 seconds'))::integer as due,
@@ -163,5 +176,5 @@ export async function countRows(queries: Queries): Promise<{ readonly due: numbe
   return row ?? { due: 0, rejected: 0 };
 }
 
-/** After weeks without Temporal the outbox is long. */
+/** We need a limit, because the outbox gets long after weeks without Temporal. */
 const outboxCountLimit = 100_000;

@@ -1,10 +1,13 @@
-/** The data converter of every Temporal client and worker: the payload rule, encryption and the failure converter. */
+/**
+ * The data converter of all Temporal clients and workers. It applies the payload rule, encryption and the failure
+ * converter.
+ */
 import { fileURLToPath } from 'node:url';
 import type { DataConverter } from '@temporalio/common';
 import { createEncryptionCodec, type OnMissingKey, type PayloadKeys } from './encryption.ts';
 import { createPayloadCodec } from './payloads.ts';
 
-/** Payloads are checked first and then, when there are keys, encrypted with the first key. */
+/** Payloads are checked first and then encrypted with the first key, if there is one. */
 export function createDataConverter(payloadKeys: PayloadKeys = [], onMissingKey?: OnMissingKey): DataConverter {
   return {
     payloadCodecs: [createPayloadCodec(), createEncryptionCodec(payloadKeys, onMissingKey)],
@@ -12,7 +15,10 @@ export function createDataConverter(payloadKeys: PayloadKeys = [], onMissingKey?
   };
 }
 
-/** Encodes like `createDataConverter` and decodes every payload as undefined: for requests that must not depend on keys of others. */
+/**
+ * Encodes like `createDataConverter`, but decodes every payload as undefined. Use it for requests that must work
+ * without the keys of others.
+ */
 export function createWriteOnlyDataConverter(payloadKeys?: PayloadKeys): DataConverter {
   const { payloadCodecs = [], ...converter } = createDataConverter(payloadKeys);
   const nothing = { metadata: { encoding: Buffer.from('binary/null') } };
@@ -22,7 +28,7 @@ export function createWriteOnlyDataConverter(payloadKeys?: PayloadKeys): DataCon
   };
 }
 
-/** Path of the module that the SDK loads. The workflow bundle must be built with the same one. */
+/** Returns the path of the module for the SDK to load. The workflow bundle has to be built with the same one. */
 export function failureConverterPath(): string {
   const extension = import.meta.url.endsWith('.ts') ? '.ts' : '.js';
   return fileURLToPath(new URL(`./failure-converter${extension}`, import.meta.url));

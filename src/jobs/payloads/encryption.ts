@@ -1,8 +1,10 @@
 /**
- * Encrypts payloads with AES-256-GCM when a key is configured, so that Temporal's database, web UI and backups contain no ids either (defense
- * in depth after the rule of `payloads.ts`). Workflow ids, types and search attributes do not pass a codec and stay readable, and so do notes.
+ * Encrypts payloads with AES-256-GCM if a key is configured, so that Temporal's database, web UI and backups don't even
+ * contain ids. This is defense in depth on top of the rule in `payloads.ts`. Workflow ids, types, search attributes and
+ * notes aren't encrypted, because they don't pass through a codec or have to stay readable.
  *
- * The first key encrypts; every key decrypts. Each payload carries its key's fingerprint. Unencrypted payloads are decoded unchanged.
+ * We encrypt with the first key and decrypt with any of them. Each payload contains the fingerprint of its key.
+ * Unencrypted payloads are decoded unchanged.
  *
  * @see docs/architecture/durable-work.md#payload-keys
  */
@@ -13,11 +15,11 @@ import { isPublic } from './payloads.ts';
 
 const cipherName = 'aes-256-gcm';
 const encodingName = 'binary/encrypted';
-/** The length recommended for GCM. Random nonces are safe for 2^32 payloads per key. */
+/** The recommended nonce length for GCM. Random nonces are safe for 2^32 payloads per key. */
 const nonceBytes = 12;
 const tagBytes = 16;
 
-/** A payload cannot be decrypted, because its key is not configured. */
+/** Thrown if a payload can't be decrypted because its key isn't configured. */
 class MissingPayloadKeyError extends Error {
   override readonly name = 'MissingPayloadKeyError';
 
@@ -26,13 +28,13 @@ class MissingPayloadKeyError extends Error {
   }
 }
 
-/** Gets the id of the missing key, and the workflow id of the payload where the SDK knows it. */
+/** Called with the id of the missing key, and the workflow id of the payload if the SDK knows it. */
 export type OnMissingKey = (keyId: string, workflowId?: string) => void;
 
-/** Keys of 32 bytes. A function returns the current ones, and another array only when they have changed. */
+/** Keys of 32 bytes. A function must return the same array until the keys change. */
 export type PayloadKeys = readonly Uint8Array[] | (() => readonly Uint8Array[]);
 
-/** Without a key, nothing is encrypted. */
+/** Doesn't encrypt anything if there's no key. */
 export function createEncryptionCodec(keys: PayloadKeys, onMissingKey: OnMissingKey = () => undefined): PayloadCodec {
   let known: { readonly keys: readonly Uint8Array[]; readonly byId: ReadonlyMap<string, Uint8Array> } | null = null;
   const keysById = (): ReadonlyMap<string, Uint8Array> => {
@@ -93,12 +95,12 @@ function parsePayload(bytes: Buffer): Payload {
   return { metadata: Object.fromEntries(metadata), ...(typeof data === 'string' && { data: Buffer.from(data, 'base64') }) };
 }
 
-/** Id of the key that encrypted the payload. Null for a payload that is not encrypted. */
+/** Returns the id of the key that encrypted the payload, or null if it isn't encrypted. */
 export function encryptionKeyIdOf({ metadata }: Payload): string | null {
   return toUtf8(metadata?.['encoding']) === encodingName ? toUtf8(metadata?.['encryption-key-id']) : null;
 }
 
-/** Id of a key: 16 hexadecimal digits that do not reveal it. */
+/** Returns the id of a key: 16 hexadecimal digits that don't reveal the key. */
 export function keyFingerprint(key: Uint8Array): string {
   return createHash('sha256').update('gateway payload key ').update(key).digest('hex').slice(0, 16);
 }

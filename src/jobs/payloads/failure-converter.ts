@@ -1,14 +1,16 @@
 /**
- * Converts errors to failures of workflows and activities. Message and stack go into a payload (`encodedAttributes`), so that codecs encrypt
- * them too; only 'Encoded failure' and the error code stay readable. A message that is a note stays readable, without its stack.
+ * Converts errors to failures of workflows and activities. The message and stack go into a payload
+ * (`encodedAttributes`), so that they're encrypted as well, and only 'Encoded failure' and the error code stay
+ * readable. If a message is a note, it stays readable too, but without its stack.
  *
- * The payload is marked, because only failures may contain sentences: `payloads.ts` admits them by the mark, which the converter of all
- * other payloads never sets. The SDK loads this module by path: in the client, in the worker and in the workflow bundle.
+ * Only failures may contain sentences. We mark their payload so that `payloads.ts` accepts it, and the converter for
+ * all other payloads never sets this mark. The SDK loads this module by path in the client, the worker and the workflow
+ * bundle.
  */
 import { DefaultFailureConverter, type FailureConverter } from '@temporalio/common';
 import { isNote } from '../../../workflows/notes.ts';
 
-/** Metadata key of a payload with a failure's message and stack. */
+/** The metadata key that marks a payload as the message and stack of a failure. */
 export const failureMark = 'gateway-failure';
 
 const converter = new DefaultFailureConverter({ encodeCommonAttributes: true });

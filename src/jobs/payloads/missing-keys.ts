@@ -1,6 +1,6 @@
 /**
- * The payload keys that this process lacks, for `/readyz` and the log. Noticed when a payload cannot be decrypted, so a key that only waiting
- * runs need is reported when one of them continues.
+ * Tracks the payload keys that this process lacks, for `/readyz` and the log. We only notice it when we can't decrypt a
+ * payload, so if only waiting runs need a key, it's reported once one of them continues.
  */
 import type { Clock } from '../../core/time.ts';
 import type { Logger } from '../../observability/logger.ts';
@@ -8,13 +8,13 @@ import type { OnMissingKey } from './encryption.ts';
 
 export interface MissingKeys {
   readonly report: OnMissingKey;
-  /** Ids of the keys that a payload needed recently. */
+  /** Returns the ids of keys that a payload has needed recently. */
   ids(): readonly string[];
-  /** Forgets them, when the keys of this process have changed. */
+  /** Call this after the keys of this process have changed. */
   clear(): void;
 }
 
-/** Longer than the ten minutes after which Temporal retries a failing workflow task at the latest. */
+/** Temporal retries a failing workflow task after ten minutes at most, so this has to be longer. */
 const expiryMs = 15 * 60_000;
 const logIntervalMs = 60_000;
 const maxWorkflowIds = 20;
@@ -22,7 +22,7 @@ const maxWorkflowIds = 20;
 interface MissingKey {
   neededAt: number;
   loggedAt: number;
-  /** Since the last log line. */
+  /** The ids since the last log line. */
   readonly workflowIds: Set<string>;
 }
 

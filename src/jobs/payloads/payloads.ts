@@ -1,13 +1,15 @@
 /**
- * The rule for Temporal payloads: ids, counts, hashes and the gateway's own notes (`workflows/notes.ts`), never other text. Histories are kept for days, shown in a web UI and cannot be erased
- * row by row, so no private data may reach one.
+ * Enforces the rule for Temporal payloads: they may contain ids, counts, hashes and the gateway's own notes
+ * (`workflows/notes.ts`), but no other text. Histories are kept for days, appear in a web UI and can't be erased row by
+ * row, so no private data may end up in them.
  *
- * A payload is JSON of at most 16 KiB in which every string and key consists of id characters (RFC 3339 times qualify) and is no longer than
- * an id. A violation throws an error that names the path, never the value.
+ * A payload is JSON of at most 16 KiB. Each string and key in it consists of id characters, which includes RFC 3339
+ * times, and is no longer than an id. A violation throws an error that contains the path but never the value.
  *
- * The rule covers inputs, results, signals, memos, summaries and heartbeats of client and worker. Headers (tracing) do not pass a codec. Results of the
- * SDK's own `__` queries pass by their shape (`system-queries.ts`); query results never enter a history. Message and stack of a failure pass
- * by the mark of `failure-converter.ts`: they are the gateway's own, because `wrap-activities.ts` replaces all others.
+ * The rule applies to the inputs, results, signals, memos, summaries and heartbeats of clients and workers. Tracing
+ * headers don't pass through a codec. We recognize results of the SDK's own `__` queries by their shape
+ * (`system-queries.ts`), and query results never become part of a history. Messages and stacks of failures are accepted
+ * because of the mark in `failure-converter.ts`. They're our own, because `wrap-activities.ts` replaces all others.
  *
  * @see docs/decisions/2026-11-21-temporal-payloads.md
  */
@@ -20,7 +22,10 @@ import { isSystemQueryResult, isWorkflowMetadata } from './system-queries.ts';
 const maxBytes = 16 * 1024;
 const idPattern = /^[A-Za-z0-9_:/.+-]{0,128}$/;
 
-/** A payload breaks the rule. The message names the path of the violation, whose keys have passed the rule, and never a value. */
+/**
+ * Thrown if a payload breaks the rule. The message contains the path of the violation, whose keys comply with the rule,
+ * but never a value.
+ */
 export class PayloadRejectedError extends Error {
   constructor(reason: string) {
     super(`workflow payload rejected: ${reason}; only ids, counts, hashes and RFC 3339 times may pass to Temporal`);
@@ -28,14 +33,20 @@ export class PayloadRejectedError extends Error {
   }
 }
 
-/** Throws `PayloadRejectedError`. Call it before a start or a signal, so that the caller fails and not the workflow. */
+/**
+ * Throws `PayloadRejectedError`. Call this before a start or signal, so that it fails in the caller rather than in the
+ * workflow.
+ */
 export function checkPayload(value: unknown): void {
   if (value === undefined) return;
   const text = stringify(value);
   if (text !== undefined) checkText(text);
 }
 
-/** The codec of every client and worker: passes payloads unchanged and rejects those that break the rule. */
+/**
+ * Creates the codec for all clients and workers. It passes payloads on unchanged, and rejects those that break the
+ * rule.
+ */
 export function createPayloadCodec(): PayloadCodec {
   return {
     encode: async (payloads) => {
@@ -56,8 +67,8 @@ function checkEncoded({ metadata, data }: Payload): void {
 }
 
 /**
- * Whether a payload stays readable without a key, so that operators can tell runs apart: a note, or the workflow metadata, which contains the
- * current details.
+ * Reports whether a payload stays readable without a key, so that operators can tell runs apart. This applies to notes,
+ * and to the workflow metadata, which contains the current details.
  */
 export function isPublic({ metadata, data }: Payload): boolean {
   if (!data || metadata?.[failureMark] || String(metadata?.['encoding'] && Buffer.from(metadata['encoding'])) !== 'json/plain')
@@ -66,7 +77,7 @@ export function isPublic({ metadata, data }: Payload): boolean {
   return typeof value === 'string' ? isNote(value) : isWorkflowMetadata(value);
 }
 
-/** The mark admits two strings and nothing else. */
+/** The mark allows an object with these two strings and nothing else. */
 function checkFailure(text: string): void {
   const value = parse(text);
   const isFailure =
@@ -83,7 +94,7 @@ function checkText(text: string, { systemQueries = false } = {}): void {
   checkStrings(value);
 }
 
-/** Checks every string and key. Iterative, because the sender controls the depth. */
+/** Checks every string and key. This is iterative because the sender controls the depth. */
 function checkStrings(root: unknown): void {
   const pending: { path: string; value: unknown }[] = [{ path: 'value', value: root }];
   for (let item = pending.pop(); item; item = pending.pop()) {
@@ -103,7 +114,8 @@ function parse(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw new PayloadRejectedError('not valid JSON'); // The parser's message would quote the text.
+    // Don't use the parser's message, because it would quote the text.
+    throw new PayloadRejectedError('not valid JSON');
   }
 }
 

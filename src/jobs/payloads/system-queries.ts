@@ -1,13 +1,17 @@
 /**
- * Recognizes results of the SDK's own queries, by which Temporal's web UI reads a running workflow's stack and definition. They contain file
- * names and fixed sentences, which break the payload rule, and a codec does not learn which query it encodes for.
+ * Recognizes results of the SDK's own queries, which Temporal's web UI uses to read the stack and definition of a
+ * running workflow. They contain file names and fixed sentences, which break the payload rule, but a codec doesn't know
+ * which query it encodes for.
  *
- * So they are recognized by their shape, as narrowly as possible. If a new SDK changes the shape, the UI shows an error instead of the stack.
+ * So we recognize them by their shape, as narrowly as possible. If a new SDK changes the shape, the UI shows an error
+ * instead of the stack.
  */
 import { isNote } from '../../../workflows/notes.ts';
 import { asArray, asObject, isObject } from '../../core/json/narrow.ts';
 
-/** A line of a V8 stack, `    at async conversationIdle (/app/workflows/conversation-idle.ts:24:18)`. */
+/**
+ * Matches a line of a V8 stack, such as `    at async conversationIdle (/app/workflows/conversation-idle.ts:24:18)`.
+ */
 const stackLine =
   /^ {4}at (?:(?:async |new )*[\w.$<>]{1,100}(?: \[as \w{1,60}\])? \((?:<anonymous>|[^\s()]{1,300}:\d+:\d+)\)|[^\s()]{1,300}:\d+:\d+)$/;
 const maxStackLength = 256 * 1024;
@@ -16,13 +20,16 @@ export function isSystemQueryResult(value: unknown): boolean {
   return isStackTrace(value) || isEnhancedStackTrace(value) || isWorkflowMetadata(value);
 }
 
-/** `__stack_trace`. */
+/** Recognizes a result of `__stack_trace`. */
 function isStackTrace(value: unknown): boolean {
   if (typeof value !== 'string' || value === '' || value.length > maxStackLength) return false;
   return value.split('\n').every((line) => line === '' || stackLine.test(line));
 }
 
-/** `__enhanced_stack_trace`; the sources themselves are never sent (`showStackTraceSources` is off). */
+/**
+ * Recognizes a result of `__enhanced_stack_trace`. It never contains the sources, because `showStackTraceSources` is
+ * off.
+ */
 function isEnhancedStackTrace(value: unknown): boolean {
   if (!isObject(value) || !hasOnly(value, ['sdk', 'stacks', 'sources'])) return false;
   if (asObject(value['sdk'])['name'] !== 'typescript' || Object.keys(asObject(value['sources'])).length > 0) return false;
@@ -38,7 +45,10 @@ function isLocation(value: unknown): boolean {
   );
 }
 
-/** `__temporal_workflow_metadata`: current details and descriptions are notes, or sentences of the SDK's own queries. */
+/**
+ * Recognizes a result of `__temporal_workflow_metadata`. The current details and descriptions are notes, or sentences
+ * from the SDK's own queries.
+ */
 export function isWorkflowMetadata(value: unknown): boolean {
   if (!isObject(value) || !hasOnly(value, ['definition', 'currentDetails'])) return false;
   const details = value['currentDetails'] ?? '';

@@ -1,16 +1,19 @@
-/** Measures how long the tasks of activities wait for a worker (Temporal's schedule-to-start latency). */
+/** Measures how long tasks of activities wait for a worker (Temporal's schedule-to-start latency). */
 import { systemClock } from '../../core/time.ts';
 
 interface ActivityContext {
   readonly info: { readonly isLocal: boolean; readonly currentAttemptScheduledTimestampMs: number };
 }
 
-/** An interceptor of a worker's activities. Leaves out local activities, which start with their workflow task. */
+/**
+ * Creates an interceptor for a worker's activities. Ignores local activities, because they start with their workflow
+ * task.
+ */
 export function measureWaits(onWait: (ms: number) => void) {
   return ({ info }: ActivityContext) => ({
     inbound: {
       execute<Input>(input: Input, next: (input: Input) => Promise<unknown>): Promise<unknown> {
-        // Compares the clocks of the server and this machine, so the difference may be negative.
+        // This compares the clocks of two machines, so the difference may be negative.
         if (!info.isLocal) onWait(Math.max(0, systemClock.now() - info.currentAttemptScheduledTimestampMs));
         return next(input);
       },

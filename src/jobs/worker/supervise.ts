@@ -1,12 +1,15 @@
-/** Restarts a task that should run until it is stopped, with backoff after each failure. */
+/** Restarts a task that should run until it's stopped, with backoff after each failure. */
 import { backoffMs } from '../../core/backoff.ts';
 import { pause } from '../../core/time-limit.ts';
 
 const backoff = { initialMs: 500, maxMs: 15_000 };
-/** A run this long resets the count of failures. */
+/** If a run lasts this long, we reset the number of failures. */
 const healthyAfterMs = 60_000;
 
-/** Resolves when the signal is aborted and `run` has ended. Calls `onFailure` for the first of consecutive failures. */
+/**
+ * Resolves once the signal is aborted and `run` has ended. Only calls `onFailure` for the first of several consecutive
+ * failures.
+ */
 export async function supervise(
   run: () => Promise<void>,
   { signal, onFailure }: { signal: AbortSignal; onFailure: (error: unknown) => void },

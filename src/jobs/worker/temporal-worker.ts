@@ -1,4 +1,4 @@
-/** Temporal workers: the SDK's runtime, the workflow bundle, and a worker that is recreated when it ends. */
+/** Runs Temporal workers: installs the SDK's runtime, builds the workflow bundle, and recreates a worker that ends. */
 import { randomUUID } from 'node:crypto';
 import { rename, writeFile } from 'node:fs/promises';
 import { dirname, extname, join } from 'node:path';
@@ -13,21 +13,24 @@ import { supervise } from './supervise.ts';
 import { type WorkerSpec, workerOptions } from './worker-options.ts';
 
 export interface RunningWorker {
-  /** Whether the worker polls, which it also does while Temporal is unavailable. */
+  /** Reports whether the worker is polling, which it does even if Temporal is unavailable. */
   isPolling(): boolean;
   stop(): Promise<void>;
 }
 
-/** After the time for running activities. The SDK waits 5 s for activities that it has cancelled. */
+/** Starts after the grace period for running activities. The SDK waits 5 s for activities that it has cancelled. */
 const stopTimeoutMs = 10_000;
 
-/** Loads the SDK's worker. A process without a worker does not need it: it has half of the modules that a process loads at its start. */
+/**
+ * Loads the SDK's worker on demand. It makes up half of the modules that a process loads at startup, and processes
+ * without a worker don't need it.
+ */
 export async function loadWorkerSdk(): Promise<typeof import('@temporalio/worker')> {
   return import('@temporalio/worker');
 }
 
 /**
- * Builds the workflow bundle into a file. `workflow-bundle.ts` calls it by name in a child process.
+ * Builds the workflow bundle and writes it to a file. `workflow-bundle.ts` calls this by name in a child process.
  *
  * @public
  */
@@ -41,7 +44,7 @@ export async function writeWorkflowBundle(entry: string, target: string): Promis
   await rename(temporaryFile, target);
 }
 
-/** The workflows' interceptors, in the folder of their entry. */
+/** Returns the path of the workflow interceptors, which are next to the entry. */
 function tracingPath(entry: string): string {
   return join(dirname(entry), `tracing${extname(entry)}`);
 }
@@ -59,7 +62,8 @@ export function runWorker(options: TemporalOptions, spec: WorkerSpec): RunningWo
     async stop() {
       stopping.abort();
       if (worker?.getState() === 'RUNNING') worker.shutdown();
-      // Connecting to an address that drops packets cannot be cancelled, so the process does not wait for it.
+      // The SDK can't cancel an attempt to connect to an address that drops packets, so we only wait for a limited
+      // time.
       await Promise.race([running, sleep(spec.graceMs + stopTimeoutMs, undefined, { ref: false })]);
     },
   };
@@ -77,7 +81,8 @@ export function runWorker(options: TemporalOptions, spec: WorkerSpec): RunningWo
         workflowBundle: { codePath },
       });
       const run = worker.run();
-      // A created worker can only be released by running it, so a stop during its creation takes effect here.
+      // The only way to release a worker is to run it, so if we were stopped while it was created, we run it and shut
+      // it down.
       if (stopping.signal.aborted) worker.shutdown();
       else logger.info({ queue: memoryQueue, namespace: options.namespace }, 'Temporal worker started');
       await run;
@@ -88,7 +93,10 @@ export function runWorker(options: TemporalOptions, spec: WorkerSpec): RunningWo
   }
 }
 
-/** Installs the gateway's logger in the SDK's only runtime before its first use. The runtime exists as long as a worker or native connection. */
+/**
+ * Installs the gateway's logger in the SDK's runtime before its first use. There's only one runtime, and it lives as
+ * long as any worker or native connection.
+ */
 export async function installRuntime(logger: Logger): Promise<void> {
   const { Runtime } = await loadWorkerSdk();
   if (Runtime._instance !== undefined) return;
@@ -96,6 +104,7 @@ export async function installRuntime(logger: Logger): Promise<void> {
     logger: createSdkLogger(logger),
     telemetryOptions: { logging: { filter: { core: 'WARN', other: 'ERROR' }, forward: {} } },
     workerHeartbeatInterval: 0,
-    shutdownSignals: [], // The application decides when and in which order to stop.
+    // The application decides when to stop, and in which order.
+    shutdownSignals: [],
   });
 }

@@ -1,4 +1,4 @@
-/** Spans of workflow runs and activities, below the outbox row that started or woke the run. */
+/** Records spans of workflow runs and activities as children of the outbox row that started or woke up the run. */
 import type { Headers } from '@temporalio/common';
 import type { RunEnd } from '../../../workflows/contract.ts';
 import { attributes, spanNames } from '../../observability/trace-names.ts';
@@ -14,7 +14,7 @@ interface ActivityContext {
   readonly info: { readonly activityType: string; readonly attempt: number; readonly workflowExecution?: Run | undefined };
 }
 
-/** Interceptors of a worker's activities. */
+/** Creates the interceptors for a worker's activities. */
 export function traceActivities({ info }: ActivityContext) {
   const { activityType, attempt, workflowExecution } = info;
   return {
@@ -36,7 +36,7 @@ interface RunInfo extends Run {
   readonly startTime: Date;
 }
 
-/** Sink of `workflows/tracing.ts`: called once, when a traced run ends. */
+/** The sink of `workflows/tracing.ts`. It's called once, when a traced run ends. */
 export const traceSink = {
   tracing: {
     runEnded: {

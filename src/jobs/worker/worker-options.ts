@@ -1,4 +1,4 @@
-/** What a worker runs, and its sizing. */
+/** What a worker runs, and how it's sized. */
 import type { DataConverter } from '@temporalio/common';
 import { memoryQueue } from '../../../workflows/contract.ts';
 import type { Logger } from '../../observability/logger.ts';
@@ -8,17 +8,20 @@ import { wrapActivities } from './wrap-activities.ts';
 
 export interface WorkerSpec {
   readonly activities: object;
-  /** Resolves to the path of the workflow bundle; called at each (re)start of the worker. */
+  /** Resolves to the path of the workflow bundle. Called each time the worker (re)starts. */
   readonly bundle: (signal: AbortSignal) => Promise<string>;
-  /** When set, the worker takes part in worker versioning under this build id. */
+  /** If this is set, the worker uses worker versioning with this build id. */
   readonly buildId?: string | undefined;
-  /** Called at the start of each activity with how long its task waited for a worker, in milliseconds. */
+  /** Called at the start of each activity with the time that its task waited for a worker, in milliseconds. */
   readonly onActivityWait?: (ms: number) => void;
-  /** How long running activities and workflow tasks may take to finish at a stop. */
+  /** How long running activities and workflow tasks may take to finish during a stop. */
   readonly graceMs: number;
 }
 
-/** Sized for two cores: activities mostly wait for the database, and a workflow task takes about a millisecond. */
+/**
+ * Returns options for two cores. Activities spend most of their time waiting for the database, and a workflow task
+ * takes about a millisecond.
+ */
 export function workerOptions(
   { activities, buildId, onActivityWait, graceMs }: WorkerSpec,
   { dataConverter, logger }: { dataConverter: DataConverter; logger: Logger },
@@ -40,8 +43,9 @@ export function workerOptions(
   };
   if (buildId === undefined) return options;
   const version = { deploymentName: 'model-gateway', buildId };
-  // A run may wait for days; a pinned one would be stuck once the workers of its build have stopped. With auto-upgrade each workflow change
-  // must replay the histories of earlier versions, which test/workflows/replay.test.ts checks in any case.
+  // A run may wait for days, so if we pinned it to a build, it would get stuck once the workers of that build have
+  // stopped. Auto-upgrade requires that every change to a workflow can replay histories of earlier versions, which
+  // test/workflows/replay.test.ts checks anyway.
   return {
     ...options,
     workerDeploymentOptions: { version, useWorkerVersioning: true as const, defaultVersioningBehavior: 'AUTO_UPGRADE' as const },

@@ -1,8 +1,9 @@
 /**
- * The workflow bundle that a worker loads, cached in the data directory under the hash of its sources, so that only the first start of a
- * version builds it.
+ * Provides the workflow bundle that a worker loads. We cache it in the data directory under the hash of its sources, so
+ * only the first start of a version has to build it.
  *
- * webpack takes 1.2 s on a fast core, in blocks of up to 90 ms. The API must keep serving, so a child process builds the bundle.
+ * webpack takes 1.2 s on a fast core and blocks for up to 90 ms at a time. The API must keep serving calls, so we build
+ * the bundle in a child process.
  */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -21,16 +22,19 @@ export interface WorkflowBundleOptions {
   readonly dataDir: string;
   readonly logger: Logger;
   readonly signal?: AbortSignal;
-  /** Where the image build (Dockerfile) may have put a bundle; used if it was built from the same sources. */
+  /**
+   * A directory where the image build (Dockerfile) may have put a bundle. We use it if it was built from the same
+   * sources.
+   */
   readonly shippedDir?: string;
 }
 
-/** Sources run directly; a published build has the same tree in JavaScript. */
+/** We run the TypeScript sources directly. A published build has the same files in JavaScript. */
 const extension = import.meta.url.endsWith('.ts') ? '.ts' : '.js';
 const workflowsDir = fileURLToPath(new URL('../../../workflows/', import.meta.url));
 const defaultShippedDir = fileURLToPath(new URL('../../../workflow-bundle/', import.meta.url));
 
-/** Path of the bundle of this version's workflows; builds it when missing. */
+/** Returns the path of the bundle for this version's workflows, and builds it if necessary. */
 export async function prepareWorkflowBundle({
   dataDir,
   logger,
@@ -44,7 +48,7 @@ export async function prepareWorkflowBundle({
   const file = join(dataDir, name);
   if (await exists(file)) return file;
   const startedAt = performance.now();
-  // The module's URL is an argument, not part of the program text: a path may contain any character.
+  // Pass the module's URL as an argument rather than in the program text, because a path may contain any character.
   const program = 'const [, module, entry, target] = process.argv; await (await import(module)).writeWorkflowBundle(entry, target);';
   const workerModule = new URL(`./temporal-worker${extension}`, import.meta.url).href;
   const args = ['--input-type=module', '--eval', program, workerModule, join(workflowsDir, `index${extension}`), file];
@@ -54,7 +58,10 @@ export async function prepareWorkflowBundle({
   return file;
 }
 
-/** Hash of the workflows' sources, the failure converter and the SDK's version, which a bundle embeds. */
+/**
+ * Hashes everything that ends up in the bundle: the sources of the workflows, the failure converter and the version of
+ * the SDK.
+ */
 async function hashSources(): Promise<string> {
   const sdkManifest: unknown = createRequire(import.meta.url)('@temporalio/worker/package.json');
   const hash = createHash('sha256').update(JSON.stringify(sdkManifest));
@@ -65,7 +72,7 @@ async function hashSources(): Promise<string> {
   return hash.digest('hex').slice(0, 16);
 }
 
-/** Deletes bundles of other versions. Their running workers have loaded them already. */
+/** Deletes bundles of other versions. If one of them is running, its workers have already loaded the bundle. */
 async function deleteOtherBundles(dataDir: string, name: string): Promise<void> {
   for (const other of await readdir(dataDir)) {
     if (/^workflow-bundle-[0-9a-f]{16}\.js$/.test(other) && other !== name) await rm(join(dataDir, other), { force: true });

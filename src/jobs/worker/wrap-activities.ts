@@ -1,6 +1,7 @@
 /**
- * Wraps activities for registration with a worker. An error becomes a failure with an error code and its fixed sentence, without cause, stack
- * or details, because failures are stored in the workflow's history. The original error is logged.
+ * Wraps activities so that we can register them with a worker. Each error becomes a failure with an error code and its
+ * fixed sentence, but without the cause, stack or details, because failures are stored in the workflow's history. We
+ * log the original error.
  */
 import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
 import { errorSpecs, GatewayError } from '../../core/errors.ts';
@@ -10,14 +11,16 @@ import { checkPayload } from '../payloads/payloads.ts';
 
 type Activity = (...inputs: never[]) => Promise<unknown>;
 
-/** The same activities, safe to register with a worker. */
+/** Returns the same activities in a form that's safe to register with a worker. */
 export function wrapActivities(activities: object, logger: Logger): Record<string, Activity> {
   const wrapped: Record<string, Activity> = {};
   for (const [name, activity] of Object.entries(activities)) {
     wrapped[name] = async (...inputs) => {
       try {
         const result: unknown = await activity(...inputs);
-        checkPayload(result); // Checked here, because the SDK would store the codec's error in the history with its stack.
+        // Check the result ourselves. If the codec rejected it, the SDK would store the error with its stack in the
+        // history.
+        checkPayload(result);
         return result;
       } catch (error) {
         throw toSafeFailure(name, error, logger);
@@ -34,7 +37,7 @@ function toSafeFailure(activity: string, error: unknown, logger: Logger): Error 
   return withoutStack(ApplicationFailure.create({ message: errorSpecs[code].message, type: code }));
 }
 
-/** The stack is stored in the history; the gateway's own would only reveal paths of this machine. */
+/** Removes the stack, because it would only reveal paths of this machine in the history. */
 function withoutStack<Failure extends Error>(failure: Failure): Failure {
   failure.stack = `${failure.name}: ${failure.message}`;
   return failure;

@@ -1,4 +1,4 @@
-/** Stores the prompt and response of every call: messages and everything else as parts shared within the project. */
+/** Stores the prompt and response of every call as parts that calls of the same project share. */
 import { toArrayLiteral } from '../../db/array-literal.ts';
 import type { Queries } from '../../db/database.ts';
 import { type Column, selectRows, toBatches } from '../../db/row-batches.ts';
@@ -7,11 +7,11 @@ import { type CallChains, storeParts } from './store-parts.ts';
 export interface CallText extends CallChains {
   readonly callId: string;
   readonly subject: string | null;
-  /** Ids of the memory items that recall inserted into the prompt. */
+  /** The ids of the memory items that recall inserted into the prompt. */
   readonly recalled: readonly string[];
 }
 
-/** The ids in `callIds` whose text is already stored. */
+/** Returns the ids whose text is already stored. */
 export async function findStoredCallIds(tx: Queries, callIds: readonly string[]): Promise<ReadonlySet<string>> {
   const rows = await tx.query<{ callId: string }>(`select call_id as "callId" from call_texts where call_id = any($1::uuid[])`, [
     toArrayLiteral(callIds, (id) => id),
@@ -19,7 +19,7 @@ export async function findStoredCallIds(tx: Queries, callIds: readonly string[])
   return new Set(rows.map((row) => row.callId));
 }
 
-/** Stores those of `texts` that are not stored; `conversationIds` maps recorded calls to their conversation. */
+/** Skips calls whose text is already stored. `conversationIds` maps recorded calls to their conversations. */
 export async function storeTexts(tx: Queries, texts: readonly CallText[], conversationIds: ReadonlyMap<string, string>): Promise<void> {
   await storeParts(tx, texts);
   const columns: readonly Column<CallText>[] = [

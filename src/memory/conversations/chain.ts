@@ -1,45 +1,45 @@
 /**
- * Links messages by hash, so that each is stored once however often clients repeat their history.
+ * Links messages by hash, so we store each message once no matter how often clients resend their history.
  *
- * A message hash covers role, text and tool calls; a part hash covers the message hash and the hash of the preceding part, so equal part
- * hashes mean equal histories. Length prefixes make the encoding unambiguous.
+ * A message hash covers the role, text and tool calls. A part hash covers the message hash and the hash of the previous
+ * part, so two equal part hashes mean that the whole histories are equal. Length prefixes make the encoding
+ * unambiguous.
  */
 import { hash as digest } from 'node:crypto';
 import type { NormalMessage, PromptExtra } from '../../dialects/prompt/prompt.ts';
 
-/** A SHA-256 in 64 hexadecimal digits: a map key as it is, and cheaper than a Buffer. */
+/** A SHA-256 as 64 hexadecimal digits. A string works as a map key and is cheaper than a Buffer. */
 export type Sha256 = string;
 
 export interface HashedMessage {
   readonly role: NormalMessage['role'];
-  /** Hash of the message alone, independent of its position. */
+  /** The hash of the message alone, regardless of its position. */
   readonly messageHash: Sha256;
-  /** Characters of the text and the tool calls. */
+  /** The number of characters in the text and tool calls. */
   readonly length: number;
-  /** If the message was seen before, it is parsed only when this is read. */
+  /** If we've seen the message before, this is a getter that only parses it when it's read. */
   readonly message: NormalMessage;
 }
 
-/** A part of a chain. The hash covers the part and all before it. */
+/** One link of a chain. Its hash covers everything up to and including this part. */
 interface Link {
   readonly hash: Sha256;
   readonly parentHash: Sha256 | null;
 }
 
-/** A message linked to its predecessor. */
 export interface ChainPart extends HashedMessage, Link {}
 
-/** A part of a prompt that is no message: a system prompt, a tool, a tool result, an image. */
+/** A part of a prompt that isn't a message, such as a system prompt, a tool, a tool result or an image. */
 export interface HashedExtra {
   readonly role: PromptExtra['kind'];
   readonly details: ExtraDetails;
   /** Null for binary content. */
   readonly textHash: Sha256 | null;
-  /** Empty for binary content. If the text was seen before, it is parsed only when this is read. */
+  /** Empty for binary content. If we've seen the text before, this is a getter that only parses it when it's read. */
   readonly text: string;
 }
 
-/** As it is stored, with the position. */
+/** The details that we store, together with the position. */
 export interface ExtraDetails {
   readonly type: string;
   readonly bytes?: number;
@@ -47,12 +47,15 @@ export interface ExtraDetails {
   readonly media_type?: string | null;
 }
 
-/** An extra linked to its predecessor. `position` counts the messages before it. */
+/** An extra that is linked to the previous one. `position` is the number of messages before it. */
 export interface ExtraPart extends HashedExtra, Link {
   readonly position: number;
 }
 
-/** Links `messages` to each other, and the first of them to the part with the hash `after`; null when it starts a chain. */
+/**
+ * Links `messages` into a chain. The first one follows the part whose hash is `after`, or starts a new chain if that's
+ * null.
+ */
 export function chainMessages(messages: readonly NormalMessage[], after: Sha256 | null = null): ChainPart[] {
   return linkMessages(messages.map(toHashedMessage), after);
 }
@@ -62,7 +65,7 @@ export function toHashedMessage(message: NormalMessage): HashedMessage {
   return { role: message.role, messageHash: hashMessage(message), length, message };
 }
 
-/** As `chainMessages`, of messages whose hashes are known. */
+/** Like `chainMessages`, for messages that are already hashed. */
 export function linkMessages(messages: readonly HashedMessage[], after: Sha256 | null = null): ChainPart[] {
   const parts: ChainPart[] = [];
   let parentHash = after;
@@ -90,7 +93,7 @@ export function toHashedExtra(extra: PromptExtra): HashedExtra {
   return { role: kind, details, textHash: null, text: '' };
 }
 
-/** As `linkMessages`, of extras. */
+/** Like `linkMessages`, for extras. */
 export function linkExtras(
   extras: readonly { readonly position: number; readonly extra: HashedExtra }[],
   after: Sha256 | null = null,
@@ -117,19 +120,19 @@ export function linkExtras(
   return parts;
 }
 
-/** Scope of a conversation: project, source and subject (null for none). */
+/** Hashes the scope of a conversation: its project, source and subject. The subject may be null. */
 export function hashScope(projectId: string, source: string, subject: string | null): Sha256 {
   return hashText(`scope 1\n${[projectId, source, subject === null ? '-' : 'subject', subject ?? ''].map(prefixLength).join('')}`);
 }
 
-/** Lookup key of a hash; includes the scope, so a lookup never leaves it. */
+/** Returns a lookup key that includes the scope, so that a lookup can't find anything in another scope. */
 export function toScopedKey(scope: Sha256, messageOrPart: Sha256): Sha256 {
   return hashBytes(scope + messageOrPart);
 }
 
 /**
- * Ignores surrounding white space and the kind of line ends, because clients trim streamed text, and compares arguments as JSON, because
- * clients re-serialize them.
+ * Ignores surrounding white space and the style of line breaks, because clients trim streamed text. Arguments are
+ * compared as JSON, because clients re-serialize them.
  */
 function hashMessage({ role, text, toolCalls }: NormalMessage): Sha256 {
   let calls = '';
@@ -147,7 +150,7 @@ function normalizeArguments(text: string): string {
   try {
     return JSON.stringify(JSON.parse(trimmed));
   } catch {
-    return trimmed; // Models sometimes write invalid JSON; then the text is compared.
+    return trimmed; // Models sometimes write invalid JSON, so we compare the text instead.
   }
 }
 
@@ -162,7 +165,7 @@ export function hashText(text: string): Sha256 {
 const oneHash = Buffer.alloc(32);
 const twoHashes = Buffer.alloc(64);
 
-/** Hashes the bytes of one or two hashes. */
+/** Hashes the concatenated bytes of one or two hashes. */
 function hashBytes(hex: Sha256): Sha256 {
   const bytes = hex.length === 64 ? oneHash : twoHashes;
   bytes.write(hex, 'hex');

@@ -1,6 +1,7 @@
 /**
- * Converts prompts that an older release stored: their system prompts and tool results were stored with each call, and become parts that calls
- * share. The way back to the older release stays open for a day, because that release can't show what has been converted.
+ * Converts prompts that an older release stored. That release kept system prompts and tool results with each call, and
+ * we move them into parts that calls share. We wait a day before converting anything, so that you can still go back to
+ * the older release, which can't show converted prompts.
  */
 import type { Clock } from '../../core/time.ts';
 import { dayMs } from '../../core/time.ts';
@@ -13,9 +14,9 @@ import { toHashedExtra } from './chain.ts';
 import { toExtraParts } from './masked-prompt.ts';
 import { type CallChains, storeParts } from './store-parts.ts';
 
-/** PGlite runs statements on the event loop, so each must be short. */
+/** Keep this small. PGlite runs statements on the event loop, so each one has to be short. */
 const batchSize = 50;
-/** Of the extras as they are stored; one call alone may have more. */
+/** Limits the stored size of the extras in a batch. A single call may exceed it. */
 const batchBytes = 1024 * 1024;
 const logEvery = 10_000;
 
@@ -36,7 +37,10 @@ export function createPromptConverter({
   readonly logger: Logger;
 }) {
   let converted = 0;
-  /** Converts a batch; returns how many prompts, 0 when none is left or the day isn't over. */
+  /**
+   * Converts one batch and returns the number of prompts in it. Returns 0 if there are no more or the day isn't over
+   * yet.
+   */
   return async (): Promise<number> => {
     if (!(await isDue(database, clock.now()))) return 0;
     const count = await database.transaction(convertBatch);
@@ -65,7 +69,7 @@ async function convertBatch(tx: Queries): Promise<number> {
     `select project_id as "projectId" from call_texts where not shares_texts order by call_id limit 1`,
   );
   if (!first) return 0;
-  // Also excludes retention and erasures, which delete prompts and parts.
+  // This also keeps out retention and erasures, which delete prompts and parts.
   await lockConversations(tx, first.projectId);
   const prompts = await tx.query<OldPrompt>(
     `select call_id as "callId", project_id as "projectId", extras, created_at as "createdAt"
@@ -78,7 +82,8 @@ async function convertBatch(tx: Queries): Promise<number> {
   );
   const texts = prompts.map(toChains);
   await storeParts(tx, texts);
-  if (texts.length === 0) return 1; // Deleted by another process meanwhile; the next batch looks again.
+  // Another process has just deleted them. Report progress, so that the caller tries the next batch.
+  if (texts.length === 0) return 1;
   const { text, values } = selectRows(
     [
       ['call_id', 'uuid', ({ callId }) => callId],
@@ -100,7 +105,7 @@ function toChains({ callId, projectId, extras, createdAt }: OldPrompt): CallChai
   return { callId, projectId, startedAt: createdAt.getTime(), parts: [], promptLength: 0, ...toExtraParts(placed) };
 }
 
-/** How many prompts wait to be converted; beyond 10,000 an estimate. */
+/** Counts the prompts that still have to be converted. Above 10,000 the result is an estimate. */
 export async function countOldPrompts(queries: Queries): Promise<number> {
   const [row] = await queries.query<{ counted: number; estimated: number }>(
     `select (select count(*)::integer from (select 1 from call_texts where not shares_texts limit 10000) as old) as counted,

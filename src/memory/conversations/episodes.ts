@@ -1,4 +1,4 @@
-/** Conversations as episodes of the API, and the step from `stored` to `read`. */
+/** Presents conversations as episodes of the API, and closes idle conversations for workflow runs of older versions. */
 import type { IdleCheckResult } from '../../../workflows/contract.ts';
 import type { Database } from '../../db/database.ts';
 import { formatTranscript, readMessages, type StoredMessage } from '../records/conversation-messages.ts';
@@ -6,7 +6,7 @@ import { readConversations } from './read-idle.ts';
 
 export interface Episode {
   readonly id: string;
-  /** Null until the conversation is read, and when no user message has text. */
+  /** Null if the conversation hasn't been closed yet, or if no user message has any text. */
   readonly title: string | null;
   readonly subject: string | null;
   readonly source: string;
@@ -14,7 +14,7 @@ export interface Episode {
   readonly startedAt: Date;
   readonly lastTurnAt: Date;
   readonly readAt: Date | null;
-  /** Transcript at the time of reading; of a stored conversation the current one. */
+  /** The transcript from when the conversation was closed, or the current one if it's still open. */
   readonly text: string;
   readonly messages: readonly StoredMessage[];
 }
@@ -23,7 +23,7 @@ export type Episodes = ReturnType<typeof createEpisodes>;
 
 export function createEpisodes({ database }: { readonly database: Database }) {
   return {
-    /** Null when the project has no conversation with this id. */
+    /** Returns null if the project has no conversation with this id. */
     async get(projectId: string, id: string): Promise<Episode | null> {
       const [row] = await database.query<EpisodeRow>(
         `select id, title, subject, source, state, text, messages as count, started_at as "startedAt", last_turn_at as "lastTurnAt",
@@ -35,14 +35,14 @@ export function createEpisodes({ database }: { readonly database: Database }) {
       if (!row) return null;
       const { count, text, ...episode } = row;
       const messages = await readMessages(database, id, count);
-      // Fewer than counted: the conversation was deleted between the two reads.
+      // If there are fewer messages than the row said, the conversation was deleted between the two queries.
       if (messages.length < count) return null;
       return { ...episode, text: (row.state === 'read' ? text : null) ?? formatTranscript(messages), messages };
     },
 
     /**
-     * Marks the conversation as read when its last turn is `idleMs` ago by the database clock. Idempotent. For the runs of older versions,
-     * which had one per conversation.
+     * Closes the conversation if its last turn was at least `idleMs` ago by the database clock. Idempotent. Only runs
+     * of older versions still use this, because they have one run per conversation.
      */
     readConversation: ({ conversationId, opened, idleMs }: { conversationId: string; opened: number; idleMs: number }) =>
       database.transaction(async (tx): Promise<IdleCheckResult> => {

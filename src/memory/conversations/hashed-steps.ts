@@ -1,4 +1,7 @@
-/** Steps of a prompt as hashes. A text that was read before is read again only when it is needed. */
+/**
+ * Represents the steps of a prompt by their hashes. If we've read a text before, we only read it again when it's
+ * needed.
+ */
 import { normalizeMessage, type Step } from '../../dialects/prompt/prompt.ts';
 import type { CredentialMasker } from '../text/credential-masker.ts';
 import { type ChainPart, type ExtraPart, type HashedExtra, type HashedMessage, toHashedExtra, toHashedMessage } from './chain.ts';
@@ -8,10 +11,10 @@ export type HashedStep =
   | { readonly kind: 'extra'; readonly extra: HashedExtra }
   | { readonly kind: 'pause' };
 
-/** Types and media types are the caller's text. Longer ones are not remembered. */
+/** Types and media types come from the caller, so we don't cache longer ones. */
 const maxTypeLength = 200;
 
-/** The prompt is read as a whole, because not all of it is stored, or not all of it can be remembered. */
+/** Thrown if we have to read the prompt as a whole, because we don't store or can't cache all of it. */
 export class UnusualPromptError extends Error {}
 
 export function isHashed(step: HashedStep | Step): step is HashedStep {
@@ -58,7 +61,7 @@ export function withText(step: HashedStep, read: () => HashedStep | undefined): 
   return { kind: 'extra', extra: withExtra(step.extra, readExtra) };
 }
 
-/** A message whose text is read from the prompt only when it is needed. */
+/** Returns a message that only reads its text from the prompt when it's needed. */
 function withMessage(hashed: HashedMessage, read: () => HashedMessage | undefined): HashedMessage {
   return {
     ...hashed,
@@ -77,7 +80,10 @@ export function withExtra(hashed: HashedExtra, read: () => HashedExtra | undefin
   };
 }
 
-/** A part of a history, whose text is read from the prompt only when it is needed. A class, because a long history has hundreds. */
+/**
+ * A message of a known history that only reads its text from the prompt when it's needed. This is a class because a
+ * long history has hundreds of them.
+ */
 export class KnownPart implements ChainPart {
   readonly role;
   readonly messageHash;
@@ -100,7 +106,7 @@ export class KnownPart implements ChainPart {
   }
 }
 
-/** As `KnownPart`. */
+/** Like `KnownPart`, for extras. */
 export class KnownExtra implements ExtraPart {
   readonly role;
   readonly details;
@@ -125,7 +131,7 @@ export class KnownExtra implements ExtraPart {
   }
 }
 
-/** By name: to copy all members would read the text. */
+/** Lists the properties by name, because spreading the part would call the getter and read the text. */
 export function forgetMessage({ role, messageHash, length, hash, parentHash }: ChainPart): ChainPart {
   return { role, messageHash, length, hash, parentHash, message: emptyMessage };
 }

@@ -1,7 +1,7 @@
 /**
- * Recognizes the parts of a prompt that an earlier prompt of the project had too, by the SHA-256 of their bytes: an agent sends its whole history
- * with each call, and only the end of it is new. Known parts are not scanned or searched again, and the prompt reader takes their messages from
- * the history. Nothing of their text is kept.
+ * Recognizes the parts of a prompt that an earlier prompt of the project also contained, by the SHA-256 of their bytes.
+ * Agents send their whole history with each call, and only the end of it is new. We don't scan or search known parts
+ * again, and the prompt reader takes their messages from the cached history. None of these caches contain any text.
  */
 import { createHash, type Hash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
@@ -21,52 +21,54 @@ import type { ChainPart, ExtraPart } from './chain.ts';
 import type { PlacedExtra } from './masked-prompt.ts';
 import { digestOf, findBeginning, type ListBeginning } from './prompt-pieces.ts';
 
-/** Messages and extras of all histories, about 500 bytes each. */
+/** The maximum number of messages and extras in all cached histories. Each takes about 500 bytes. */
 const maxLinks = 60_000;
-/** About a kilobyte each. */
+/** Each takes about a kilobyte. */
 const maxLists = 5_000;
-/** About 300 bytes each. */
+/** Each takes about 300 bytes. */
 const maxValues = 10_000;
-/** To scan a shorter value takes less time than to look it up. */
+/** Shorter values are faster to scan than to look up. */
 const minValueBytes = 1_024;
 const minBodyBytes = 8_192;
-/** Values are looked up by this many of their first bytes. */
+/** We look up values by their first bytes. */
 const headBytes = 64;
-/** Values that begin alike, such as the tools of different versions of an agent. */
+/** The maximum number of values with the same first bytes, such as the tools of different versions of an agent. */
 const maxAlike = 16;
 const sampleBytes = 256;
 /**
- * Ends of the history that are remembered, one after each message. Clients change the last messages: they mark them for the vendor's cache, and edit
- * the last question.
+ * How many ends of a history we cache, one after each message. We need several because clients change the last
+ * messages, e.g. to mark them for the vendor's cache or to edit the last question.
  */
 const maxEnds = 8;
 
-/** The first `bytes` of a list of messages, at whose end a message ends. They are counted from the first message that is no system message. */
+/**
+ * A prefix of a list of messages that ends after a message. `bytes` counts from the first message that isn't a system
+ * message.
+ */
 export interface ListEnd {
   readonly bytes: number;
   readonly digest: string;
 }
 
-/** What a search of bytes has found. */
+/** The results of searching some bytes of a body. */
 interface Found {
   readonly images: number;
   readonly references: References;
 }
 
 interface SearchedEnd extends ListEnd {
-  /** Searched when the end is recognized for the first time. */
+  /** Null until the end is recognized for the first time. */
   found: Found | null;
 }
 
-/** The list of messages of a body. */
 interface MessageList {
-  /** The same for all requests of a session. */
+  /** All requests of a session have the same key. */
   readonly key: string;
-  /** The longest is the last. */
+  /** In ascending order of length. */
   readonly ends: readonly SearchedEnd[];
 }
 
-/** What the first `bytes` of a list consist of. */
+/** Counts what the first `bytes` of a list contain. */
 export interface HistoryEnd extends ListEnd {
   readonly messages: number;
   readonly parts: number;
@@ -74,19 +76,19 @@ export interface HistoryEnd extends ListEnd {
   readonly context: number;
 }
 
-/** What a list of messages consists of, from its first message that is no system message. */
+/** The contents of a list of messages, from the first message that isn't a system message. */
 export interface History {
   readonly parts: readonly ChainPart[];
   readonly extras: readonly ExtraPart[];
-  /** System messages before the first message. */
+  /** System messages that precede the first message. */
   readonly context: readonly PlacedExtra[];
-  /** The longest is the last. */
+  /** In ascending order of length. */
   readonly ends: readonly HistoryEnd[];
 }
 
-/** What is known of a body's list. */
+/** What we already know about the list in a body. */
 export interface Recognized {
-  /** Of its history. Null if there are too few messages. */
+  /** The key of the list's history. Null if the list has too few messages. */
   readonly key: string | null;
   readonly ends: readonly ListEnd[];
   readonly known: { readonly history: History; readonly end: HistoryEnd } | null;
@@ -94,13 +96,15 @@ export interface Recognized {
 
 export const nothingKnown: Recognized = { key: null, ends: [], known: null };
 
-/** A tools list, a system prompt, or a long message. */
+/** A tools list, a system prompt or a long message. */
 interface KnownValue {
   readonly bytes: number;
-  /** Of bytes in the middle, by which most values that begin alike are told apart. */
+  /**
+   * A checksum of bytes in the middle. It tells most values with the same beginning apart without hashing all of them.
+   */
   readonly sample: number;
   readonly digest: string;
-  /** Searched when the value is recognized for the first time. */
+  /** Null until the value is recognized for the first time. */
   found: Found | null;
 }
 
@@ -115,7 +119,7 @@ export function createKnownPrompts() {
   const lists = new LRUCache<string, readonly SearchedEnd[]>({ max: maxLists });
   const listOf = new WeakMap<Buffer, MessageList>();
 
-  /** End of the value at `at`. If it is known, it is added to `regions`. */
+  /** Returns where the value at `at` ends. If we know the value, it's added to `regions`. */
   const skipKnown = (projectId: string, body: Buffer, at: number, regions: KnownRegion[]): number => {
     if (!isDelimited(body, at)) return skipValue(body, at);
     const key = `${projectId} ${digestOf(body, { start: at, end: at + headBytes })}`;
@@ -136,7 +140,9 @@ export function createKnownPrompts() {
     return end;
   };
 
-  /** Scans the list that has this beginning. Null if the list has too few messages. Throws JsonSyntaxError. */
+  /**
+   * Scans the list that starts with `beginning`, or returns null if it has too few messages. Throws JsonSyntaxError.
+   */
   const scanList = (scope: string, body: Buffer, { start, anchor, first, end }: ListBeginning): ScannedList | null => {
     if (anchor === null) return null;
     const key = `${scope} ${digestOf(body, anchor)}`;
@@ -150,7 +156,7 @@ export function createKnownPrompts() {
   };
 
   return {
-    /** Positions of the members of a request's body. Known parts of a prompt are not scanned. Throws `bad_json`. */
+    /** Finds the members of a request's body without scanning known parts of the prompt. Throws `bad_json`. */
     scan(projectId: string, route: TextRoute, body: Buffer): BodySpans {
       if (!isPromptRoute(route) || body.length < minBodyBytes || body.length >= largeBytes) return scanJson(body, bodyKeys);
       const { list, system } = promptMembers[route];
@@ -174,7 +180,7 @@ export function createKnownPrompts() {
       remember(body, scanned);
       return spans;
     },
-    /** What the history of a body's session says about its list. The syntax of the body has been checked before. */
+    /** Looks up the cached history of the session that the body belongs to. The body must be valid JSON. */
     recognize(scope: string, body: Buffer, beginning: ListBeginning): Recognized {
       const scanned = listOf.get(body) ?? remember(body, scanList(scope, body, beginning));
       if (scanned === null) return nothingKnown;
@@ -204,7 +210,9 @@ interface ScannedList extends MessageList {
   readonly listEnd: number;
 }
 
-/** The longest of `ends` that the list at `start` has too, with the digest until there. */
+/**
+ * Finds the longest of `ends` that also occurs in the list at `start`. `digest` has consumed the bytes up to that end.
+ */
 function findEnd(body: Buffer, start: number, ends: readonly SearchedEnd[]): { readonly known: SearchedEnd | null; readonly digest: Hash } {
   const digest = createHash('sha256');
   let known: SearchedEnd | null = null;
@@ -221,7 +229,7 @@ function findEnd(body: Buffer, start: number, ends: readonly SearchedEnd[]): { r
   return { known, digest: until };
 }
 
-/** Scans the rest of a list in which a message ends at `at`. */
+/** Scans the rest of a list from `at`, where a message ends. */
 function scanMessages(body: Buffer, at: number): { readonly messageEnds: readonly number[]; readonly listEnd: number } {
   const messageEnds: number[] = [];
   for (let end = at; ; ) {
@@ -233,7 +241,7 @@ function scanMessages(body: Buffer, at: number): { readonly messageEnds: readonl
   }
 }
 
-/** Searches what follows the last end that was searched. */
+/** Searches the bytes up to `end`, except those that we searched for an earlier end. */
 function searchUntil(body: Buffer, start: number, ends: readonly SearchedEnd[], end: SearchedEnd): Found {
   if (end.found === null) {
     const searched = ends.findLast(({ bytes, found }) => found !== null && bytes < end.bytes);
@@ -245,7 +253,10 @@ function searchUntil(body: Buffer, start: number, ends: readonly SearchedEnd[], 
 
 const { closeBracket, comma, openBrace, openBracket, quote } = characters;
 
-/** Whether the value at `at` ends with a character of its own, so that equal bytes are the whole value. */
+/**
+ * Reports whether the value at `at` has a closing delimiter. Only then do equal bytes guarantee that we've matched the
+ * whole value.
+ */
 function isDelimited(body: Buffer, at: number): boolean {
   const first = body[at];
   return first === quote || first === openBrace || first === openBracket;
@@ -256,7 +267,7 @@ function sampleOf(body: Buffer, at: number, bytes: number): number {
   return crc32(body.subarray(middle, middle + sampleBytes));
 }
 
-/** The ends at these offsets, with their digests. `digest` is that of the bytes until the known end. */
+/** Hashes the list up to each of these offsets. `digest` has already consumed the bytes up to the known end. */
 function addDigests(
   body: Buffer,
   start: number,

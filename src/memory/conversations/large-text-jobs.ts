@@ -1,4 +1,4 @@
-/** The jobs that read large prompts in the low-priority thread. */
+/** Jobs that run in the low-priority thread and read large prompts. */
 import { isPromptRoute, type PromptRoute } from '../../core/call.ts';
 import { type ErrorCode, GatewayError } from '../../core/errors.ts';
 import { parseJson } from '../../core/json/narrow.ts';
@@ -11,7 +11,7 @@ import { type MaskedPrompt, readPrompt } from './masked-prompt.ts';
 
 export interface LargeBody extends BodyUse {
   readonly bytes: Uint8Array;
-  /** The body is one of the legacy completions, which is sent as a chat. */
+  /** Whether the body is a legacy completion, which we send as a chat. */
   readonly isCompletion: boolean;
 }
 
@@ -19,7 +19,7 @@ export interface InspectedBody {
   readonly bytes: Uint8Array;
   readonly spans: BodySpans;
   readonly facts: BodyFacts;
-  /** Null on routes without prompts. */
+  /** Null for routes without prompts. */
   readonly prompt: MaskedPrompt | null;
 }
 
@@ -27,20 +27,23 @@ export interface RefusedBody {
   readonly refused: { readonly code: ErrorCode; readonly message: string };
 }
 
-/** Inspects the body of a call that was received, and reads its prompt for memory, so that we send it to the thread only once. */
+/**
+ * Inspects the body of a new call and also reads its prompt for memory, so that we only send the body to the thread
+ * once.
+ */
 export function inspectLargeBody({ bytes, isCompletion, ...use }: LargeBody): InspectedBody | RefusedBody {
   try {
     const body = isCompletion ? completionToChat(toBuffer(bytes)) : toBuffer(bytes);
     const { route } = use;
     return { bytes: body, ...inspectBody(body, use), prompt: isPromptRoute(route) ? readLargePrompt({ route, bytes: body }) : null };
   } catch (error) {
-    // Only plain errors can be sent from thread to thread.
+    // Custom error classes don't survive the transfer between threads.
     if (error instanceof GatewayError) return { refused: { code: error.code, message: error.message } };
     throw error;
   }
 }
 
-/** The thread's own, because a masker remembers texts. */
+/** Each thread has its own masker, because a masker caches texts. */
 let masker: ReturnType<typeof createCredentialMasker> | undefined;
 
 /** Reads the prompt of a call in the journal. */

@@ -1,6 +1,6 @@
 /**
- * Reads the texts of large calls in the low-priority thread. On the event loop, where other calls would have to wait,
- * reading a prompt of 29 MB takes hundreds of milliseconds.
+ * Reads the texts of large calls in the low-priority thread. A prompt of 29 MB takes hundreds of milliseconds to read,
+ * and would block all other calls if we did it on the event loop.
  */
 import type { CallContent, SettledCall } from '../../core/call.ts';
 import { gatewayError } from '../../core/errors.ts';
@@ -15,12 +15,16 @@ const jobs = new URL('./large-text-jobs.ts', import.meta.url).href;
 const inspectInThread = defineJob<typeof inspectLargeBody>(jobs, 'inspectLargeBody');
 const readInThread = defineJob<typeof readLargePrompt>(jobs, 'readLargePrompt');
 
-/** By the body. A batch may be stored in several transactions, so prompts stay until the body is freed. */
+/**
+ * Keyed by the body. A batch may be stored in several transactions, so we keep each prompt until its body is
+ * garbage-collected.
+ */
 const known = new WeakMap<Buffer, MaskedPrompt>();
 
 /**
- * Checks a large body, and reads everything in it that the call and its record need. Returns the body that is sent on,
- * with the positions of its members. `body` can't be used any more after this. Throws `bad_json`.
+ * Checks a large body and reads everything in it that the call and its record need. Returns the body to send to the
+ * vendor and the positions of its members. `body` is transferred to the thread, so don't use it afterwards. Throws
+ * `bad_json`.
  */
 export async function receiveLargeBody(
   owner: string,
@@ -38,18 +42,21 @@ export async function receiveLargeBody(
   return { body: received, spans };
 }
 
-/** Reads the prompts that `findLargePrompt` returns. Those of calls that were received by this process are mostly known. */
+/**
+ * Reads the prompts that `findLargePrompt` returns. We usually know the prompt already if this process received the
+ * call.
+ */
 export async function readLargePrompts(calls: readonly SettledCall[]): Promise<void> {
   for (const call of calls) {
     if (!hasText(call) || call.content.request.length < largeBytes || known.has(call.content.request)) continue;
     const { request } = call.content;
-    // A copy, because the call in progress may still use the body, and the quarantine the record.
+    // Copy the body, because the call in progress may still use it, and the quarantine may need the record.
     const bytes = await joinInTurns([request], request.length);
     known.set(request, await readInThread(call.metadata.projectId, { route: call.metadata.route, bytes }));
   }
 }
 
-/** Undefined for small requests. */
+/** Returns undefined for small requests. */
 export function findLargePrompt({ request }: CallContent): MaskedPrompt | undefined {
   return request.length < largeBytes ? undefined : known.get(request);
 }

@@ -1,4 +1,6 @@
-/** Conversations for people: a list by last turn, and one conversation in pages of messages. No list reads texts. */
+/**
+ * Lists conversations in the console, and shows one conversation in pages of messages. The lists don't read any texts.
+ */
 import { isUuid } from '../../core/ids.ts';
 import type { Queries } from '../../db/database.ts';
 import type { NormalMessage } from '../../dialects/prompt/prompt.ts';
@@ -12,13 +14,13 @@ export interface ConversationSummary {
   readonly state: 'stored' | 'read';
   readonly calls: number;
   readonly messages: number;
-  /** Of these, how many are in learning batches. */
+  /** How many of the messages are in learning batches. */
   readonly batchedMessages: number;
   readonly learnable: boolean;
   readonly startedAt: Date;
   readonly lastTurnAt: Date;
   readonly readAt: Date | null;
-  /** Continues the list after this row. */
+  /** Pass this as `before` to continue the list after this row. */
   readonly cursor: string;
 }
 
@@ -33,7 +35,7 @@ const columns = `conversation.id, conversation.title, conversation.source, conve
   conversation.last_turn_at as "lastTurnAt", conversation.read_at as "readAt",
   (extract(epoch from conversation.last_turn_at) * 1000000)::bigint || '.' || conversation.id as cursor`;
 
-/** By last turn, the newest first. An unreadable cursor counts as the first page. */
+/** Lists the conversations with the latest turn first. An invalid cursor returns the first page. */
 export function listConversations(
   queries: Queries,
   projectId: string,
@@ -59,13 +61,13 @@ function isCursor(text: string | null): text is string {
 }
 
 export interface ConversationView extends ConversationSummary {
-  /** The beginning of the text that memory read; null until it is read. */
+  /** The beginning of the text that memory read. Null while the conversation is open. */
   readonly text: string | null;
-  /** Characters of the whole text. */
+  /** The number of characters of the whole text. */
   readonly textLength: number;
 }
 
-/** Null when the project has no conversation with this id. `maxText` limits the text. */
+/** Returns null if the project has no conversation with this id. Truncates the text to `maxText` characters. */
 export async function readConversation(queries: Queries, projectId: string, id: string, maxText: number): Promise<ConversationView | null> {
   if (!isUuid(id)) return null;
   const [row] = await queries.query<ConversationView>(
@@ -79,16 +81,18 @@ export async function readConversation(queries: Queries, projectId: string, id: 
 export interface ConversationMessage {
   readonly position: number;
   readonly role: 'user' | 'assistant';
-  /** At most `maxText` characters. */
+  /** Truncated to `maxText` characters. */
   readonly text: string;
   readonly textLength: number;
   readonly toolCalls: NormalMessage['toolCalls'];
-  /** The call that gave this response; null for messages that came with a request. */
+  /** The call that produced this response. Null for messages that were part of a request. */
   readonly callId: string | null;
   readonly createdAt: Date;
 }
 
-/** Messages from position `from` on. The conversation must be one of the project. */
+/**
+ * Lists the messages starting at position `from`. Doesn't check that the conversation belongs to the caller's project.
+ */
 export async function listMessages(
   queries: Queries,
   conversationId: string,
@@ -118,7 +122,7 @@ export interface ConversationCall {
   readonly costNanos: number | null;
 }
 
-/** The newest calls of a conversation that are stored. */
+/** Lists the latest calls of a conversation whose texts are stored. */
 export function listConversationCalls(queries: Queries, conversationId: string, limit: number): Promise<ConversationCall[]> {
   return queries.query<ConversationCall>(
     `select call.id, call.started_at as "startedAt", call.model, call.status, call.cost_nanos as "costNanos"

@@ -1,8 +1,10 @@
 /**
- * Reads and locks the conversations that the calls of a batch may join. Lookup keys include project, source and subject, so other scopes are
- * never found. The number of statements grows only with the number of messages.
+ * Reads and locks the conversations that the calls of a batch may join. Lookup keys include the project, source and
+ * subject, so we never find a conversation in another scope. The number of statements only depends on the number of
+ * messages.
  *
- * Where many conversations have the same tip (a thousand anonymous callers who start with "hi"), each call needs only one of them.
+ * Many conversations can have the same tip, e.g. if a thousand anonymous callers start with "hi". Each call only needs
+ * one of them, so we don't load more than that.
  */
 import type { Queries } from '../../db/database.ts';
 import { batchSize, type Column, queryInBatches, querySelected, toColumns } from '../../db/row-batches.ts';
@@ -39,12 +41,14 @@ interface FoundOccurrence {
   readonly callId: string | null;
 }
 
-/** Tips queried first, counted from the end of a request: the last response is nearly always the tip. */
+/** How many tips we query first, counted from the end of a request. The last response is nearly always the tip. */
 const firstTips = 3;
-/** Message hashes read per batch to compare trimmed histories. Calls beyond that start a new conversation. */
+/**
+ * The most message hashes we read per batch to compare trimmed histories. Calls beyond that start a new conversation.
+ */
 const maxHashes = 200_000;
 
-/** Conversation ids by tip. `batchTips` are the tips that calls of the batch itself create. */
+/** Returns conversation ids by tip. `batchTips` are the tips that calls in this batch create themselves. */
 async function findTips(tx: Queries, calls: readonly RecordedCall[], batchTips: ReadonlySet<Sha256>): Promise<Map<Sha256, string[]>> {
   const likely = calls.map((call) => [...getTipKeys(call).take(firstTips)]);
   const newest = await readTips(tx, likely.flat());
@@ -76,8 +80,8 @@ async function readTips(tx: Queries, keys: readonly Sha256[]): Promise<Map<Sha25
 }
 
 /**
- * Occurrences of the last message of each call, unattributed ones first, then the newest. A call without history cannot be a repeat, so only
- * unattributed ones count for it.
+ * Finds occurrences of the last message of each call, with unattributed ones first and then the newest. A call without
+ * history can't be a repeat, so for such calls we only return unattributed occurrences.
  */
 async function findOccurrences(tx: Queries, calls: readonly RecordedCall[]): Promise<FoundOccurrence[]> {
   const requested = countKeys(calls.flatMap((call) => call.keyAt(-1) ?? []));
@@ -100,7 +104,7 @@ async function findOccurrences(tx: Queries, calls: readonly RecordedCall[]): Pro
   );
 }
 
-/** The newest open conversation of each subject with a call without history. */
+/** Finds the newest open conversation of each subject that has a call without history. */
 async function findOpenConversations(tx: Queries, calls: readonly RecordedCall[]): Promise<string[]> {
   const subjects = calls.filter((call) => call.subject !== null && call.firstAssistant < 0);
   const distinct = [...new Map(subjects.map((call) => [call.scope, call])).values()];
@@ -120,7 +124,10 @@ async function findOpenConversations(tx: Queries, calls: readonly RecordedCall[]
   return rows.map((row) => row.id);
 }
 
-/** Conversations whose last message occurs in a call with an unknown history; per call those with its newest messages. */
+/**
+ * Finds conversations whose last message occurs in a call with an unknown history. If there are too many for a call, we
+ * prefer conversations that end with its newest messages.
+ */
 async function findByTipMessage(tx: Queries, calls: readonly RecordedCall[]): Promise<string[]> {
   const keys = calls.map(getTipMessageKeys);
   const rows = await queryInBatches<{ key: Sha256; id: string }, RequestedKey>(
@@ -147,7 +154,7 @@ interface ConversationRow
   readonly lastTurnAt: Date;
 }
 
-/** Locks in id order, so that two transactions cannot deadlock. */
+/** Locks the rows in the order of their ids, so that two transactions can't deadlock. */
 async function lockConversationRows(tx: Queries, ids: readonly string[]): Promise<Map<string, Conversation>> {
   const rows = await queryInBatches<ConversationRow, string>(
     tx,
@@ -177,7 +184,7 @@ function toConversation(row: ConversationRow): Conversation {
   };
 }
 
-/** Loads the first and last `count` message hashes of the conversations `ids`. */
+/** Loads the first and last `count` message hashes of the given conversations. */
 async function readMessageHashes(
   tx: Queries,
   conversations: ReadonlyMap<string, Conversation>,
@@ -185,7 +192,7 @@ async function readMessageHashes(
   count: number,
 ): Promise<void> {
   const read = ids.slice(0, Math.ceil(maxHashes / (2 * count)));
-  // A conversation yields up to twice `count` rows; the batch size bounds the rows of one statement.
+  // A conversation returns up to twice `count` rows, so this limits the rows of each statement.
   const conversationsPerBatch = Math.max(1, Math.floor(batchSize / (2 * count)));
   for (let at = 0; at < read.length; at += conversationsPerBatch) {
     const rows = await tx.query<{ conversationId: string; position: number; messageHash: Sha256 }>(
@@ -210,7 +217,7 @@ const keyColumns: readonly Column<RequestedKey>[] = [
   ['copies', 'integer', ({ copies }) => copies],
 ];
 
-/** Distinct keys with their multiplicity. */
+/** Deduplicates the keys and counts how often each occurs. */
 function countKeys(keys: readonly Sha256[]): RequestedKey[] {
   const counts = new Map<Sha256, number>();
   for (const key of keys) counts.set(key, (counts.get(key) ?? 0) + 1);

@@ -1,4 +1,4 @@
-/** Turns the request and the response of a call into masked messages and extras that are linked by hash. */
+/** Turns the request and response of a call into masked messages and extras that are linked by hash. */
 import { type AssistantTurn, type CallContent, isPromptRoute, type PromptRoute, type SettledCall } from '../../core/call.ts';
 import { type NormalMessage, normalizeMessage, parsePrompt } from '../../dialects/prompt/prompt.ts';
 import type { CredentialMasker } from '../text/credential-masker.ts';
@@ -13,12 +13,14 @@ export function hasText(call: SettledCall): call is CallWithText {
 
 export type MaskedText = Pick<CallText, 'context' | 'extras' | 'parts' | 'promptLength'>;
 
-/** The masked prompt of a call, to which `addResponse` adds the response. */
+/** The masked prompt of a call. `addResponse` adds the response. */
 export interface MaskedPrompt {
   readonly context: readonly ExtraPart[];
   readonly extras: readonly ExtraPart[];
   readonly parts: readonly ChainPart[];
-  /** The message at the end of the prompt that the response continues, as it was sent. It is also the last one of `parts`. */
+  /**
+   * The unmasked message at the end of the prompt that the response continues. It's also the last element of `parts`.
+   */
   readonly prefill: NormalMessage | null;
 }
 
@@ -40,8 +42,9 @@ export interface PlacedExtra {
 }
 
 /**
- * Tools and leading system prompts form one chain, everything else another, so that a date in the system prompt doesn't change what follows
- * the messages. The order of the tools means nothing, and some clients change it with each call.
+ * Links tools and leading system prompts into one chain. All other extras form a second chain, so that it stays the
+ * same if there's a date in the system prompt. Tools are sorted because their order has no meaning and some clients
+ * change it with each call.
  */
 export function linkContext(extras: readonly PlacedExtra[]): ExtraPart[] {
   const tools = extras.filter(({ extra }) => extra.role === 'tool');
@@ -53,7 +56,7 @@ export function toExtraParts(extras: readonly PlacedExtra[]): Pick<MaskedPrompt,
   return { context: linkContext(extras.filter(isContext)), extras: linkExtras(extras.filter((extra) => !isContext(extra))) };
 }
 
-/** Whether an extra is part of the context. */
+/** Reports whether an extra belongs to the context. */
 export function isContext({ position, extra }: PlacedExtra): boolean {
   return extra.role === 'tool' || (position === 0 && extra.role === 'system');
 }

@@ -1,15 +1,18 @@
 /**
- * Decides which conversation a recorded call belongs to (docs/architecture/memory.md). Pure: reads the working set and changes nothing.
+ * Decides which conversation a recorded call belongs to (docs/architecture/memory.md). Pure function of the call and
+ * the working set.
  *
- * Only an assistant message ties a call to a conversation of the same source and subject. The first matching rule wins:
+ * Only an assistant message ties a call to a conversation of the same source and subject. The first rule that matches
+ * wins:
  *
  * 1. Late call: a later request already contains its response.
- * 2. Continuation of the tip of an open conversation, the one with the longest common history.
+ * 2. Continuation: the request continues the tip of an open conversation. We pick the one with the longest common
+ *    history.
  * 3. Repeat: the whole call is already part of an open conversation.
- * 4. Continuation of the tip of a read conversation, which is reopened.
- * 5. Call without history: the open conversation of its subject.
+ * 4. Reopening: the request continues the tip of a closed conversation.
+ * 5. Call without history: it joins the open conversation of its subject.
  * 6. Trimmed history: the request starts in the middle of a conversation and continues its tip.
- * 7. New conversation: no history, an unknown history, an edited message or a regenerated response.
+ * 7. New conversation: there's no history, we don't know it, a message was edited, or a response was regenerated.
  */
 
 import { type ChainPart, type Sha256, toScopedKey } from './chain.ts';
@@ -17,7 +20,7 @@ import type { Conversation, ConversationWorkingSet, MessageOccurrence, RecordedC
 
 export type ConversationMatch =
   | { readonly kind: 'late'; readonly occurrence: MessageOccurrence }
-  /** Messages of the call from index `from` on are new to the conversation. */
+  /** The messages of the call from index `from` on are new to the conversation. */
   | { readonly kind: 'continues'; readonly conversation: Conversation; readonly from: number }
   | { readonly kind: 'repeats'; readonly conversation: Conversation }
   | { readonly kind: 'opens' };
@@ -36,7 +39,8 @@ export function matchConversation(call: RecordedCall, workingSet: ConversationWo
 }
 
 /**
- * Tips that `call` may continue, the likeliest first: one after each message of its request, back to the first assistant message.
+ * Yields the tips that `call` may continue, likeliest first. There is one after each message of its request, back to
+ * the first assistant message.
  */
 export function* getTipKeys(call: RecordedCall): Generator<Sha256, void> {
   if (call.firstAssistant < 0) return;
@@ -46,12 +50,12 @@ export function* getTipKeys(call: RecordedCall): Generator<Sha256, void> {
   }
 }
 
-/** Candidates compared with a trimmed history. */
+/** The number of conversations that we compare with a trimmed history. */
 export const maxComparedConversations = 10;
 
 /**
- * Last messages of conversations that `call` may continue with a trimmed history: assistant messages of its request, the newest first. Each
- * costs a lookup, so only the newest hundred are tried.
+ * Returns the last messages of conversations that `call` may continue with a trimmed history. These are the assistant
+ * messages of its request, newest first. Each of them costs a lookup, so we only try the newest hundred.
  */
 export function getTipMessageKeys(call: RecordedCall): Sha256[] {
   const prompt = call.parts.slice(0, call.promptLength).filter((part) => part.role === 'assistant');
@@ -69,8 +73,8 @@ function occurrencesAtEnd(call: RecordedCall, workingSet: ConversationWorkingSet
 }
 
 /**
- * A call without history is late only when it started before the whole conversation; otherwise it is an identical request that starts
- * another conversation.
+ * A call without history is only late if it started before the conversation did. Otherwise it's an identical request
+ * that starts another conversation.
  */
 function isLate(call: RecordedCall, { callId, conversation }: MessageOccurrence): boolean {
   if (callId !== null || call.parts.length === call.promptLength) return false;
@@ -95,14 +99,15 @@ function matchTip(call: RecordedCall, workingSet: ConversationWorkingSet): (Conv
 }
 
 /**
- * Finds the conversation whose end shares the longest run of messages with the request. Messages must be missing before the run; otherwise a
- * message was edited. Callers without a subject may be different users, so the whole request history must match, with a message of each
- * side, and in one conversation only.
+ * Finds the conversation whose end has the longest run of messages in common with the request. The request must lack
+ * messages before the run, because otherwise a message was edited. Callers without a subject may be different users, so
+ * in that case the whole history of the request must match, with at least one message of each role, and only one
+ * conversation may match.
  */
 function matchTrimmed(call: RecordedCall, workingSet: ConversationWorkingSet): (ConversationMatch & { kind: 'continues' }) | null {
   const candidates = new Set<Conversation>();
   for (const key of getTipMessageKeys(call)) {
-    // Conversations are indexed in id order, so the newest with this last message is last.
+    // Conversations are indexed in the order of their ids, so the newest one comes last.
     for (const conversation of workingSet.byLastMessage(key).toReversed())
       if (candidates.size < maxComparedConversations) candidates.add(conversation);
   }
@@ -118,7 +123,10 @@ function matchTrimmed(call: RecordedCall, workingSet: ConversationWorkingSet): (
   return { kind: 'continues', conversation: best.conversation, from: best.from };
 }
 
-/** Returns the longest run of request messages that ends with the conversation's last message: its end in the request, and its length. */
+/**
+ * Finds the longest run of request messages that ends with the conversation's last message. Returns the index in the
+ * request after the run, and the length of the run.
+ */
 function findSharedRun(call: RecordedCall, conversation: Conversation): { from: number; length: number } | null {
   const { messages } = conversation;
   const request = call.parts.slice(0, call.promptLength);
@@ -128,7 +136,7 @@ function findSharedRun(call: RecordedCall, conversation: Conversation): { from: 
   );
   const prefixLength = commonPrefixLength(request, conversation);
   let best: { from: number; length: number } | null = null;
-  // Index of the latest message of each role up to the current end.
+  // The index of the latest message of each role so far.
   const lastOf = { assistant: -1, user: -1 };
   for (const [index, part] of request.entries()) {
     lastOf[part.role] = index;
@@ -136,7 +144,7 @@ function findSharedRun(call: RecordedCall, conversation: Conversation): { from: 
     const length = lengths[index] ?? 0;
     const start = end - length;
     if (end <= call.firstAssistant || lastOf.assistant < start || length < (best?.length ?? 1)) continue;
-    // The request starts like the conversation, so nothing was trimmed: a message was edited.
+    // The request starts like the conversation, so nothing was trimmed. A message was edited instead.
     if (messages > end && prefixLength >= end) continue;
     const isWhole = start === 0;
     if (call.subject === null ? isWhole && lastOf.user >= start : isWhole || messages > end) best = { from: end, length };
@@ -144,15 +152,16 @@ function findSharedRun(call: RecordedCall, conversation: Conversation): { from: 
   return best;
 }
 
-/** Map keys of the last `count` messages; unknown messages get a key that equals no other. */
+/** Returns the hashes of the last `count` messages. Messages that we haven't loaded get a unique placeholder. */
 function lastMessageKeys({ messages, messageHashes }: Conversation, count: number): string[] {
   const first = Math.max(0, messages - count);
   return Array.from({ length: messages - first }, (_value, index) => messageHashes.get(first + index) ?? `unknown ${index}`);
 }
 
 /**
- * For each element of `list`, the length of the longest common suffix of the list up to that element and `tail`. Linear (Z function on the
- * reversed lists): a quadratic comparison of 8,000 equal messages took 1.4 seconds.
+ * Returns for each element of `list` the length of the longest common suffix of `tail` and the list up to that element.
+ * Uses the Z function on the reversed lists, which takes linear time. A quadratic comparison of 8,000 equal messages
+ * took 1.4 seconds.
  */
 function commonSuffixLengths(list: readonly string[], tail: readonly string[]): number[] {
   const reversed = [...tail.toReversed(), '', ...list.toReversed()];
@@ -167,7 +176,10 @@ function commonSuffixLengths(list: readonly string[], tail: readonly string[]): 
   return lengths.slice(tail.length + 1).toReversed();
 }
 
-/** How many leading messages of the request equal the conversation's, as far as its hashes are known. */
+/**
+ * Counts the leading messages of the request that equal those of the conversation. Messages whose hash we haven't
+ * loaded count as equal.
+ */
 function commonPrefixLength(request: readonly ChainPart[], { messageHashes }: Conversation): number {
   const other = request.findIndex(({ messageHash }, at) => (messageHashes.get(at) ?? messageHash) !== messageHash);
   return other < 0 ? request.length : other;

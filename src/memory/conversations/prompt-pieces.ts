@@ -1,4 +1,4 @@
-/** Finds the pieces of a prompt in the bytes of a request: the tools, the system prompt, and the elements of the list of messages. */
+/** Finds the pieces of a prompt in the bytes of a request: tools, system prompt and messages. */
 import { hash } from 'node:crypto';
 import type { PromptRoute } from '../../core/call.ts';
 import { characters } from '../../core/json/characters.ts';
@@ -11,25 +11,25 @@ import { type PieceKind, parsePiece, promptMembers, type Step } from '../../dial
 export interface Piece {
   readonly kind: PieceKind;
   readonly span: Span;
-  /** The SHA-256 of its bytes. */
+  /** Returns the SHA-256 of the piece's bytes. */
   readonly digest: () => string;
   readonly parse: () => readonly Step[];
 }
 
 export interface PromptPieces {
-  /** Tools, the system prompt, and the system messages that begin the list. */
+  /** Returns the tools, the system prompt, and the system messages at the start of the list. */
   readonly context: () => readonly Piece[];
-  /** The SHA-256 of the bytes of each member or message in it. */
+  /** Returns a SHA-256 for each member and system message of the context. */
   readonly contextDigests: () => readonly string[];
-  /** Offset of the first message that is no system message. */
+  /** The offset of the first message that isn't a system message. */
   readonly start: number;
-  /** The rest of the list, after what `skip` knows. */
+  /** The messages after the offset that `skip` returned. */
   readonly messages: readonly Piece[];
 }
 
 /**
- * `skip` returns an offset in the list at which a message ends; what precedes it is not scanned.
- * Null if the body must be read as a whole. Throws JsonSyntaxError. The syntax of the body has been checked before.
+ * Returns null if the body has to be read as a whole. `skip` returns an offset in the list at which a message ends, and
+ * we don't scan anything before it. The body must be valid JSON, but this may still throw a JsonSyntaxError.
  */
 export function findPieces(route: PromptRoute, body: Buffer, skip: (list: ListBeginning) => number): PromptPieces | null {
   const { system, list } = promptMembers[route];
@@ -46,7 +46,7 @@ export function findPieces(route: PromptRoute, body: Buffer, skip: (list: ListBe
     const kind = kindAt(body, start);
     let end: number;
     if (key === list) {
-      // A repeated key, or a text in place of the list.
+      // The key is repeated, or its value isn't an array.
       if (found !== null || kind !== 'array') return null;
       const read = readList(body, start, { skip, endOf, toPiece: (span) => createPiece(body, span, route, 'message') });
       found = read.pieces;
@@ -78,11 +78,11 @@ export function findPieces(route: PromptRoute, body: Buffer, skip: (list: ListBe
 type EndOfValue = (start: number) => number;
 
 interface MessagePieces extends Pick<PromptPieces, 'start' | 'messages'> {
-  /** The system messages that begin the list. */
+  /** The system messages at the start of the list. */
   readonly systems: readonly Span[];
 }
 
-/** The blocks of a system prompt, or the whole if it is a text. */
+/** Returns the blocks of a system prompt, or the prompt itself if it's a string. */
 function blocksOf(body: Buffer, prompt: Span): readonly { readonly span: Span; readonly isBlock: boolean }[] {
   const isBlock = kindAt(body, prompt.start) === 'array';
   return (isBlock ? elementsOf(body, prompt.start) : [prompt]).map((span) => ({ span, isBlock }));
@@ -91,19 +91,22 @@ function blocksOf(body: Buffer, prompt: Span): readonly { readonly span: Span; r
 const { closeBracket, comma, openBracket, quote } = characters;
 const roleKey: ReadonlySet<string> = new Set(['role']);
 
-/** The beginning of a list of messages: its system messages, and the first two others. */
+/** The beginning of a list of messages: its system messages and the first two messages after them. */
 export interface ListBeginning {
   readonly systems: readonly Span[];
   readonly first: readonly Span[];
-  /** Offset of the first message that is no system message. */
+  /** The offset of the first message that isn't a system message. */
   readonly start: number;
-  /** The bytes of the first two of them, by which the sessions of a client differ. Null if there are fewer. */
+  /**
+   * The bytes of the first two other messages, which differ between the sessions of a client. Null if there are fewer
+   * than two.
+   */
   readonly anchor: Span | null;
-  /** The end of the last of these messages. */
+  /** The offset at which the last of these messages ends. */
   readonly end: number;
 }
 
-/** Null if the value at `at` is no list, an empty one, or not valid JSON. */
+/** Returns null if the value at `at` isn't a list, is empty, or isn't valid JSON. */
 export function findBeginning(body: Buffer, at: number, endOf: EndOfValue): ListBeginning | null {
   if (body[at] !== openBracket) return null;
   const systems: Span[] = [];
@@ -156,7 +159,7 @@ function isSystem(role: string | null): boolean {
   return role === 'system' || role === 'developer';
 }
 
-/** The role of a message; null if it has none. */
+/** Returns the role of a message, or null if it doesn't have one. */
 export function roleOf(body: Buffer, { start }: Span): string | null {
   if (kindAt(body, start) !== 'object') return null;
   const role = scanMembers(body, start, roleKey).members.get('role');
@@ -167,7 +170,7 @@ function elementsOf(body: Buffer, start: number): readonly Span[] {
   return [...scanElements(body, start)].map(({ value }) => value);
 }
 
-/** A block of the system prompt is parsed as the only one of a list. */
+/** Creates a piece. A block of the system prompt is parsed as if it were the only one. */
 function createPiece(body: Buffer, span: Span, route: PromptRoute, kind: PieceKind, isBlock = false): Piece {
   const parse = once(() => {
     const value = parseJson(body.toString('utf8', span.start, span.end));

@@ -1,9 +1,11 @@
 /**
- * Reads prompts that mostly repeat earlier ones: an agent sends its whole history with each call, and only the end of it is new.
+ * Reads prompts that mostly repeat earlier ones. Agents send their whole history with each call, and only the end of it
+ * is new.
  *
- * Two things are remembered, without the texts: what the beginning of a list of messages consists of (`known-prompts.ts`); and the same of each
- * piece, by the SHA-256 of its bytes, for tools, system prompts, and histories that were changed. So what was read before is neither parsed nor
- * masked nor hashed again, unless a text turns out to be missing in the database.
+ * We cache two things, neither of which contains any text. `known-prompts.ts` caches what the beginning of a list of
+ * messages consists of. This file also caches each piece by the SHA-256 of its bytes, which helps with tools, system
+ * prompts and histories that were changed. We don't parse, mask or hash anything that's cached, unless its text turns
+ * out to be missing in the database.
  */
 import { LRUCache } from 'lru-cache';
 import type { AssistantTurn, PromptRoute } from '../../core/call.ts';
@@ -31,29 +33,31 @@ import { createKnownPrompts, type History, type HistoryEnd, nothingKnown, type R
 import { addResponse, isContext, linkContext, type MaskedPrompt, type MaskedText, type PlacedExtra, readPrompt } from './masked-prompt.ts';
 import { findPieces, once, type Piece, type PromptPieces, roleOf } from './prompt-pieces.ts';
 
-/** Steps of all remembered pieces, about 400 bytes each. */
+/** The maximum number of steps in all cached pieces. Each takes about 400 bytes. */
 const maxRemembered = 30_000;
-/** Parts of all remembered contexts, about 500 bytes each. */
+/** The maximum number of parts in all cached contexts. Each takes about 500 bytes. */
 const maxContextParts = 20_000;
-/** A piece with more steps is not remembered. */
+/** We don't cache pieces with more steps than this. */
 const maxSteps = 64;
-/** A prompt with more messages is read as a whole, because not all of it is stored (`prompt-limits.ts`). */
+/**
+ * We read prompts with more messages as a whole, because not all of their messages are stored (see `prompt-limits.ts`).
+ */
 const maxMessages = 1_500;
 export type PromptReader = ReturnType<typeof createPromptReader>;
 
 export function createPromptReader(masker: CredentialMasker, knownPrompts = createKnownPrompts()) {
   const pieces = new LRUCache<string, readonly HashedStep[]>({ maxSize: maxRemembered, sizeCalculation: (steps) => 1 + steps.length });
-  /** By the bytes of the tools and the system prompt. */
+  /** Keyed by the digests of the tools and the system prompt. */
   const contexts = new LRUCache<string, { readonly pieces: number; readonly parts: readonly ExtraPart[] }>({
     maxSize: maxContextParts,
     sizeCalculation: ({ parts }) => 1 + parts.length,
   });
 
-  /** Null for a part of a response, which has to be joined with the other parts. */
+  /** Returns null for a part of a response, because we have to join it with the other parts first. */
   const readPiece = (scope: string, route: PromptRoute, piece: Piece, budget: { steps: number }): readonly HashedStep[] | null => {
     const key = `${scope} ${piece.kind} ${piece.digest()}`;
     const known = pieces.get(key);
-    // Counted before anything is hashed.
+    // Check the budget before we hash anything.
     budget.steps -= known?.length ?? piece.parse().length;
     if (budget.steps < 0) throw new UnusualPromptError();
     const read = once(() => hashSteps(piece.parse(), masker));
@@ -63,7 +67,7 @@ export function createPromptReader(masker: CredentialMasker, knownPrompts = crea
     return read();
   };
 
-  /** Tools and leading system prompts. Null if the prompt must be read as a whole. */
+  /** Reads tools and leading system prompts. Returns null if the prompt has to be read as a whole. */
   const readContext = (
     scope: string,
     route: PromptRoute,
@@ -77,11 +81,11 @@ export function createPromptReader(masker: CredentialMasker, knownPrompts = crea
     // An item of another type may have the role of a system message.
     if (context.some((step) => step.kind === 'message')) return null;
     const systems = context.flatMap((step) => (step.kind === 'extra' ? [{ position: 0, extra: step.extra }] : []));
-    // An image in a system message comes before the extras of the history.
+    // An image in a system message isn't part of the context. It comes before the extras of the history.
     return systems.every(isContext) ? systems : null;
   };
 
-  /** Null if the prompt must be read as a whole. */
+  /** Returns null if the prompt has to be read as a whole. */
   const readInPieces = (projectId: string, route: PromptRoute, body: Buffer): MaskedPrompt | null => {
     if (body.length >= largeBytes) return null;
     const scope = `${projectId} ${route}`;
@@ -115,7 +119,7 @@ export function createPromptReader(masker: CredentialMasker, knownPrompts = crea
         ends: history.ends,
       });
     }
-    // The context as it was linked before, if nothing is added to it.
+    // If the list adds nothing to the context, we can reuse the links that we cached.
     const isSame = known !== undefined && history.context.length === 0;
     const linked = isSame
       ? known.parts.map((part) => new KnownExtra(part, () => sameText(part)))
@@ -136,7 +140,7 @@ export function createPromptReader(masker: CredentialMasker, knownPrompts = crea
     };
   };
 
-  /** The history whose beginning is known, with the messages that follow. Null if it has too many. */
+  /** Returns the known history plus the messages that follow it, or null if there are too many messages. */
   function readHistory(
     route: PromptRoute,
     { start, messages }: PromptPieces,
@@ -155,7 +159,7 @@ export function createPromptReader(masker: CredentialMasker, knownPrompts = crea
       const steps = read(piece);
       open.push(...steps);
       count += 1;
-      // Items of the same response are joined.
+      // Items of the same response are joined, so the history can only end after the last of them.
       const isEnd = route !== 'responses' || steps.some((step) => step.kind === 'pause' || (step.kind === 'message' && 'message' in step));
       if (!isEnd && index < messages.length - 1) continue;
       for (const step of route === 'responses' ? joinItems(open) : open) {
@@ -186,7 +190,7 @@ export function createPromptReader(masker: CredentialMasker, knownPrompts = crea
   }
 
   return {
-    /** Pieces are remembered for their project only. A body that is no JSON object has an empty prompt. */
+    /** We only reuse cached pieces within a project. A body that isn't a JSON object has an empty prompt. */
     readPrompt(projectId: string, route: PromptRoute, body: Buffer): MaskedPrompt {
       try {
         return readInPieces(projectId, route, body) ?? readPrompt(route, parseJson(body.toString('utf8')), masker);

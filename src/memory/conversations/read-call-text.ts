@@ -1,4 +1,7 @@
-/** The stored text of one call for people: what memory did for it, and on demand its prompt and response. Every read is by primary key. */
+/**
+ * Reads the stored text of one call for the console: what memory did for it and, on demand, its prompt and response.
+ * All queries use primary keys.
+ */
 import type { Queries } from '../../db/database.ts';
 import type { NormalMessage } from '../../dialects/prompt/prompt.ts';
 import type { PartContent } from '../records/conversation-messages.ts';
@@ -6,13 +9,13 @@ import type { Sha256 } from './chain.ts';
 import { unpackText } from './packed-text.ts';
 
 export interface CallMemory {
-  /** Null when the call belongs to no conversation, or the conversation was deleted. */
+  /** Null if the call doesn't belong to a conversation, or the conversation was deleted. */
   readonly conversationId: string | null;
-  /** The memories that recall put into the prompt, in its order. `kind` is null when the memory was deleted. */
+  /** The memories that recall inserted into the prompt, in that order. `kind` is null if the memory was deleted. */
   readonly recalled: readonly { readonly id: string; readonly kind: string | null }[];
 }
 
-/** Null when no text of the call is stored. Reads no text. */
+/** Returns null if the text of the call isn't stored. Doesn't read the text itself. */
 export async function readCallMemory(queries: Queries, projectId: string, callId: string): Promise<CallMemory | null> {
   const [row] = await queries.query<{ conversationId: string | null; recalled: readonly string[] }>(
     `select conversation_id as "conversationId", recalled_items::text[] as recalled
@@ -29,18 +32,23 @@ export async function readCallMemory(queries: Queries, projectId: string, callId
 }
 
 export interface CallText {
-  /** The newest messages in order; the last one is the response when `answered`. */
+  /** The newest messages in order. If `answered` is true, the last one is the response. */
   readonly messages: readonly (NormalMessage & { readonly textLength: number })[];
   readonly answered: boolean;
-  /** Older messages of the prompt are not shown. */
+  /** Whether the prompt has older messages that we left out. */
   readonly hasOlder: boolean;
-  /** System prompts, tools, tool results and other parts that are no messages; binary content without its bytes. */
+  /**
+   * System prompts, tools, tool results and other parts that aren't messages. Binary content comes without its bytes.
+   */
   readonly extras: readonly { readonly kind: string; readonly type: string; readonly text: string | null; readonly bytes: number | null }[];
-  /** Some of these parts are not shown. */
+  /** Whether the prompt has more of these parts, which we left out. */
   readonly hasMoreExtras: boolean;
 }
 
-/** Null when no text of the call is stored. Follows the chain of parts back from the last one, at most `maxMessages`. */
+/**
+ * Returns null if the text of the call isn't stored. Follows the chain backwards from the last part, for at most
+ * `maxMessages` parts.
+ */
 export async function readCallText(
   queries: Queries,
   projectId: string,
@@ -96,7 +104,10 @@ export async function readCallText(
   return { messages, answered: text.answered, hasOlder, extras, hasMoreExtras };
 }
 
-/** The newest of a chain, in the order of the prompt; one more than `maxMessages` if there are more. */
+/**
+ * Reads the newest extras of a chain and returns them in the order of the prompt. If there are more than `maxMessages`,
+ * it returns one more.
+ */
 async function readExtras(
   queries: Queries,
   projectId: string,

@@ -1,6 +1,7 @@
 /**
- * Reads idle conversations: the step from `stored` to `read`, in which a conversation gets its title and transcript and may be learned from.
- * PostgreSQL says which conversations are due; Temporal's run `idleConversations` says when to look.
+ * Closes idle conversations. When a conversation is closed, it gets a title and a transcript, and memory may learn from
+ * it. PostgreSQL decides which conversations are due, and the Temporal workflow `idleConversations` decides when to
+ * check.
  */
 import type { ReadIdleResult } from '../../../workflows/contract.ts';
 import type { Database, Queries } from '../../db/database.ts';
@@ -12,7 +13,7 @@ import { triggerLearning } from '../triggers/learning-triggers.ts';
 
 export interface ReadIdleRequest {
   readonly projectId: string;
-  /** Number of the project's run that asks. */
+  /** The number of the workflow run that sent the request. */
   readonly run: number;
   readonly idleMs: number;
 }
@@ -21,19 +22,22 @@ export type ReadIdle = ReturnType<typeof createReadIdle>;
 
 interface ReadIdleOptions {
   readonly database: Database;
-  /** How long one check reads at most. Its run then waits a second, in which the runs of other projects get their turn. */
+  /** Limits the time of one check. The run then waits a second, so that runs of other projects get their turn. */
   readonly sliceMs?: number;
 }
 
-/** Conversations and messages of one transaction. */
+/** Limits the conversations and messages of one transaction. */
 const maxConversations = 100;
 const maxMessages = 2_000;
-/** Conversations that become idle within this share of the idle time, and within a minute, are read by one check. */
+/**
+ * If conversations become idle within this fraction of the idle time, and within a minute, we close them in a single
+ * check.
+ */
 const gatherShare = 0.1;
 const maxGatherMs = 60_000;
 const maxCounted = 100_000;
 
-/** Reads what is idle by the database clock, and returns when to check again. Idempotent. */
+/** Closes the conversations that are idle by the database clock and returns when to check again. Idempotent. */
 export function createReadIdle({ database, sliceMs = 2_000 }: ReadIdleOptions) {
   return async ({ projectId, run, idleMs }: ReadIdleRequest): Promise<ReadIdleResult> => {
     const endAt = performance.now() + sliceMs;
@@ -46,7 +50,7 @@ export function createReadIdle({ database, sliceMs = 2_000 }: ReadIdleOptions) {
     return (await waitForNext(projectId, run, idleMs, read)) ?? (await finish(projectId, run, read)) ?? { kind: 'wait', waitMs: 0, read };
   };
 
-  /** Null when no conversation is open, or the run is superseded. */
+  /** Returns null if there's no open conversation or a newer run has taken over. */
   async function waitForNext(projectId: string, run: number, idleMs: number, read: number): Promise<ReadIdleResult | null> {
     const [next] = await database.query<{ waiting: number; dueMs: number | null }>(
       `select count(*)::integer as waiting, (extract(epoch from min(last_turn_at) - now()) * 1000 + $2::float8)::float8 as "dueMs"
@@ -64,7 +68,7 @@ export function createReadIdle({ database, sliceMs = 2_000 }: ReadIdleOptions) {
     return timer ? { kind: 'wait', waitMs, read, waiting: next.waiting } : null;
   }
 
-  /** Ends the run. Null when a conversation was opened meanwhile. */
+  /** Ends the run, or returns null if a conversation was opened in the meantime. */
   function finish(projectId: string, run: number, read: number): Promise<ReadIdleResult | null> {
     return database.transaction(async (tx) => {
       await lockConversations(tx, projectId);
@@ -77,7 +81,7 @@ export function createReadIdle({ database, sliceMs = 2_000 }: ReadIdleOptions) {
   }
 }
 
-/** False when a newer run has taken over, the run has finished before, or the project was deleted. */
+/** Returns false if a newer run has taken over, the run has already finished, or the project was deleted. */
 async function isCurrent(queries: Queries, projectId: string, run: number): Promise<boolean> {
   const rows = await queries.query(`select 1 from idle_timers where project_id = $1::uuid and run = $2::integer and active`, [
     projectId,
@@ -87,8 +91,8 @@ async function isCurrent(queries: Queries, projectId: string, run: number): Prom
 }
 
 /**
- * Returns how many conversations were read. Leaves out those that a call or an erasure is changing now: waiting for their locks could
- * deadlock, and the next check finds them.
+ * Returns the number of conversations it has closed. Skips conversations that a call or an erasure has locked, because
+ * waiting for these locks could deadlock. The next check finds them.
  */
 async function readBatch(tx: Queries, projectId: string, idleMs: number): Promise<number> {
   const idle = await tx.query<IdleConversation>(
@@ -110,7 +114,7 @@ export interface IdleConversation {
   readonly learnable: boolean;
 }
 
-/** Marks conversations of a project as read. The caller has locked their rows. */
+/** Closes conversations of one project. The caller must have locked their rows. */
 export async function readConversations(tx: Queries, projectId: string, conversations: readonly IdleConversation[]): Promise<void> {
   if (conversations.length === 0) return;
   const messages = await readMessagesOf(tx, conversations);

@@ -1,13 +1,13 @@
 /**
- * Stores the text of settled calls and assigns recorded calls to conversations. The journal drain calls it in the transaction of a batch, so
- * a call and its conversation become visible together.
+ * Stores the text of settled calls and assigns recorded calls to conversations. The journal drain runs this in the
+ * transaction of a batch, so a call and its conversation become visible together.
  *
- * Calls are processed in the order in which they started. Batches of different processes that touch the same project exclude each other:
- * otherwise two calls of one dialogue, drained concurrently, would each start a conversation. Activities read conversations outside of that
- * lock, so their rows are locked too.
+ * Calls are processed in the order in which they started. Batches that touch the same project exclude each other.
+ * Otherwise two calls of one dialogue could be drained at the same time, and each would start its own conversation.
+ * Activities read conversations without this lock, so we lock the rows as well.
  *
- * Calls with a stored text are skipped, so a batch may be delivered twice. An unreadable request is stored without text; no content makes
- * this fail.
+ * We skip calls whose text is already stored, so a batch can be delivered twice. An unreadable request is stored
+ * without text, and no content can make this fail.
  */
 import type { SettledCall } from '../../core/call.ts';
 import { newId } from '../../core/ids.ts';
@@ -27,7 +27,7 @@ import { saveWorkingSet } from './save-working-set.ts';
 import { createTextReader } from './text-reader.ts';
 import type { Conversation, ConversationWorkingSet, RecordedCall } from './working-set.ts';
 
-/** Stores the masked texts of `calls`, which the batch newly stored, and assigns the recorded ones to conversations. */
+/** Stores the masked texts of `calls`, which must be new in this batch, and assigns recorded calls to conversations. */
 export async function recordCalls(
   tx: Queries,
   calls: readonly SettledCall[],
@@ -38,7 +38,7 @@ export async function recordCalls(
   const projectIds = [...new Set(candidates.map((call) => call.metadata.projectId))];
   await lockConversations(tx, projectIds);
   const recordable = await findRecordable(tx, candidates);
-  // A call that is not recorded changes nothing when it is stored again.
+  // Storing a call a second time is harmless if it isn't recorded, so we only check recordable calls.
   const stored = recordable.size === 0 ? recordable : await findStoredCallIds(tx, [...recordable]);
   const distinct = new Map(candidates.map((call) => [call.metadata.id, call]));
   const newCalls = [...distinct.values()].filter(({ metadata }) => !stored.has(metadata.id));
@@ -78,8 +78,8 @@ function toCallText({ metadata, content }: CallWithText, text: MaskedText): Call
 }
 
 /**
- * The ids of the calls that become part of a conversation when they have messages (docs/api/reference.md#memory-rules). The settings of their
- * projects decide only where a call does not say.
+ * Returns the ids of calls that become part of a conversation if they have messages
+ * (docs/api/reference.md#memory-rules). A project's settings only apply to calls that don't specify it themselves.
  */
 async function findRecordable(tx: Queries, calls: readonly SettledCall[]): Promise<ReadonlySet<string>> {
   const possible = calls.filter(
@@ -114,7 +114,7 @@ function toRecordedCall({ metadata, result }: SettledCall, { parts, promptLength
   };
 }
 
-/** Keys are made on demand: of a long history, the last ones are mostly enough. */
+/** Computes keys on demand, because we usually only need the last few keys of a long history. */
 function createKeys(scope: Sha256, parts: readonly ChainPart[]): RecordedCall['keyAt'] {
   const keys: Sha256[] = [];
   return (index) => {
@@ -182,7 +182,7 @@ function requestIdleTimer(conversation: Conversation, { trace }: RecordedCall): 
   conversation.trace = trace;
 }
 
-/** Counts a recorded call. A second call or an explicit write makes the conversation learnable. */
+/** Counts a recorded call. The second call makes a conversation learnable, and so does an explicit write. */
 function countCall(conversation: Conversation, call: RecordedCall): Conversation {
   conversation.calls += 1;
   conversation.startedAt = Math.min(conversation.startedAt, call.startedAt);
@@ -199,7 +199,10 @@ function markLearnable(conversation: Conversation, call: RecordedCall): Conversa
   return conversation;
 }
 
-/** A conversation still unread this long after a turn may have lost its idle timer; enqueueing an existing timer has no effect. */
+/**
+ * If a conversation is still open this long after its last turn, it may have lost its idle timer. Enqueueing a timer
+ * that exists has no effect.
+ */
 const idleTimerOverdueMs = 60 * 60_000;
 
 const emptyKey: Sha256 = '';

@@ -1,13 +1,15 @@
 /**
- * Deletes stored parts that no call refers to any more. A trigger on `call_texts` notes the ends of the chains of each prompt that is
- * deleted. The caller holds the conversations lock of the project, as does everything that stores parts, so nothing can refer to a part
- * while it is being deleted.
+ * Deletes stored parts that no call refers to any more. Whenever a prompt is deleted, a trigger on `call_texts` records
+ * where its chains ended. The caller must hold the project's conversations lock. Everything that stores parts holds it
+ * too, so nothing can start to refer to a part while we delete it.
  */
 import type { Queries } from '../../db/database.ts';
 import { batchSize } from '../../db/row-batches.ts';
 import type { Sha256 } from './chain.ts';
 
-/** Ends per statement and parts per end: at most 500 rows, because PGlite runs statements on the event loop. */
+/**
+ * Ends per statement and parts per end. Together they allow 500 rows, because PGlite runs statements on the event loop.
+ */
 const endsPerStatement = 10;
 const maxRunLength = 50;
 
@@ -26,8 +28,9 @@ export async function deleteReleasedParts(tx: Queries, projectId: string): Promi
 }
 
 /**
- * Walks back from the ends of chains and deletes parts until one is still needed, by a call that ends there or by a following part.
- * Conversations only show parts of their calls, so no other reference exists.
+ * Walks back from the ends of chains and deletes parts until it finds one that is still needed, because a call ends
+ * with it or another part follows it. Conversations only show parts of their calls, so there can't be any other
+ * reference.
  */
 async function deleteChains(tx: Queries, projectId: string, hashes: readonly Sha256[]): Promise<number> {
   let messages = 0;
@@ -56,12 +59,12 @@ interface DeletedPart {
   readonly isMessage: boolean;
 }
 
-/** SQL condition: a call ends with the part. */
+/** An SQL condition that is true if a call ends with the part. */
 const isEnd = `exists (select 1 from call_texts text where text.project_id = $1::uuid and text.last_hash = part.hash)
             or exists (select 1 from call_texts text where text.project_id = $1::uuid and text.context_hash = part.hash)
             or exists (select 1 from call_texts text where text.project_id = $1::uuid and text.extras_hash = part.hash)`;
 
-/** Those of `hashes` that are ends of chains which no call uses. Most prompts end within a longer chain. */
+/** Returns the hashes that end a chain and that no call uses. Most prompts end in the middle of a longer chain. */
 async function selectUnused(tx: Queries, projectId: string, hashes: readonly Sha256[]): Promise<Sha256[]> {
   const rows = await tx.query<{ hash: Sha256 }>(
     `select encode(hash, 'hex') as hash from parts part
@@ -73,7 +76,10 @@ async function selectUnused(tx: Queries, projectId: string, hashes: readonly Sha
   return rows.map(({ hash }) => hash);
 }
 
-/** Deletes the unshared run before each end; where chains meet, deleting the last of them continues past the fork. */
+/**
+ * Deletes the unshared parts before each end. Where chains meet, the walk continues past the fork once the last chain
+ * is deleted.
+ */
 function deleteRuns(tx: Queries, projectId: string, ends: readonly Sha256[]): Promise<DeletedPart[]> {
   return tx.query(
     `with recursive run (hash, parent_hash, length) as (
@@ -100,7 +106,7 @@ function deleteRuns(tx: Queries, projectId: string, ends: readonly Sha256[]): Pr
   );
 }
 
-/** Deletes those texts that no part refers to any more. */
+/** Deletes the texts that no part refers to any more. */
 async function deleteTexts(tx: Queries, projectId: string, hashes: readonly Sha256[]): Promise<void> {
   for (let start = 0; start < hashes.length; start += batchSize) {
     await tx.query(

@@ -1,4 +1,4 @@
-/** Writes the changes of a batch to conversations, their messages and passages, and starts the idle timers of their projects. */
+/** Writes a batch's changes to conversations, messages and passages, and starts the idle timers of the projects. */
 import type { Queries } from '../../db/database.ts';
 import { type Column, selectRows, toBatches, toColumns } from '../../db/row-batches.ts';
 import { addConversationPassages } from '../records/passages.ts';
@@ -31,7 +31,7 @@ export async function saveWorkingSet(tx: Queries, workingSet: ConversationWorkin
     tx,
     changed.filter((conversation) => conversation.needsIdleTimer),
   );
-  // A repeated call can make a conversation learnable that is already read.
+  // A repeated call can make a closed conversation learnable.
   const newlyLearnable = changed.filter(({ state, learnable, isNew }) => state === 'read' && learnable && !isNew);
   for (const projectId of new Set(newlyLearnable.map((conversation) => conversation.projectId))) await triggerLearning(tx, projectId);
 }
@@ -65,7 +65,7 @@ async function updateExisting(tx: Queries, conversations: readonly Conversation[
 
 const idColumn: Column<Conversation> = ['id', 'uuid', ({ id }) => id];
 
-/** Times are sent in whole milliseconds. */
+/** We send times in whole milliseconds. */
 const mutableColumns: readonly Column<Conversation>[] = [
   ['state', 'text', ({ state }) => state],
   ['opened', 'integer', ({ opened }) => opened],

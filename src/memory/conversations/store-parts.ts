@@ -1,7 +1,8 @@
 /**
- * Stores the parts of chains that are missing, and the texts of extras. A stored part implies its predecessors and their texts: parts are stored in
- * one transaction with what precedes them, and deleted from the ends of chains (`released-parts.ts`); both hold the project's conversations lock.
- * So a few lookups find what is new in a history of hundreds of messages.
+ * Stores the missing parts of chains and the texts of extras. If a part is stored, all parts before it and their texts
+ * are stored too, because we insert a chain in one transaction and `released-parts.ts` deletes from the ends. Both hold
+ * the project's conversations lock. This lets us find out with a few lookups what's new in a history of hundreds of
+ * messages.
  */
 import { LRUCache } from 'lru-cache';
 import { toArrayLiteral, toArrayParameter } from '../../db/array-literal.ts';
@@ -10,22 +11,25 @@ import { type Column, selectRows, toBatches } from '../../db/row-batches.ts';
 import { type ChainPart, type ExtraPart, hashText, type Sha256 } from './chain.ts';
 import { type PackedText, packText } from './packed-text.ts';
 
-/** What a call consists of: chains whose ends it refers to. */
+/** The chains of a call. The call refers to the end of each. */
 export interface CallChains {
   readonly projectId: string;
   readonly startedAt: number;
   /** Tools and leading system prompts. */
   readonly context: readonly ExtraPart[];
-  /** What else is no message: tool results, thinking, images. */
+  /** Everything else that isn't a message, such as tool results, thinking and images. */
   readonly extras: readonly ExtraPart[];
-  /** Messages of the request, then the response when there is one. */
+  /** The messages of the request, followed by the response if there is one. */
   readonly parts: readonly ChainPart[];
   readonly promptLength: number;
 }
 
 type Part = ChainPart | ExtraPart;
 
-/** The chain of a call. The parts from index `uncheckedFrom` on are sent without a lookup: they are new in most calls. */
+/**
+ * One chain of a call. We send the parts from index `uncheckedFrom` on without looking them up, because they're new in
+ * most calls.
+ */
 interface Chain {
   readonly projectId: string;
   readonly createdAt: number;
@@ -33,12 +37,15 @@ interface Chain {
   readonly uncheckedFrom: number;
 }
 
-/** A longer message is sent only after a lookup: a repeated document costs more than the lookup. */
+/** We look up longer messages before we send them, because sending a document again costs more than the lookup. */
 const maxUncheckedLength = 4_096;
-/** Messages per prompt: a history may consist of messages of the user only. */
+/** The most messages per prompt that we send without a lookup. A history may consist of user messages only. */
 const maxUnchecked = 4;
 
-/** Keys of parts that were stored or found. Only a hint where to look first: another process may have deleted them. */
+/**
+ * Keys of parts that we've stored or found. They're only hints where to look first, because another process may have
+ * deleted the parts.
+ */
 const hints = new LRUCache<string, true>({ max: 50_000 });
 
 export async function storeParts(tx: Queries, calls: readonly CallChains[]): Promise<void> {
@@ -49,7 +56,7 @@ export async function storeParts(tx: Queries, calls: readonly CallChains[]): Pro
     chains,
     hinted.map((at) => (at < 0 ? [] : [at])),
   );
-  /** How many parts of each chain are stored, and null where a search has to tell. */
+  /** The number of stored parts of each chain, or null if we have to search for it. */
   const known = chains.map((chain, index) => {
     const at = hinted[index] ?? -1;
     return at >= 0 && confirmed.has(keyOf(chain, at)) ? at + 1 : null;
@@ -71,7 +78,10 @@ export async function storeParts(tx: Queries, calls: readonly CallChains[]): Pro
   await insertParts(tx, [...added.values()]);
 }
 
-/** The last part before the unchecked ones that was stored when it was last seen; -1 if there is none. */
+/**
+ * Returns the index of the last part we've seen in the database, not counting unchecked parts. Returns -1 if there is
+ * none.
+ */
 function findHint(chain: Chain): number {
   let at = chain.uncheckedFrom - 1;
   while (at >= 0 && !hints.has(keyOf(chain, at))) at -= 1;
@@ -79,13 +89,16 @@ function findHint(chain: Chain): number {
 }
 
 interface StoredBeginning {
-  /** Everything before is stored. */
+  /** All parts before this index are stored. */
   readonly from: number;
-  /** Keys of further stored parts. */
+  /** The keys of further stored parts. */
   readonly stored: ReadonlySet<string>;
 }
 
-/** Looks up the likeliest ends of what is stored, then what lies between the last of them and the next. */
+/**
+ * Looks up the likeliest ends of the stored prefix, and then the parts between the last one it found and the next one
+ * it didn't.
+ */
 async function searchStored(tx: Queries, chains: readonly Chain[]): Promise<ReadonlyMap<Chain, StoredBeginning>> {
   const probes = chains.map(toProbes);
   const found = await findParts(tx, chains, probes);
@@ -112,7 +125,10 @@ function toChains({ projectId, startedAt, context, extras, parts, promptLength }
   ];
 }
 
-/** Where the messages after the last response of the history begin, unless they are long or many. */
+/**
+ * Returns the index of the first message after the last response in the history. It's higher if these messages are long
+ * or there are many of them.
+ */
 function findUnchecked(parts: readonly ChainPart[], promptLength: number): number {
   let uncheckedFrom = promptLength;
   while (uncheckedFrom > 0 && uncheckedFrom > promptLength - maxUnchecked && parts[uncheckedFrom - 1]?.role !== 'assistant')
@@ -121,7 +137,9 @@ function findUnchecked(parts: readonly ChainPart[], promptLength: number): numbe
   return uncheckedFrom;
 }
 
-/** The likeliest ends of what is stored: the last parts, then ever farther ones. */
+/**
+ * Returns the likeliest ends of the stored prefix: the last part, and then parts at exponentially growing distances.
+ */
 function toProbes({ uncheckedFrom }: Chain): number[] {
   const probes: number[] = [];
   for (let step = 1, at = uncheckedFrom - 1; at >= 0; at -= step, step *= 2) probes.push(at);
@@ -138,7 +156,7 @@ function keyOf({ projectId, parts }: Chain, at: number): string {
   return `${projectId}${parts[at]?.hash}`;
 }
 
-/** Keys of the parts at the given positions of each chain that are stored. */
+/** Looks up the parts at the given positions of each chain and returns the keys of those that are stored. */
 async function findParts(tx: Queries, chains: readonly Chain[], positions: readonly (readonly number[])[]): Promise<ReadonlySet<string>> {
   const requested = new Map<string, { readonly projectId: string; readonly hash: Sha256 }>();
   for (const [index, chain] of chains.entries()) {
@@ -208,10 +226,10 @@ const textColumns: readonly Column<ExtraText>[] = [
   ['is_compressed', 'boolean', ({ isCompressed }) => isCompressed],
 ];
 
-/** The same text may be part of several chains. */
+/** Deduplicates the texts, because several chains may contain the same one. */
 async function insertExtraTexts(tx: Queries, parts: readonly NewPart[]): Promise<void> {
   const texts = new Map<string, ExtraText>();
-  // A text that was read again must be the one whose hash was remembered.
+  // If the text was read again on demand, make sure that it's the one whose hash we cached.
   for (const { projectId, part } of parts)
     if (isExtra(part) && part.textHash !== null && hashText(part.text) === part.textHash)
       texts.set(`${projectId}${part.textHash}`, { projectId, textHash: part.textHash, ...packText(part.text) });

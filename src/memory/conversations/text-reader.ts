@@ -3,9 +3,15 @@ import { findLargePrompt } from './large-texts.ts';
 import type { CallWithText, MaskedText } from './masked-prompt.ts';
 import type { PromptReader } from './prompt-reader.ts';
 
-/** Reads the texts of a batch. Hits of the response cache repeat a request and its response, so equal ones are read once. */
+/**
+ * Returns a reader for the texts of a batch. Hits of the response cache repeat a request and its response, so we read
+ * identical ones only once.
+ */
 export function createTextReader(reader: PromptReader): (call: CallWithText) => MaskedText {
-  /** By the text of the response, which hits of the same entry share: a key of all that is compared took 5 µs. */
+  /**
+   * Keyed by the text of the response, which is the same for all hits of a cache entry. Building a key from everything
+   * that we compare took 5 µs.
+   */
   const hits = new Map<string, { readonly call: CallWithText; readonly text: MaskedText }[]>();
   return (call) => {
     if (call.result.cache !== 'hit') return readText(call, reader);
@@ -19,7 +25,7 @@ export function createTextReader(reader: PromptReader): (call: CallWithText) => 
   };
 }
 
-/** Whether calls with the same text of the response have the same route, request and tool calls. */
+/** Compares the route, the request and the tool calls. The texts of the responses must already be equal. */
 function isSameText(one: CallWithText, other: CallWithText): boolean {
   if (one.metadata.route !== other.metadata.route || !one.content.request.equals(other.content.request)) return false;
   const [oneCalls, otherCalls] = [one.content.response?.toolCalls, other.content.response?.toolCalls];

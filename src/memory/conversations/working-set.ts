@@ -1,10 +1,10 @@
 /**
- * The conversations that the calls of one batch may join, as loaded and as changed by the calls processed so far. Does not access the
- * database: `load-working-set.ts` and `save-working-set.ts` do.
+ * The conversations that the calls of one batch may join, including the changes by calls that we've processed so far.
+ * `load-working-set.ts` and `save-working-set.ts` access the database for it.
  */
 import { type ChainPart, type Sha256, toScopedKey } from './chain.ts';
 
-/** A recorded call that is being assigned to a conversation. */
+/** A recorded call that we're assigning to a conversation. */
 export interface RecordedCall {
   readonly callId: string;
   readonly projectId: string;
@@ -14,14 +14,16 @@ export interface RecordedCall {
   readonly explicitWrite: boolean;
   readonly startedAt: number;
   readonly endedAt: number;
-  /** Trace context of a sampled call. */
+  /** The trace context, if the call was sampled. */
   readonly trace?: string | undefined;
-  /** Messages of the request, then the response when there is one. */
+  /** The messages of the request, followed by the response if there is one. */
   readonly parts: readonly ChainPart[];
-  /** Lookup key of a part in the scope; negative indexes count from the end. Undefined if there is no such part. */
+  /**
+   * Returns the scoped lookup key of a part, or undefined if there's no such part. Negative indexes count from the end.
+   */
   readonly keyAt: (index: number) => Sha256 | undefined;
   readonly promptLength: number;
-  /** Index of the first assistant message in the request, -1 for a call without history. */
+  /** The index of the first assistant message in the request, or -1 if the call has no history. */
   readonly firstAssistant: number;
 }
 
@@ -50,18 +52,18 @@ export interface Conversation {
   lastTurnAt: number;
   tipKey: Sha256;
   tipMessageKey: Sha256;
-  /** Message hashes by position, as far as they were loaded. */
+  /** The message hashes that we've loaded, by position. */
   readonly messageHashes: Map<number, Sha256>;
-  /** The row must be updated. */
+  /** Whether we have to write the row. */
   changed: boolean;
-  /** The batch opened or reopened the conversation, so its idle timer must be started. */
+  /** Whether we have to start the idle timer, e.g. because the batch has opened or reopened the conversation. */
   needsIdleTimer: boolean;
-  /** Trace context of the call that last needed the timer. */
+  /** The trace context of the last call that needed the timer. */
   trace?: string | undefined;
   readonly added: AppendedMessage[];
 }
 
-/** A position in a conversation that holds a given message. */
+/** A position in a conversation at which a given message occurs. */
 export interface MessageOccurrence {
   readonly conversation: Conversation;
   readonly position: number;
@@ -92,7 +94,10 @@ export function createConversationWorkingSet() {
   };
 
   return {
-    /** Adds a loaded conversation with the occurrences of messages at which calls of the batch end. */
+    /**
+     * Adds a loaded conversation. `occurrences` are the places where the last messages of the batch's calls occur in
+     * it.
+     */
     add(conversation: Conversation, occurrences: readonly { key: Sha256; position: number; callId: string | null }[]): void {
       index(conversation);
       for (const { key, position, callId } of occurrences) addOccurrence(key, { conversation, position, callId });
@@ -100,7 +105,7 @@ export function createConversationWorkingSet() {
     byTip: (key: Sha256) => [...(tipIndex.get(key) ?? [])],
     byLastMessage: (messageKey: Sha256) => [...(lastMessageIndex.get(messageKey) ?? [])],
     occurrencesOf: (key: Sha256): readonly MessageOccurrence[] => occurrenceIndex.get(key) ?? [],
-    /** Open conversations of a scope. */
+    /** Returns the open conversations of a scope. */
     openInScope: (scope: Sha256) => [...(scopeIndex.get(scope) ?? [])].filter((conversation) => conversation.state === 'stored'),
     /** Appends the messages of `call` from index `from` on. */
     append(conversation: Conversation, call: RecordedCall, from: number): void {
@@ -124,7 +129,7 @@ export function createConversationWorkingSet() {
       if (tipMessageHash !== null) conversation.tipMessageKey = toScopedKey(call.scope, tipMessageHash);
       index(conversation);
     },
-    /** Names the call that produced a response known so far only from a later request. */
+    /** Records which call produced a response that we've only known from a later request so far. */
     attributeResponse(occurrence: MessageOccurrence, call: RecordedCall): void {
       occurrence.callId = call.callId;
       const added = occurrence.conversation.added.find((part) => part.position === occurrence.position);
@@ -132,7 +137,7 @@ export function createConversationWorkingSet() {
       else attributedResponses.push(occurrence);
     },
     all: () => conversations.values(),
-    /** Attributed responses whose message is already in the database. */
+    /** Returns the attributed responses whose messages are already in the database. */
     attributedResponses: (): readonly MessageOccurrence[] => attributedResponses,
   };
 }

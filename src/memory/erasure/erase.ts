@@ -1,6 +1,7 @@
 /**
- * Erases a subject in one transaction under the project's exclusive lock: deletes its stored data and writes the tombstone that rejects later
- * arrivals (`tombstones.ts`). Every process purges its own journal and caches (`erasure-listener.ts`). Cannot be undone.
+ * Erases a subject in one transaction under the project's exclusive lock. It deletes the subject's stored data and
+ * writes a tombstone that rejects data which arrives later (`tombstones.ts`). Every process purges its own journal and
+ * caches (`erasure-listener.ts`). An erasure can't be undone.
  */
 
 import { retry } from '../../core/backoff.ts';
@@ -32,10 +33,13 @@ export interface EraseRequest {
   readonly askedBy: string;
 }
 
-/** NOTIFY channel; the payload is the erasure id. */
+/** The NOTIFY channel. The payload is the erasure id. */
 export const erasuresChannel = 'gateway_erasures';
 
-/** Writers without the project lock (embeddings, idle timers) may lock the same rows in another order. */
+/**
+ * Writers that don't hold the project lock (embeddings and idle timers) may lock the same rows in a different order, so
+ * deadlocks can happen.
+ */
 const maxDeadlockRetries = 5;
 
 export function createErase({ database, clock }: { readonly database: Database; readonly clock: Clock }) {
@@ -46,14 +50,14 @@ export function createErase({ database, clock }: { readonly database: Database; 
     });
 }
 
-/** Enqueueing the entry again while its workflow runs has no effect. */
+/** Enqueueing the entry again while its workflow is running has no effect. */
 export function toErasureEntry({ id, projectId }: { readonly id: string; readonly projectId: string }): OutboxEntry {
   return { workflow: 'subjectErasure', workflowId: `erasure/${id}`, projectId, input: { erasure_id: id } };
 }
 
 async function erase(tx: Queries, id: string, { projectId, subject, askedBy }: EraseRequest): Promise<Erasure> {
   await lockProject(tx, projectId, 'exclusive');
-  // Excludes retention, which holds only this lock.
+  // Retention holds only this lock, so we need it too.
   await lockConversations(tx, projectId);
   const sha256 = hashSubject(subject);
   const [tombstone] = await tx.query<{ erasedAt: Date }>(
@@ -78,7 +82,10 @@ async function erase(tx: Queries, id: string, { projectId, subject, askedBy }: E
   return { id, projectId, sha256, erasedAt: tombstone.erasedAt, deleted: counts };
 }
 
-/** Older versions started a workflow run for each opening of a conversation, and Temporal may still have them. */
+/**
+ * Records the workflow runs that older versions started for each opening of a conversation, because Temporal may still
+ * have them.
+ */
 async function recordRuns(tx: Queries, erasureId: string, projectId: string, subject: string): Promise<void> {
   await tx.query(
     `insert into erasure_runs (erasure_id, workflow_id)
@@ -90,7 +97,7 @@ async function recordRuns(tx: Queries, erasureId: string, projectId: string, sub
   );
 }
 
-/** Deletes prompts and responses of the subject's calls, then the parts that only they referenced. */
+/** Deletes prompts and responses of the subject's calls, and then the parts that nothing else refers to. */
 async function eraseCallTexts(tx: Queries, projectId: string, subject: string): Promise<number> {
   for (;;) {
     const rows = await tx.query(
@@ -116,7 +123,7 @@ async function eraseTable(tx: Queries, { table, key, where, set }: SubjectTable,
   }
 }
 
-/** Ends of the subject's facts. */
+/** Returns the entities at both ends of the subject's facts. */
 async function findEntities(tx: Queries, projectId: string, subject: string): Promise<string[]> {
   const rows = await tx.query<{ id: string }>(
     `select source_id as id from memory_facts where project_id = $1::uuid and subject = $2::text
@@ -126,10 +133,13 @@ async function findEntities(tx: Queries, projectId: string, subject: string): Pr
   return rows.map(({ id }) => id);
 }
 
-/** Deletes derived data without a subject: those of the entities that have no facts any more, and word statistics, which are recomputed later. */
+/**
+ * Deletes derived data that has no subject: entities without any remaining facts, and word statistics, which are
+ * recomputed later.
+ */
 async function deleteOrphans(tx: Queries, projectId: string, entityIds: readonly string[]): Promise<void> {
   await tx.query(
-    // Not one condition with "or", for which PostgreSQL reads all facts.
+    // Don't merge these into one OR condition, because PostgreSQL would then scan the whole facts table.
     `delete from memory_entities entity
       where entity.id = any($1::uuid[])
         and not exists (select 1 from memory_facts fact where fact.source_id = entity.id)

@@ -1,9 +1,10 @@
 /**
- * Applies erasures in one process: purges its caches and redacts calls in flight immediately, then drains its journals and reports that in
- * `erasure_processes`, where the workflow waits for it.
+ * Applies erasures in one process. It immediately purges the caches and redacts calls in flight. Then it drains the
+ * journals and reports that in `erasure_processes`, where the workflow waits for it.
  *
- * Erasures arrive by NOTIFY. Unfinished ones are read at the start; after a notification or a lost connection also those that began since the
- * last time, because an erasure does not wait for a process that was cut off for a minute. Failures are retried; every step may run twice.
+ * NOTIFY tells us about new erasures. At startup we load all unfinished ones. After a notification or a lost connection
+ * we also load finished ones that began since the last load, because an erasure doesn't wait for a process that was cut
+ * off for a minute. Failures are retried, so every step may run twice.
  */
 
 import { createBackgroundLoop, type NextRun } from '../../core/background-loop.ts';
@@ -19,27 +20,30 @@ import type { Tombstone } from './tombstones.ts';
 
 export interface ErasureListenerOptions {
   readonly database: Database;
-  /** Journal id of this process. */
+  /** The journal id of this process. */
   readonly process: string;
-  /** Deletes cached responses of the subject; returns how many. */
+  /** Deletes cached responses of the subject and returns their number. */
   readonly purgeCache: (projectId: string, subjectSha256: string) => number;
-  /** Redacts subject and text of matching calls in flight; returns how many. */
+  /** Redacts the subject and text of matching calls in flight and returns their number. */
   readonly redactInFlight: (matches: (call: CallMetadata) => boolean) => number;
-  /** Drains all journals on this host and deletes their records. False when records are left. */
+  /** Drains all journals on this host and deletes their records. Resolves to false if there are records left. */
   readonly drainJournals: (tombstones: readonly Tombstone[]) => Promise<boolean>;
   readonly logger: Pick<Logger, 'warn'>;
   readonly retryMs?: number;
 }
 
-/** Longer than the transaction of an erasure, which others see when it ends, by an id with the time at which it began. */
+/**
+ * An upper bound for the transaction of an erasure. Its id contains the time at which it began, but we can only see it
+ * after the commit.
+ */
 const longestErasureMs = 3_600_000;
 
 export function createErasureListener(options: ErasureListenerOptions) {
   const { database, process, purgeCache, redactInFlight, drainJournals, logger, retryMs = 1_000 } = options;
-  /** Erasures that this process has not finished. */
+  /** Erasures that this process hasn't finished yet. */
   const pending = new Map<string, { readonly tombstone: Tombstone; readonly purged: LocalPurge }>();
   let mustReload = true;
-  /** Time of the database at the last time that erasures were read: all that began before, and are visible, are known. */
+  /** The database time of the last load. We know all erasures that were visible at that time. */
   let readAt: Date | null = null;
   let subscription: { stop(): Promise<void> } | null = null;
 
@@ -116,7 +120,7 @@ export function createErasureListener(options: ErasureListenerOptions) {
   };
 
   return {
-    /** Purges memory immediately; the journals are drained in the background. */
+    /** Purges the caches immediately, and drains the journals in the background. */
     apply(tombstone: Tombstone): LocalPurge {
       const purged = purge(tombstone);
       loop.wake();

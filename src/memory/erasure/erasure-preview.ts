@@ -1,9 +1,12 @@
-/** Counts what an erasure of a subject would delete at this moment, by the names of the receipt. Nothing is locked. */
+/**
+ * Counts what an erasure of a subject would delete right now, with the names that the receipt uses. Doesn't lock
+ * anything.
+ */
 import { hashSubject } from '../../core/subject.ts';
 import type { Queries } from '../../db/database.ts';
 import { bySubject, type ErasedCount, subjectTables } from './subject-tables.ts';
 
-/** `call_parts` is determined by the erasure itself, which knows what other calls still use. */
+/** Excludes `call_parts`, because only the erasure itself finds out which parts other calls still use. */
 export type ErasurePreview = Readonly<Record<Exclude<ErasedCount, 'call_parts'>, number>> & {
   /** Stored prompts and responses of calls. */
   readonly prompts: number;

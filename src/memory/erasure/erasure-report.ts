@@ -2,10 +2,10 @@
 import type { Queries } from '../../db/database.ts';
 import type { ErasedCounts, Erasure } from './erase.ts';
 
-/** What one process purged besides the database. */
+/** What one process purged outside the database. */
 export interface LocalPurge {
   readonly cacheEntries: number;
-  /** Calls in flight, which continue without text. */
+  /** Calls in flight, which continue without their text. */
   readonly openCalls: number;
 }
 
@@ -20,22 +20,22 @@ export interface ErasureSummary {
   readonly purged: number;
 }
 
-/** An erasure with the progress of all processes. */
+/** An erasure and the progress of all processes. */
 export interface ErasureReport extends ErasureSummary {
   readonly askedBy: string;
   readonly doneAt: Date | null;
-  /** When an import restored data from before the erasure; null when none did. */
+  /** When an import restored data from before the erasure, or null if that hasn't happened. */
   readonly restoredAt: Date | null;
   readonly processes: number;
   readonly drained: number;
 }
 
-/** What the responding process knows immediately. */
+/** Creates a receipt from what the responding process already knows. */
 export function createReceipt(erasure: Erasure, { cacheEntries, openCalls }: LocalPurge): ErasureSummary {
   return { ...erasure, cacheEntries, queued: openCalls, state: 'queued', purged: 0 };
 }
 
-/** Null when the project has no erasure with this id. */
+/** Returns null if the project has no erasure with this id. */
 export async function findErasure(database: Queries, projectId: string, id: string): Promise<ErasureReport | null> {
   const [row] = await database.query<ErasureReport>(`${selectReports} where erasure.project_id = $1::uuid and erasure.id = $2::uuid`, [
     projectId,
@@ -44,7 +44,7 @@ export async function findErasure(database: Queries, projectId: string, id: stri
   return row ?? null;
 }
 
-/** Newest first; with `before`, only those older than the one with this id. */
+/** Lists the newest erasures first. `before` is the id of an erasure, and restricts the list to older ones. */
 export function listErasures(database: Queries, projectId: string, limit: number, before: string | null = null): Promise<ErasureReport[]> {
   return database.query<ErasureReport>(
     `${selectReports} where erasure.project_id = $1::uuid and ($3::uuid is null or erasure.id < $3::uuid)

@@ -1,6 +1,6 @@
 /**
- * Activities of the workflow `subjectErasure`: wait until every live process has applied the tombstone and drained its journals, delete the
- * workflow runs of the subject, and verify that nothing is left. Each step may run twice.
+ * The activities of the workflow `subjectErasure`. They wait until every live process has applied the tombstone and
+ * drained its journals, delete the subject's workflow runs, and verify that no data is left. Each step may run twice.
  */
 import type { ErasureStatus, Progress } from '../../../workflows/contract.ts';
 import type { Database, Queries } from '../../db/database.ts';
@@ -11,15 +11,15 @@ import type { Tombstone } from './tombstones.ts';
 
 export interface ErasureStepsOptions {
   readonly database: Database;
-  /** Ids of the processes with a heartbeat within the last minute. */
+  /** Returns the ids of processes whose last heartbeat is less than a minute old. */
   readonly listLive: () => Promise<readonly string[]>;
-  /** Deletes the runs of a workflow id from Temporal after reporting their number to `recordCount`. */
+  /** Deletes all runs of a workflow id from Temporal. Calls `recordCount` with their number first. */
   readonly deleteRuns: (workflowId: string, recordCount: (count: number) => Promise<void>) => Promise<void>;
 }
 
 export type ErasureSteps = ReturnType<typeof createErasureSteps>;
 
-/** A process that stops responding is no longer live after a minute, which bounds the polling. */
+/** A process that stops responding is considered dead after a minute, so the polling always ends. */
 const pollIntervalMs = 2_000;
 const runsPerStep = 200;
 const maxShownProcesses = 10;
@@ -45,7 +45,10 @@ export function createErasureSteps({ database, listLive, deleteRuns }: ErasureSt
       return { kind: 'wait', waitMs: pollIntervalMs, ...counts, missing: missing.slice(0, maxShownProcesses) };
     },
 
-    /** Deletes runs for about a minute; `more` when some are left. */
+    /**
+     * Deletes up to `runsPerStep` workflow ids, which takes about a minute. Returns `more` if it should be called
+     * again.
+     */
     async purgeRuns(erasureId: string, signal: AbortSignal): Promise<Progress> {
       const rows = await database.query<{ workflowId: string }>(
         `select workflow_id as "workflowId" from erasure_runs where erasure_id = $1::uuid order by workflow_id limit ${runsPerStep}`,
@@ -54,7 +57,7 @@ export function createErasureSteps({ database, listLive, deleteRuns }: ErasureSt
       for (const { workflowId } of rows) {
         signal.throwIfAborted();
         await deleteRuns(workflowId, async (count) => {
-          // A retry after a crash finds fewer runs than the first attempt.
+          // A retry after a crash finds fewer runs than the first attempt did, so we keep the higher number.
           await database.query(
             `update erasure_runs set runs = greatest(runs, $3::bigint) where erasure_id = $1::uuid and workflow_id = $2::text`,
             [erasureId, workflowId, count],
@@ -69,7 +72,7 @@ export function createErasureSteps({ database, listLive, deleteRuns }: ErasureSt
       return { kind: rows.length === runsPerStep ? 'more' : 'done' };
     },
 
-    /** Throws when data of the subject is left that no import has restored. */
+    /** Throws if there's any data of the subject left that wasn't restored by an import. */
     async finish(erasureId: string): Promise<void> {
       const residue = await findResidue(database, erasureId);
       if (residue.length > 0) throw new Error(`data of the erased subject is left in ${residue.join(', ')}`);
@@ -78,7 +81,7 @@ export function createErasureSteps({ database, listLive, deleteRuns }: ErasureSt
   };
 }
 
-/** Enqueues unfinished erasures again, because Temporal may have lost its state. */
+/** Enqueues unfinished erasures again in case Temporal has lost its state. */
 export async function reenqueueErasures(database: Database): Promise<void> {
   const rows = await database.query<{ id: string; projectId: string }>(
     `select id, project_id as "projectId" from erasures where state <> 'done' order by id`,
@@ -88,7 +91,10 @@ export async function reenqueueErasures(database: Database): Promise<void> {
 
 type ErasedSubject = Pick<Tombstone, 'id' | 'projectId' | 'sha256'>;
 
-/** Tables that still hold rows of the subject from before the tombstone. None once an import has restored such rows. */
+/**
+ * Returns the tables that still hold rows of the subject from before the tombstone. Doesn't check anything once an
+ * import has restored data of the subject.
+ */
 async function findResidue(queries: Queries, erasureId: string): Promise<string[]> {
   const [erasure] = await queries.query<ErasedSubject>(
     `select id, project_id as "projectId", subject_sha256 as sha256 from erasures where id = $1::uuid and restored_at is null`,
@@ -118,8 +124,8 @@ async function hasResidue(queries: Queries, table: SubjectTable, erasure: Erased
 const subjectsPerStatement = 5_000;
 
 /**
- * The subject with this hash among those of a table, null when there is none. Reads one entry of the index (project_id, subject) per subject,
- * not its rows.
+ * Finds the subject with this hash in a table, or returns null. Reads one index entry (project_id, subject) per subject
+ * instead of all rows.
  */
 async function findSubject(queries: Queries, table: string, { projectId, sha256 }: ErasedSubject): Promise<string | null> {
   const next = (after: string): string =>

@@ -1,14 +1,14 @@
 /**
- * Deletes data older than the retention period of its project (docs/api/reference.md#memory-rules): read conversations
- * by their last turn, with the prompts of their calls; prompts of calls without a conversation (failed, or sent with
- * `off`); closed memories; and finished batches, with the focus and vendor error texts in their groups. It applies
- * whether memory is on or off.
+ * Deletes data that is older than the retention period of its project (docs/api/reference.md#memory-rules): closed
+ * conversations by their last turn together with the prompts of their calls, prompts of calls without a conversation
+ * (because they failed or were sent with `off`), closed memories, and finished batches including the focus and vendor
+ * errors of their groups. This applies whether memory is on or off.
  *
- * Live memories and open conversations stay. So do conversations with messages that a batch has yet to learn, unless the
- * project sets `delete_unlearned`. Messages don't hold up the deletion if their group was given up, or if their batch
- * ended without learning them. A failed batch stays until it is replayed.
+ * Live memories and open conversations are kept. Conversations with messages that a batch hasn't learned yet are kept
+ * too, unless the project sets `delete_unlearned`. Messages don't count as unlearned if their group was given up, or if
+ * their batch ended without learning them. A failed batch is kept until it's replayed.
  *
- * Each call deletes one batch in a short transaction, so writers of the project wait for one of them at most.
+ * Each call deletes one batch in a short transaction, so the project's writers never have to wait for long.
  */
 import { type Clock, dayMs } from '../../core/time.ts';
 import type { Database, Queries } from '../../db/database.ts';
@@ -17,19 +17,23 @@ import { deleteReleasedParts } from '../conversations/released-parts.ts';
 import { isDueSql } from '../records/deletion-rule.ts';
 import { applyPendingDeletions } from '../records/settings.ts';
 
-/** Takes a few milliseconds for conversations of usual length. */
+/** Takes a few milliseconds if the conversations have a typical length. */
 const conversationBatchSize = 100;
 const rowBatchSize = 500;
 
 export type Retention = ReturnType<typeof createRetention>;
 
-/** Each function deletes a batch of the first project that has one; returns how many rows, 0 when none is left. */
+/**
+ * Each function deletes one batch of the first project that has anything to delete. Returns the number of rows, or 0 if
+ * there's nothing left.
+ */
 export function createRetention({ database, clock }: { readonly database: Database; readonly clock: Clock }) {
   const inFirstDueProject = (deleteBatch: (tx: Queries, period: RetentionPeriod) => Promise<number>) => async (): Promise<number> => {
     for (const period of await findRetentionPeriods(database, clock.now())) {
       const deleted = await database.transaction(async (tx) => {
-        // A concurrent turn either updates last_turn_at before the deletion or finds the conversation deleted and opens another. Also
-        // excludes erasures: an empty batch in between would end their deletion loop early.
+        // With this lock, a concurrent turn either updates last_turn_at before the deletion, or finds the conversation
+        // deleted and opens another. It also keeps out erasures, whose deletion loop would end early if it saw an empty
+        // batch.
         await lockConversations(tx, period.projectId);
         return deleteBatch(tx, period);
       });
@@ -38,15 +42,15 @@ export function createRetention({ database, clock }: { readonly database: Databa
     return 0;
   };
   return {
-    /** Puts requested deletion periods into effect once their day of notice is over. */
+    /** Applies requested deletion periods once their day of notice is over. */
     periods: () => applyPendingDeletions(database, clock.now()),
     conversations: inFirstDueProject(deleteConversations),
-    /** Prompts without a conversation. */
+    /** Deletes prompts that don't belong to a conversation. */
     unfiledPrompts: inFirstDueProject(deleteUnfiledPrompts),
-    /** What only prompts referred to that an older release has deleted. */
+    /** Deletes parts that are left over because an older release deleted their prompts. */
     releasedParts: () => deleteReleased(database),
     closedItems: inFirstDueProject(deleteClosedItems),
-    /** Finished learning batches. */
+    /** Deletes finished learning batches. */
     batches: inFirstDueProject(deleteBatches),
   };
 }
@@ -64,11 +68,11 @@ async function deleteReleased(database: Database): Promise<number> {
 export interface RetentionPeriod {
   readonly projectId: string;
   readonly before: Date;
-  /** Whether conversations that memory has not learned from are deleted too. */
+  /** Whether to delete conversations that memory hasn't learned from. */
   readonly unlearned: boolean;
 }
 
-/** Of the projects that have one, at the time `now`. */
+/** Returns the projects that have a retention period, with the cutoff date at `now`. */
 export async function findRetentionPeriods(queries: Queries, now: number): Promise<RetentionPeriod[]> {
   const rows = await queries.query<{ projectId: string; days: number; unlearned: boolean }>(
     `select project_id as "projectId", (settings ->> 'delete_conversations_after_days')::integer as days,

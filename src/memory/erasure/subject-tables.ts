@@ -1,44 +1,52 @@
 /**
- * Every table that can hold data of a subject, in the order of deletion. As data, so that `test/memory/erasure/subject-tables.test.ts`
- * compares it with the schema: a table with a subject, or a text column that no list mentions, fails the test. Missing are `parts`,
- * `prompt_texts`, `released_parts` and `memory_words`, which have no subject: `erase.ts` deletes what nothing else refers to.
+ * Lists every table that can hold data of a subject, in the order of deletion. It's data rather than code so that
+ * `test/memory/erasure/subject-tables.test.ts` can compare it with the schema. That test fails if a table has a subject
+ * or a text column that isn't on any list. `parts`, `prompt_texts`, `released_parts` and `memory_words` don't have a
+ * subject, so `erase.ts` deletes from them whatever isn't referenced any more.
  *
- * Includes tables of other modules (calls, outbox): completeness is checked on one list, and atomicity needs one transaction.
+ * The list includes tables of other modules (calls, outbox), because we can only check for completeness if there's a
+ * single list, and the erasure has to be one transaction.
  */
 
-/** Counts of the receipt that the transaction determines. */
+/** The counts in the receipt that the transaction computes. */
 export type ErasedCount = 'memories' | 'profile_pages' | 'episodes' | 'calls' | 'call_parts' | 'graph_facts';
 
 export interface SubjectTable {
   readonly table: string;
   /**
-   * Columns that identify a row in the whole table, so that we can delete rows in batches. Has `project_id` if the
-   * rest isn't unique.
+   * The columns that identify a row in the whole table, so that we can delete rows in batches. Includes `project_id` if
+   * the rest isn't unique.
    */
   readonly key: string;
-  /** Parameters: $1 project (uuid), $2 as in `bySubject` or, with `bySha256`, the subject's SHA-256 (bytea). Every condition names both. */
+  /**
+   * $1 is the project (uuid). $2 is the subject as in `bySubject` or, with `bySha256`, its SHA-256 (bytea). Every
+   * condition uses both parameters.
+   */
   readonly where: (condition: string) => string;
   readonly bySha256?: true;
-  /** Assignments for tables whose rows stay. */
+  /** The assignments for tables whose rows are kept. */
   readonly set?: string;
   readonly count?: ErasedCount;
   /**
-   * Creation time, by the database's clock or as tombstones compare it. Rows older than the tombstone must not remain. Absent when the rows are
-   * deleted with another table's.
+   * The creation time, either by the database clock or the time that we compare with tombstones. No row may be older
+   * than the tombstone. Omit it if the rows are deleted together with those of another table.
    */
   readonly since?: string;
-  /** How the final check finds the rows: by an index of project and subject, unless each subject has one row. */
+  /**
+   * Set this if each subject has at most one row. For other tables, the final check looks up the subject in an index of
+   * project and subject.
+   */
   readonly oneRowPerSubject?: true;
 }
 
 export const bySubject = 'subject = $2::text';
-/** For the final check: the subject itself is no longer known then. PostgreSQL has no index for it. */
+/** Used by the final check, which no longer knows the subject itself. PostgreSQL has no index for this condition. */
 export const bySubjectSha256 = `sha256(convert_to(subject, 'UTF8')) = $2::bytea`;
 
 const ofSubject = (condition: string): string => `project_id = $1::uuid and ${condition}`;
 
 export const subjectTables: readonly SubjectTable[] = [
-  // Its rows are already deleted, with their parts (`erase.ts`).
+  // `erase.ts` has already deleted these rows and their parts.
   { table: 'call_texts', key: 'call_id', where: ofSubject, since: 'created_at' },
   {
     table: 'outbox',
@@ -64,7 +72,7 @@ export const subjectTables: readonly SubjectTable[] = [
     where: (condition) => `conversation_id in (select id from conversations where ${ofSubject(condition)})`,
   },
   { table: 'conversations', key: 'id', where: ofSubject, count: 'episodes', since: 'started_at' },
-  // After the conversations, whose rows a starting batch locks.
+  // Must come after the conversations, because a starting batch locks their rows first.
   {
     table: 'memory_batch_groups',
     key: 'batch_id, position',

@@ -1,15 +1,20 @@
 /**
- * Tombstones reject data of an erased subject from before its erasure, however late it arrives (docs/architecture/erasure.md). Writers of
- * subject data hold the project's shared lock in their transaction and check here after acquiring it; an erasure holds the lock exclusively.
+ * Tombstones reject data of an erased subject from before its erasure, no matter how late it arrives
+ * (docs/architecture/erasure.md). Writers of subject data hold the project's shared lock in their transaction and check
+ * for tombstones after they've acquired it. An erasure holds the lock exclusively.
  *
- * Call times come from the processes and tombstone times from the database, so clocks must be synchronized, as with NTP.
+ * Call times come from the processes and tombstone times from the database, so the clocks have to be synchronized, e.g.
+ * with NTP.
  */
 import type { SettledCall } from '../../core/call.ts';
 import { redactSubject } from '../../core/redact-subject.ts';
 import { hashSubject } from '../../core/subject.ts';
 import type { Queries } from '../../db/database.ts';
 
-/** Returns the calls to store: those rejected by a tombstone lose text and subject, and are counted on their erasure. */
+/**
+ * Returns the calls to store. If a tombstone rejects a call, we remove its text and subject and count it on the
+ * erasure.
+ */
 export async function redactErased(tx: Queries, calls: readonly SettledCall[]): Promise<readonly SettledCall[]> {
   const subjects = calls.flatMap(({ metadata: { projectId, memory } }) =>
     memory.subject === null ? [] : { projectId, subject: memory.subject },
@@ -30,13 +35,13 @@ export async function redactErased(tx: Queries, calls: readonly SettledCall[]): 
   return redacted;
 }
 
-/** Whether a call started before an erasure of its subject. */
+/** Reports whether any of the calls started before an erasure of its subject. */
 export async function isAnyErased(queries: Queries, calls: readonly (ProjectSubject & { readonly startedAt: number })[]): Promise<boolean> {
   const tombstones = await findTombstones(queries, calls);
   return calls.some((call) => call.startedAt <= (tombstones.get(subjectKey(call))?.erasedAt.getTime() ?? -1));
 }
 
-/** When each of the subjects was erased last; those that were never erased are absent. */
+/** Returns when each of the subjects was last erased. Subjects that were never erased are left out. */
 export async function findErasureTimes(tx: Queries, projectId: string, subjects: readonly string[]): Promise<ReadonlyMap<string, Date>> {
   const tombstones = await findTombstones(
     tx,
@@ -51,8 +56,9 @@ export async function findErasureTimes(tx: Queries, projectId: string, subjects:
 }
 
 /**
- * Records that an import restored data of these subjects, which may be older than their erasures: an erasure that has not ended would find that
- * data at its end and never end. Calls from before the erasures are rejected as before.
+ * Records that an import restored data of these subjects, which may be older than their erasures. Without this, an
+ * erasure that is still running would find the data in its final check and never end. Calls from before the erasure are
+ * still rejected.
  */
 export async function markRestored(tx: Queries, projectId: string, subjects: readonly string[]): Promise<void> {
   await tx.query(
@@ -74,7 +80,7 @@ interface ProjectSubject {
   readonly subject: string;
 }
 
-/** The newest tombstone of each subject that has one, by `subjectKey`. */
+/** Returns the newest tombstone of each subject by `subjectKey`. Subjects that were never erased are left out. */
 async function findTombstones(tx: Queries, subjects: readonly ProjectSubject[]): Promise<ReadonlyMap<string, Tombstone>> {
   if (subjects.length === 0) return new Map();
   const distinct = [...new Map(subjects.map((subject) => [subjectKey(subject), subject]))];

@@ -1,8 +1,9 @@
 /**
- * Computes the vectors of passages that have none of the project's current model: new passages, and all after a change of the model.
+ * Computes the vectors of passages that don't have one of the project's current model yet. These are new passages, or
+ * all passages if the model has changed.
  *
- * Each batch is stored on its own, so an interrupted run resumes where it stopped. No transaction is open during a request to the vendor. A
- * passage erased meanwhile no longer matches the update.
+ * Each batch is stored separately, so an interrupted run resumes where it stopped. No transaction is open while we wait
+ * for the vendor. If a passage is erased in the meantime, the update doesn't find it any more.
  */
 import type { EmbedProgress } from '../../../workflows/contract.ts';
 import type { Clock } from '../../core/time.ts';
@@ -15,24 +16,28 @@ import { refreshWordStatistics } from './word-statistics.ts';
 export interface EmbedPassagesOptions {
   readonly database: Database;
   readonly clock: Clock;
-  /** Model of the project's vectors. Null without a route for embeddings. */
+  /** Returns the model of the project's vectors, or null if there's no route for embeddings. */
   readonly getModel: (projectId: string) => Promise<string | null>;
-  /** Vectors in the order of `texts`, null for a text without one. */
+  /** Returns the vectors in the order of `texts`, with null for texts that can't be embedded. */
   readonly embed: (
     projectId: string,
     texts: readonly string[],
   ) => Promise<{ model: string; vectors: readonly (readonly number[] | null)[] }>;
-  /** Whether `embed` failed because the vendor rejected a text. */
+  /** Reports whether `embed` failed because the vendor rejected a text. */
   readonly isTextRejected: (error: unknown) => boolean;
 }
 
 /**
- * Texts and characters per request, far below the limits of vendors. The local embedder takes up to 0.2 s for 2,000 characters, three times as
- * long on a busy machine, and computes one text at a time: ten projects with requests of more would all reach their time limit.
+ * The texts and characters per request. This is far below the limits of vendors, because the local embedder needs up to
+ * 0.2 s for 2,000 characters, three times as long on a busy machine, and computes one text at a time. With larger
+ * requests, ten projects at once would all time out.
  */
 const batchSize = 32;
 const maxBatchCharacters = 8_000;
-/** Requests per activity execution; returning `more` lets the workflow schedule the next. */
+/**
+ * The number of requests per activity execution. If there's more to do, we return `more` and the workflow schedules the
+ * next.
+ */
 const maxBatchesPerRun = 20;
 
 interface PendingPassage {
@@ -41,7 +46,7 @@ interface PendingPassage {
 }
 
 export function createPassageEmbedder({ database, clock, getModel, embed, isTextRejected }: EmbedPassagesOptions) {
-  /** `signal` is checked between requests. Rethrows errors of `embed`; batches stored before stay. */
+  /** Checks `signal` between requests. Rethrows errors of `embed`, but keeps the batches that were already stored. */
   return async (projectId: string, run: number, signal: AbortSignal): Promise<EmbedProgress> => {
     let passages = 0;
     const model = await getModel(projectId);
@@ -62,7 +67,9 @@ export function createPassageEmbedder({ database, clock, getModel, embed, isText
     return { kind: 'more', passages };
   };
 
-  /** Two index ranges around the current model, so that its rows are not read. */
+  /**
+   * Uses two index ranges on both sides of the current model, so that PostgreSQL doesn't read the rows that have it.
+   */
   function findPending(projectId: string, model: string): Promise<PendingPassage[]> {
     return database.query<PendingPassage>(
       `select id, text from (
@@ -76,7 +83,7 @@ export function createPassageEmbedder({ database, clock, getModel, embed, isText
     );
   }
 
-  /** Isolates a rejected text by halving and marks it, so that it is not sent again. */
+  /** Bisects a batch until it finds the rejected text and marks it, so that we don't send it again. */
   async function embedBatch(projectId: string, pending: readonly PendingPassage[]): Promise<void> {
     try {
       const { model, vectors } = await embed(
@@ -103,7 +110,10 @@ export function createPassageEmbedder({ database, clock, getModel, embed, isText
     );
   }
 
-  /** Ends the run. `more` when passages were written meanwhile: writers hold the row shared until they commit (`embedding-runs.ts`). */
+  /**
+   * Ends the run, or returns `more` if there are new passages. Writers hold a shared lock on the row until they commit
+   * (see `embedding-runs.ts`).
+   */
   async function finish(projectId: string, run: number, model: string | null): Promise<EmbedProgress['reason'] | 'more'> {
     const end = await database.transaction(async (tx) => {
       const [row] = await tx.query<{ run: number }>(`select run from memory_embeddings where project_id = $1::uuid for update`, [
@@ -122,7 +132,7 @@ export function createPassageEmbedder({ database, clock, getModel, embed, isText
       );
       return model === null ? 'no_route' : undefined;
     });
-    // A route that came since `model` was read was announced while this run counted as active, which starts no other.
+    // If a route was added after we read `model`, it didn't start a run because this one was still active.
     if (end === 'no_route' && (await getModel(projectId)) !== null)
       await database.transaction((tx) => requestEmbedding(tx, projectId, { force: true }));
     if (end !== 'more') await refreshWordStatistics(database, projectId, clock.now());

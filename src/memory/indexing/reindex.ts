@@ -1,8 +1,8 @@
-/** Rebuilds the lexemes of texts stored by an earlier tokenizer version. */
+/** Rebuilds the lexemes of texts that an older version of the tokenizer indexed. */
 import type { Database } from '../../db/database.ts';
 import { lexemesSql, tokenizeForIndex, tokenizerVersion } from '../text/lexemes.ts';
 
-/** PGlite runs statements on the event loop, so each must be short. */
+/** Keep this small. PGlite runs statements on the event loop, so each one has to be short. */
 const batchSize = 100;
 
 const reindexTargets = [
@@ -10,7 +10,7 @@ const reindexTargets = [
   { table: 'memory_facts', column: 'fact', id: 'uuid' },
 ] as const;
 
-/** Rebuilds one batch of rows; returns how many, 0 when none is left. */
+/** Rebuilds one batch and returns the number of rows in it, or 0 if there's nothing left to do. */
 export async function reindexOutdated(database: Database): Promise<number> {
   for (const target of reindexTargets) {
     const reindexed = await reindexTarget(database, target);

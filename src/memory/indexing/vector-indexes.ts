@@ -1,20 +1,26 @@
 /**
- * Vector indexes: one of memories and one of conversations, per project and dimension, for projects with so many vectors that an exact scan is
- * slow; below that an exact scan is faster and finds more. An index of more than what a search reads would find too little of what is rare in
- * it, because the neighbours that it visits are others: of a small project next to a large one, or of memories next to recorded conversations.
- * Never built on PGlite: building would block its only session.
+ * Maintains vector indexes for projects with so many vectors that an exact scan becomes slow. Smaller projects don't
+ * get one, because an exact scan is faster for them and has better recall.
+ *
+ * There are two indexes per project and dimension, one for memories and one for conversations. An index that covers
+ * more than a search reads would find too little of whatever is rare in it, because most of the neighbours it visits
+ * don't match the filter. This would hurt a small project next to a large one, or memories next to recorded
+ * conversations.
+ *
+ * We never build indexes on PGlite, because that would block its only session.
  */
 import type { Database } from '../../db/database.ts';
 
 const defaultMinVectors = 20_000;
-/** pgvector's limit for an index in half precision. */
+/** pgvector's limit for a half-precision index. */
 const maxDimensions = 4_000;
 
 const namePrefix = 'memory_passages_vectors_';
 
 /**
- * Builds one missing index concurrently, or drops one that is not used any more: of a project that has shrunk to half of `minVectors`, or as
- * earlier versions built it. Returns how many were built or dropped; 0 when nothing is left to do.
+ * Concurrently builds one missing index or drops one that's no longer used, e.g. because the project has shrunk to half
+ * of `minVectors` or an older version built it. Returns the number of indexes it built or dropped, so 0 means that
+ * everything is done.
  */
 export async function buildVectorIndex(database: Database, signal: AbortSignal, minVectors = defaultMinVectors): Promise<number> {
   if (database.kind === 'embedded') return 0;
@@ -28,7 +34,7 @@ export async function buildVectorIndex(database: Database, signal: AbortSignal, 
   const missing = (await findNeededIndexes(database, minVectors)).find(({ name }) => !valid.has(name));
   if (missing) {
     const { name, projectId, dims, owner } = missing;
-    // An interrupted build leaves an invalid index that PostgreSQL does not use.
+    // An interrupted build leaves an invalid index behind, which PostgreSQL doesn't use.
     if (existing.length > valid.size) await database.runWithoutTimeout(`drop index concurrently if exists ${name}`, signal);
     await database.runWithoutTimeout(
       `create index concurrently ${name} on memory_passages
@@ -51,9 +57,9 @@ interface LargeProject {
 }
 
 interface NeededIndex extends LargeProject {
-  /** At most 63 characters, PostgreSQL's limit. */
+  /** PostgreSQL truncates names longer than 63 characters, so this has to stay shorter. */
   readonly name: string;
-  /** Column of the memory or conversation. */
+  /** The column with the id of the memory or conversation. */
   readonly owner: string;
 }
 
@@ -67,7 +73,10 @@ async function findNeededIndexes(database: Database, minVectors: number): Promis
   return projects.flatMap((project) => [ofOwner(project, 'i', 'item_id'), ofOwner(project, 'c', 'conversation_id')]);
 }
 
-/** Projects with more than `minVectors` vectors of their model. Reads that many index entries of each, not the vectors. */
+/**
+ * Finds projects with more than `minVectors` vectors of their current model. Reads that many index entries per project,
+ * but not the vectors.
+ */
 function findLargeProjects(database: Database, minVectors: number): Promise<LargeProject[]> {
   return database.query<LargeProject>(
     `select state.project_id as "projectId", sample.dims

@@ -1,6 +1,6 @@
 /**
- * Document frequencies of terms, so that search can prefer rare terms. Sampled from the newest passages of large projects about once a day;
- * terms below one percent count as rare and are not stored.
+ * Maintains document frequencies of words, so that search can prefer rare ones. We sample the newest passages of large
+ * projects about once a day. Words in less than one percent of the passages count as rare and aren't stored.
  */
 import type { Clock } from '../../core/time.ts';
 import type { Database } from '../../db/database.ts';
@@ -8,7 +8,7 @@ import { lockProject } from '../../db/locks.ts';
 
 const minPassages = 1_000;
 const sampleSize = 5_000;
-/** Less than a day, so that the daily cleanup always finds the interval elapsed. */
+/** Less than a day, so that the interval has always passed when the daily cleanup runs. */
 const minIntervalMs = 20 * 3_600_000;
 
 export async function refreshWordStatistics(database: Database, projectId: string, now: number): Promise<void> {
@@ -20,11 +20,11 @@ export async function refreshWordStatistics(database: Database, projectId: strin
   );
   if (!due || due.count < minPassages) return;
   await database.transaction(async (tx) => {
-    // An erasure deletes the statistics; the shared lock keeps texts it is deleting out of the sample.
+    // An erasure deletes the statistics. The shared lock makes sure that we don't sample texts that it's deleting.
     await lockProject(tx, projectId, 'shared');
     await tx.query(`delete from memory_words where project_id = $1::uuid`, [projectId]);
     await tx.query(
-      // ts_stat takes a query as text.
+      // ts_stat takes the query as a string.
       `insert into memory_words (project_id, word, passages)
        select $1::uuid, stat.word, (stat.ndoc::float8 * $2::integer / least($2::integer, ${sampleSize}))::integer
          from ts_stat(format('select lexemes from memory_passages where project_id = %L order by id desc limit ${sampleSize}', $1::uuid)) stat
@@ -39,7 +39,10 @@ export async function refreshWordStatistics(database: Database, projectId: strin
   });
 }
 
-/** Refreshes due statistics of all projects, for those without new embeddings. Returns 0: all is done in one call. */
+/**
+ * Refreshes the statistics of all projects that are due, because projects without new embeddings don't do it
+ * themselves. Always returns 0, because it does everything in one call.
+ */
 export async function refreshAllWordStatistics(database: Database, clock: Clock, signal: AbortSignal): Promise<number> {
   const rows = await database.query<{ projectId: string }>(`select project_id as "projectId" from memory_embeddings order by project_id`);
   for (const { projectId } of rows) {

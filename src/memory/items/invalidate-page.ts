@@ -1,13 +1,13 @@
 /**
- * Deletes a knowledge or profile page when one of its memories is removed, corrected or excluded from recall. A batch of kind `page` rebuilds
- * it from the live memories; that batch reads no messages and learns nothing.
+ * Deletes a knowledge or profile page if one of its memories is removed, corrected or excluded from recall. A batch of
+ * kind `page` then rebuilds the page from the live memories. That batch doesn't read any messages or learn anything.
  */
 import { newId } from '../../core/ids.ts';
 import type { Clock } from '../../core/time.ts';
 import type { Queries } from '../../db/database.ts';
 import { signalBatch } from '../triggers/learning-triggers.ts';
 
-/** Removals often come in groups; one rebuild serves them all. */
+/** Memories are often removed in groups, so we wait to rebuild the page only once. */
 const rebuildDelayMs = 30_000;
 
 interface PageScope {
@@ -21,11 +21,14 @@ export async function invalidatePage(tx: Queries, scope: PageScope, clock: Clock
     `delete from memory_pages where project_id = $1::uuid and subject is not distinct from $2::text returning 1`,
     [scope.projectId, scope.subject],
   );
-  // Without a page nothing was published, or a rebuild is already scheduled.
+  // If there was no page, either nothing has been published or a rebuild is already scheduled.
   if (deleted.length > 0) await schedulePageRebuild(tx, scope, clock);
 }
 
-/** Schedules a rebuild unless an unattempted one is pending: that one will read the current memories. */
+/**
+ * Schedules a rebuild, unless one is pending that hasn't been attempted yet. That one will read the current memories
+ * anyway.
+ */
 export async function schedulePageRebuild(tx: Queries, { projectId, subject }: PageScope, clock: Clock): Promise<void> {
   const [pending] = await tx.query(
     `select 1 from memory_batch_groups part join memory_batches batch on batch.id = part.batch_id and batch.kind = 'page'

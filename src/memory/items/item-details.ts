@@ -1,30 +1,32 @@
-/** What is known about one memory, live or closed: its history, and the messages it was learned from. */
+/**
+ * Reads everything we know about a live or closed memory, including its history and the messages it was learned from.
+ */
 import { isUuid } from '../../core/ids.ts';
 import type { Queries } from '../../db/database.ts';
 import { type Item, itemColumns } from '../records/item-record.ts';
 
 export interface ItemDetails {
   readonly item: Item;
-  /** Corrections and merges that the memory is part of, the oldest first, the memory itself included. */
+  /** All memories that are connected by corrections and merges, oldest first. Includes this memory. */
   readonly history: readonly Item[];
-  /** Null unless the memory was learned. */
+  /** Null if the memory wasn't learned. */
   readonly source: ItemSource | null;
 }
 
 export interface ItemSource {
   readonly batchId: string | null;
-  /** Quotation on which the memory rests. */
+  /** The quotation that supports the memory. */
   readonly evidence: string | null;
-  /** Null when the conversation was deleted. */
+  /** Null if the conversation was deleted or doesn't have a title. */
   readonly conversationTitle: string | null;
-  /** Messages that contain the evidence, among those the batch read; at most `maxMessages`, the newest. */
+  /** Messages that the batch read and that contain the evidence. Limited to the newest `maxMessages`. */
   readonly messages: readonly EvidenceMessage[];
 }
 
 export interface EvidenceMessage {
   readonly position: number;
   readonly role: 'user' | 'assistant';
-  /** The surroundings of the evidence, at most `maxExcerptLength` characters, with spaces collapsed. */
+  /** The text around the evidence with collapsed white space, at most `maxExcerptLength` characters. */
   readonly excerpt: string;
   readonly createdAt: Date;
 }
@@ -33,7 +35,7 @@ const maxHistory = 100;
 const maxMessages = 3;
 const maxExcerptLength = 1_200;
 
-/** Null when the project has no memory with this id. */
+/** Returns null if the project has no memory with this id. */
 export async function readItemDetails(queries: Queries, projectId: string, id: string): Promise<ItemDetails | null> {
   if (!isUuid(id)) return null;
   const [row] = await queries.query<Item & SourceColumns>(
@@ -77,7 +79,7 @@ function readHistory(queries: Queries, projectId: string, id: string): Promise<I
   );
 }
 
-/** The quotation check of learning (`learning/extraction.ts`) collapses spaces in the same way. */
+/** Collapses white space the same way as the quotation check in `learning/extraction.ts`. */
 const collapsedTextSql = `regexp_replace(part.content ->> 'text', '\\s+', ' ', 'g')`;
 
 function readEvidence(queries: Queries, id: string): Promise<EvidenceMessage[]> {

@@ -1,4 +1,7 @@
-/** Request bodies of the item routes; unknown fields are ignored. Lengths count code points of the stored text. */
+/**
+ * Request bodies of the item routes. Unknown fields are ignored. Length limits count the code points of the stored
+ * text.
+ */
 import { z } from 'zod';
 import { toPostgresText } from '../../core/postgres-text.ts';
 import { isSubject } from '../../core/subject.ts';
@@ -7,23 +10,23 @@ import { itemKinds } from '../records/item-record.ts';
 const maxTextLength = 4_000;
 const maxFocusLength = 2_000;
 
-/** At least one visible character: not a space, control character or zero-width character. */
+/** Matches anything except white space, control characters and zero-width characters. */
 const visibleCharacter = /[^\s\p{Cc}\p{Default_Ignorable_Code_Point}]/u;
 
-/** Trimmed, and without what PostgreSQL cannot store. */
+/** Trims the text and removes characters that PostgreSQL can't store. */
 export const storableText = z.string().transform((value) => toPostgresText(value).trim());
 
 export function hasAtMost(text: string, maxLength: number): boolean {
-  // A code point has at most two units, so a text of megabytes is never split into its code points.
+  // A code point has at most two UTF-16 code units, so we never have to split a text of several megabytes.
   return text.length <= maxLength || (text.length <= 2 * maxLength && [...text].length <= maxLength);
 }
 
 const visibleText = storableText.refine((stored) => visibleCharacter.test(stored), 'must not be empty');
 
-/** Text of a memory. */
+/** The text of a memory. */
 export const itemText = visibleText.refine((stored) => hasAtMost(stored, maxTextLength), `must have at most ${maxTextLength} characters`);
 
-/** Text of a memory as it is stored: a masked credential may be longer than the credential was. */
+/** Allows longer texts, because masking may have replaced a credential with something longer. */
 export const storedItemText = visibleText.refine((stored) => hasAtMost(stored, 3 * maxTextLength), 'is too long');
 
 const importanceLevels = { low: 2, normal: 3, high: 4 } as const;
@@ -32,7 +35,7 @@ export const importance = z.union(
   'must be a whole number from 1 to 5, or low, normal or high',
 );
 
-/** Null for none: responses write an absent subject as null, so null is accepted too. */
+/** Our responses contain null if there's no subject, so we accept null in requests as well. */
 export const optionalSubject = z
   .string()
   .refine(isSubject, 'must be 1 to 256 characters without control characters')
@@ -57,7 +60,7 @@ export type Rating = z.output<typeof ratingBody>['rating'];
 
 export const wakeUpBody = z.preprocess(toOptionalBody, z.object({ subject: optionalSubject }));
 
-/** `focus` is null for none. */
+/** `focus` is null if it's missing or empty. */
 export const rememberBody = z.preprocess(
   toOptionalBody,
   z.object({
@@ -68,7 +71,7 @@ export const rememberBody = z.preprocess(
   }),
 );
 
-/** A body may be omitted or null. */
+/** Treats a missing or null body as an empty object. */
 export function toOptionalBody(body: unknown): unknown {
   return body ?? {};
 }

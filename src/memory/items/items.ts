@@ -1,9 +1,9 @@
 /**
- * Writes, corrects, removes and rates memory items. Each change is one transaction under the project's shared lock, so an erasure waits for
- * it and later changes see the erasure (docs/api/reference.md#memory-items).
+ * Writes, corrects, removes and rates memory items. Each change is a transaction under the project's shared lock, so an
+ * erasure waits for it, and later changes see the erasure (docs/api/reference.md#memory-items).
  *
- * Of two concurrent corrections or removals of an item one succeeds; the other throws `not_found`. Credentials are replaced before storage,
- * and texts in which the injection detector finds something are rejected.
+ * If an item is corrected or removed twice at the same time, one change succeeds and the other throws `not_found`. We
+ * mask credentials before storing a text, and reject texts in which the injection detector finds something.
  */
 import { gatewayError } from '../../core/errors.ts';
 import { newId } from '../../core/ids.ts';
@@ -22,14 +22,17 @@ import { expireOrphanedFacts } from './expire-facts.ts';
 import { invalidatePage } from './invalidate-page.ts';
 import type { NewItem, Rating } from './item-schemas.ts';
 
-/** Author of a change. A virtual key writes as an agent, which may neither pin nor change what a person wrote. */
+/**
+ * The author of a change. A virtual key writes as an agent, which can't pin memories or change those that a person
+ * wrote.
+ */
 export interface Writer {
   readonly origin: 'agent' | 'person';
   /** `key:<prefix>` or `person:<id>`. */
   readonly author: string;
 }
 
-/** Every function with an `id` throws `not_found` when the project has no live memory with it. */
+/** All functions with an `id` throw `not_found` if the project has no live memory with this id. */
 export function createItems({ database, clock }: { readonly database: Database; readonly clock: Clock }) {
   const withProjectLock = <Result>(projectId: string, work: (tx: Queries) => Promise<Result>): Promise<Result> =>
     databaseOf(database, projectId).transaction(async (tx) => {
@@ -39,7 +42,8 @@ export function createItems({ database, clock }: { readonly database: Database; 
 
   const insert = async (tx: Queries, projectId: string, item: InsertRow): Promise<Item> => {
     const [row] = await tx.query<Item>(
-      // By the database's clock, as tombstones are: with that of a slow host the memory would seem older than an erasure before it.
+      // Use the database's clock, because tombstones do. If the clock of this host were slow, a memory written after an
+      // erasure could look older than the erasure.
       `insert into memory_items as item (id, project_id, subject, text, kind, importance, pinned, origin, author, supersedes,
                                          words_sha256, created_at, updated_at)
        values ($1::uuid, $2::uuid, $3::text, $4::text, $5::text, $6::smallint, $7::boolean, $8::text, $9::text, $10::uuid,
@@ -92,7 +96,7 @@ export function createItems({ database, clock }: { readonly database: Database; 
   };
 
   return {
-    /** Throws `forbidden`, `guardrail_blocked`, `memory_off`. */
+    /** Throws `forbidden`, `guardrail_blocked` or `memory_off`. */
     async write(projectId: string, item: NewItem, writer: Writer): Promise<Item> {
       if (item.pinned) assertPerson(writer, 'pin');
       const text = sanitizeText(item.text);
@@ -101,7 +105,7 @@ export function createItems({ database, clock }: { readonly database: Database; 
         return insert(tx, projectId, { ...item, ...writer, text, supersedes: null });
       });
     },
-    /** Closes the item and writes its replacement. Throws `forbidden`, `guardrail_blocked`, `memory_off`. */
+    /** Closes the item and writes its replacement. Throws `forbidden`, `guardrail_blocked` or `memory_off`. */
     async correct(projectId: string, id: string, text: string, writer: Writer): Promise<Item> {
       const sanitized = sanitizeText(text);
       return withProjectLock(projectId, async (tx) => {
@@ -110,7 +114,7 @@ export function createItems({ database, clock }: { readonly database: Database; 
         const old = await lockLive(tx, projectId, id);
         assertMayChange(old, writer);
         const { kind, importance, subject } = old;
-        // A key's text is unreviewed, so a correction by a key loses the pin.
+        // Nobody has reviewed a text that comes from a key, so a correction by a key removes the pin.
         const pinned = old.pinned && writer.origin === 'person';
         const corrected = await insert(tx, projectId, { text: sanitized, kind, importance, subject, pinned, ...writer, supersedes: id });
         await close(tx, projectId, id, corrected.id);
@@ -124,18 +128,21 @@ export function createItems({ database, clock }: { readonly database: Database; 
         assertMayChange(await lockLive(tx, projectId, id), writer);
         return close(tx, projectId, id, null);
       }),
-    /** Pins or unpins; persons only. Throws `forbidden`. */
+    /** Pins or unpins an item. Throws `forbidden` unless the writer is a person. */
     async pin(projectId: string, id: string, pinned: boolean, writer: Writer): Promise<Item> {
       assertPerson(writer, pinned ? 'pin' : 'unpin');
       return updateLive(databaseOf(database, projectId), { projectId, id, set: 'pinned = $4::boolean', values: [pinned] });
     },
-    /** Overrules the `wrong` ratings so far, which returns the memory to recall; persons only. Throws `forbidden`. */
+    /**
+     * Overrules all `wrong` ratings so far, so that recall uses the memory again. Throws `forbidden` unless the writer
+     * is a person.
+     */
     async confirm(projectId: string, id: string, writer: Writer): Promise<Item> {
       assertPerson(writer, 'confirm');
       return withProjectLock(projectId, async (tx) => {
         await lockMemories(tx, projectId);
         const { inRecall, subject } = await lockLive(tx, projectId, id);
-        // A page was built without the memory.
+        // The page was built without this memory.
         if (!inRecall) await invalidatePage(tx, { projectId, subject }, clock);
         return updateLive(tx, { projectId, id, set: 'wrong_overruled = ratings_wrong' });
       });
@@ -158,7 +165,7 @@ interface LiveUpdate {
   readonly projectId: string;
   readonly id: string;
   readonly set: string;
-  /** Parameters from $4. */
+  /** The parameters from $4 on. */
   readonly values?: readonly unknown[];
 }
 
@@ -168,7 +175,10 @@ interface InsertRow extends NewItem {
   readonly supersedes: string | null;
 }
 
-/** Masks credentials. Throws `guardrail_blocked`; its message names the rule and the class, never the text. */
+/**
+ * Masks credentials. Throws `guardrail_blocked` if it finds an injection. The message contains the rule and the class,
+ * but never the text.
+ */
 function sanitizeText(text: string): string {
   const kind = findInjection(text);
   if (kind !== null) throw gatewayError('guardrail_blocked', { message: `prompt_injection in input (${kind})` });
@@ -179,7 +189,7 @@ async function assertMemoryEnabled(tx: Queries, projectId: string): Promise<void
   if (!(await readProjectMemorySettings(tx, projectId)).enabled) throw gatewayError('memory_off');
 }
 
-/** The second of two concurrent changes waits here and then finds the item closed. */
+/** The second of two concurrent changes waits for this lock, and then finds that the item is closed. */
 async function lockLive(tx: Queries, projectId: string, id: string): Promise<Item> {
   const [row] = await tx.query<Item>(
     `select ${itemColumns} from memory_items as item

@@ -1,29 +1,29 @@
-/** Lists of memories for people: newest first, in pages that continue after the last id shown. */
+/** Lists memories in the console, newest first. Each page continues after the last id of the previous one. */
 import type { Queries } from '../../db/database.ts';
 import { type Item, type ItemKind, type ItemOrigin, itemColumns } from '../records/item-record.ts';
 
-/** `live` includes `left_out`: live, but excluded from recall by `wrong` ratings. */
+/** `left_out` is a subset of `live`. It contains memories that are excluded from recall because of `wrong` ratings. */
 export const itemStates = ['live', 'left_out', 'closed', 'all'] as const;
 export type ItemStateFilter = (typeof itemStates)[number];
 
 export interface ItemFilter {
-  /** Exactly this subject; null for any. */
+  /** Null matches any subject. */
   readonly subject: string | null;
   readonly kind: ItemKind | null;
   readonly origin: ItemOrigin | null;
   readonly state: ItemStateFilter;
   readonly pinnedOnly: boolean;
-  /** Learned from this conversation; null for any. */
+  /** The conversation that the memory was learned from. Null matches any. */
   readonly conversationId: string | null;
 }
 
 export interface IdPage {
-  /** Only rows older than the one with this id; null for the first page. */
+  /** Restricts the page to rows older than the one with this id. Null returns the first page. */
   readonly before: string | null;
   readonly limit: number;
 }
 
-/** Written so that the planner can use the partial indexes of live, pinned and left out memories. */
+/** Phrased so that the planner can use the partial indexes of live, pinned and left-out memories. */
 const stateSql: Readonly<Record<ItemStateFilter, string>> = {
   live: `item.state = 'live'`,
   left_out: `item.state = 'live' and item.ratings_wrong - item.wrong_overruled >= 2`,
@@ -45,7 +45,7 @@ export function listItems(queries: Queries, projectId: string, filter: ItemFilte
   );
 }
 
-/** Whether a memory passes the filter; search results are filtered by it. */
+/** Reports whether a memory passes the filter. We use this to filter search results. */
 export function matchesFilter(item: Item, { subject, kind, origin, state, pinnedOnly, conversationId }: ItemFilter): boolean {
   return (
     (subject === null || item.subject === subject) &&

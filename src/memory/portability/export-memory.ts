@@ -1,9 +1,10 @@
 /**
- * Exports the memory of a project, or of one subject, as lines of text (docs/memory-export.md), in pages, so that it takes as much memory as a
- * page and as long as its reader.
+ * Exports the memory of a project or a single subject as lines of text (docs/memory-export.md). It works in pages, so
+ * it never holds more than one page in memory, and it's as slow as its reader.
  *
- * No transaction spans the pages. Memories and facts are exported as of one moment, which is taken under the project's exclusive lock: by then
- * every earlier change is committed. What was written later is left out, and what it supersedes is exported as it was before.
+ * There's no transaction that spans the pages. To export memories and facts as of one moment, we take the time under
+ * the project's exclusive lock, when all earlier changes are committed. We leave out anything written later, and export
+ * anything that it supersedes as it was before.
  */
 import { gatewayError } from '../../core/errors.ts';
 import type { Database, Queries } from '../../db/database.ts';
@@ -16,9 +17,9 @@ import { toLinePieces } from './json-lines.ts';
 
 export interface ExportRequest {
   readonly projectId: string;
-  /** Slug of the project. */
+  /** The slug of the project. */
   readonly project: string;
-  /** Null for the whole project. */
+  /** Null exports the whole project. */
   readonly subject: string | null;
 }
 
@@ -27,8 +28,9 @@ export type ExportMemory = (request: ExportRequest) => AsyncGenerator<string, Ex
 export type ExportCounts = Readonly<Partial<Record<RecordType, number>>>;
 
 /**
- * Yields the lines in pieces. The last line has the number of records. Returns these. Throws `budget_unavailable` while
- * an earlier export of the project is running, so that a project holds the pages of one export at a time.
+ * Yields the lines in pieces. The last line contains the number of records, which is also the return value. Throws
+ * `budget_unavailable` while another export of the project is running, so that we only hold the pages of one export per
+ * project.
  */
 export function createExportMemory({ database }: { readonly database: Database }): ExportMemory {
   const running = new Set<string>();
@@ -36,7 +38,7 @@ export function createExportMemory({ database }: { readonly database: Database }
     const message = 'an export of this project is already running: try again when it has ended';
     if (running.has(projectId)) throw gatewayError('budget_unavailable', { message, retryAfterSeconds: 60 });
   };
-  // The caller might never read the first line, so the export counts from when it does.
+  // The export counts as running once the caller reads the first line, because it might never do so.
   const exportOnce: ExportMemory = async function* (request) {
     assertIdle(request.projectId);
     running.add(request.projectId);
@@ -89,7 +91,7 @@ async function takeCut(database: Database, projectId: string): Promise<string> {
   });
 }
 
-/** In the order in which an import needs them: each after what it refers to. */
+/** Yields the records in the order in which an import needs them, so each comes after the records it refers to. */
 async function* readRecords(scope: Scope): AsyncGenerator<Page, void> {
   yield* readConversations(scope);
   yield* readById(scope, itemsSql);
@@ -101,7 +103,7 @@ async function* readRecords(scope: Scope): AsyncGenerator<Page, void> {
   if (scope.subject !== null) yield* readPrompts(scope, scope.subject);
 }
 
-/** Runs `text` for each page, with the last id of the page before it. */
+/** Runs the query `text` for each page, with the last id of the previous page as a parameter. */
 async function* readById<Row extends ExportedRecord & { readonly key: string }>(
   { queries, projectId, subject, exportedAt }: Scope,
   text: string,
@@ -115,7 +117,10 @@ async function* readById<Row extends ExportedRecord & { readonly key: string }>(
   }
 }
 
-/** Whether the export includes the row. One from the future was imported: its time is not that of its writing. */
+/**
+ * An SQL condition that is true if the row belongs in the export. A row with a time in the future was imported, so its
+ * time doesn't tell us when it was written.
+ */
 const isIncluded = (row: string): string => `(${row}.created_at <= $3::timestamptz or ${row}.created_at > statement_timestamp())`;
 
 const ofScope = (row: string): string =>
@@ -170,7 +175,7 @@ const factSuccessionsSql = `
    where ${ofScope('fact')} and ${isSuperseded}
    order by fact.id limit $5::integer`;
 
-/** The knowledge page first. */
+/** The knowledge page comes first. */
 async function* readPages({ queries, projectId, subject }: Scope): AsyncGenerator<Page, void> {
   for (let after: string | null = null; ; ) {
     const rows: readonly (ExportedRecord & { readonly subject: string | null })[] = await queries.query(
@@ -189,7 +194,7 @@ async function* readPages({ queries, projectId, subject }: Scope): AsyncGenerato
 
 interface ConversationRow extends ExportedRecord {
   readonly id: string;
-  /** Number of its messages; not exported. */
+  /** The number of messages in the conversation. It isn't exported. */
   readonly messages: number;
 }
 
@@ -245,13 +250,16 @@ async function* interleave(
   yield conversations.slice(next);
 }
 
-/** A page ends when its messages have about this many bytes. One message has up to 4 Mi characters. */
+/** A page ends once its messages have about this many bytes. A single message has up to 4 Mi characters. */
 const maxPageBytes = 4 * 1024 * 1024;
-/** PostgreSQL compresses longer messages, to a half or, when they repeat themselves, to an eightieth. We can't tell without reading them. */
+/**
+ * PostgreSQL compresses longer messages to about a half, or to as little as an eightieth if they're repetitive. We
+ * can't tell how much without reading them.
+ */
 const minCompressedBytes = 2_000;
 const assumedCompression = 20;
 
-/** In the order of conversations and positions. */
+/** Ordered by conversation and position. */
 async function* readMessagePages({ queries, projectId }: Scope, ids: readonly string[]): AsyncGenerator<readonly MessageRow[], void> {
   for (let [conversation, position] = [firstId, -1]; ; ) {
     const rows = await queries.query<MessageRow>(
@@ -280,7 +288,10 @@ async function* readMessagePages({ queries, projectId }: Scope, ids: readonly st
   }
 }
 
-/** What is stored of the calls of a subject besides its conversations: system prompts and tool results, and calls without a conversation. */
+/**
+ * Reads what we store about a subject's calls outside its conversations: system prompts, tool results, and calls that
+ * don't belong to a conversation.
+ */
 async function* readPrompts({ queries, projectId }: Scope, subject: string): AsyncGenerator<Page, void> {
   for (let after = firstId; ; ) {
     const calls = await queries.query<{ id: string; isFiled: boolean; createdAt: string }>(
@@ -302,5 +313,5 @@ async function* readPrompts({ queries, projectId }: Scope, subject: string): Asy
   }
 }
 
-/** What is stored of a request at most (`dialects/prompt/prompt-limits.ts`). */
+/** The limits of what we store of a request (`dialects/prompt/prompt-limits.ts`). */
 const maxPrompt = { maxMessages: 2_000, maxText: 4 * 1024 * 1024 };

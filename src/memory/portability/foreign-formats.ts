@@ -1,6 +1,7 @@
 /**
- * Memories of other programs: mem0's `get_all()`, and plain lists (docs/memory-export.md#other-formats). They have no ids of this gateway: an
- * entry is already present when the project has a memory with the same text and subject, and with the same time if the entry has one.
+ * Reads memories of other programs: mem0's `get_all()` and plain lists (docs/memory-export.md#other-formats). Their
+ * entries don't have ids of this gateway. An entry counts as present if the project has a memory with the same text and
+ * subject and, if the entry has a time, the same time.
  */
 
 import { z } from 'zod';
@@ -16,19 +17,19 @@ export type ForeignFormat = 'mem0' | 'list';
 
 export interface ForeignItem {
   readonly line: number;
-  /** Characters in the file. */
+  /** The length of the entry in the file, in characters. */
   readonly length: number;
   readonly text: string;
   readonly subject: string | null;
   readonly kind: ItemKind;
   readonly importance: number;
   readonly pinned: boolean;
-  /** RFC 3339; null: the time of the import. */
+  /** RFC 3339. If this is null, we use the time of the import. */
   readonly createdAt: string | null;
   readonly updatedAt: string | null;
 }
 
-/** With or without an offset (then UTC), or a date, which is its midnight in UTC. */
+/** Accepts a time or a date. Without an offset the time is in UTC, and a date means midnight in UTC. */
 const time = z
   .union([z.iso.datetime({ offset: true, local: true }), z.iso.date()], {
     error: 'must be a date, or a time in RFC 3339, for example 2027-01-01T00:00:00Z',
@@ -49,10 +50,13 @@ const listEntry = z.object({
   created_at: time,
 });
 
-/** Agent and run ids are ignored: what has no user is about the whole project. */
+/** Ignores the agent and run ids. A memory without a user is about the whole project. */
 const mem0Entry = z.object({ memory: itemText, user_id: subject, created_at: time, updated_at: time });
 
-/** `results` of mem0; its platform puts the number of memories and the addresses of other pages before it. */
+/**
+ * Matches the beginning of mem0's `results`. Its hosted platform puts the number of memories and the URLs of other
+ * pages before it.
+ */
 const resultsArray = /^\{(?:\s*"\w+"\s*:\s*(?:null|\d+|"[^"\\]*")\s*,)*\s*"results"\s*:\s*\[/;
 
 /** Throws `bad_request` with the number of the line or element. */

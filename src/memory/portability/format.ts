@@ -1,6 +1,7 @@
 /**
- * The file format of an export (docs/memory-export.md): JSON Lines, a header, records, and a last line with their number. Members that are
- * null are left out. Import ignores members that it does not know, so that a version may add some.
+ * The file format of an export (docs/memory-export.md). It's JSON Lines with a header, records, and a last line that
+ * contains the number of records. We leave out members that are null. An import ignores members that it doesn't know,
+ * so new versions can add some.
  */
 import { z } from 'zod';
 import { toPostgresText } from '../../core/postgres-text.ts';
@@ -10,15 +11,18 @@ import { storedItemText } from '../items/item-schemas.ts';
 import { itemKinds } from '../records/item-record.ts';
 
 export const formatName = 'model-gateway-memory';
-/** Rises when an older gateway could not import a file correctly. */
+/** Increase this if older gateways can't import the file correctly any more. */
 export const formatVersion = 1;
 
-/** SQL: a time in UTC with microseconds, so that an imported row has exactly the time of the exported one. */
+/**
+ * Returns SQL for a time in UTC with microseconds, so that an imported row has exactly the same time as the exported
+ * one.
+ */
 export function timeSql(expression: string): string {
   return `to_char(${expression} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
 }
 
-/** Ids contain times since 1970, and offsets of PostgreSQL are below 16 hours. */
+/** UUIDv7 ids can't contain times before 1970, and PostgreSQL only accepts offsets below 16 hours. */
 export function isStorableTime(text: string): boolean {
   return Date.parse(text) >= 0 && !/[+-](?:1[6-9]|2\d):\d\d$/.test(text);
 }
@@ -34,7 +38,7 @@ const optional = <Schema extends z.ZodType>(schema: Schema) =>
 export const subject = optional(z.string().refine(isSubject, 'must be 1 to 256 characters without control characters'));
 const storedText = z.string().transform((text) => toPostgresText(text));
 const name = storedText.pipe(z.string().min(1).max(1_000));
-/** Of an application or an author, stored as it is. */
+/** The name of an application or author, which may contain a credential. */
 const maskedName = name.transform((text) => maskCredentials(text));
 const id = z.uuid().transform((text) => text.toLowerCase());
 const count = z.int().min(0).max(2_147_483_647);
@@ -125,7 +129,7 @@ const fact = z.object({
 
 const page = z.object({ type: z.literal('page'), subject, text: storedText.pipe(z.string().max(100_000)), updated_at: time });
 
-/** Only in the export of a subject; not imported (docs/memory-export.md). */
+/** Only occurs in the export of a subject, and isn't imported (docs/memory-export.md). */
 const prompt = z.looseObject({ type: z.literal('prompt'), call: id });
 
 const end = z.object({ type: z.literal('end'), records: z.record(z.string(), count) });
@@ -133,7 +137,7 @@ const end = z.object({ type: z.literal('end'), records: z.record(z.string(), cou
 export const recordTypes = ['conversation', 'message', 'item', 'succession', 'entity', 'fact', 'page', 'prompt'] as const;
 export type RecordType = (typeof recordTypes)[number];
 
-/** A line after the header. */
+/** Any line except the header. */
 export const line = z.discriminatedUnion('type', [conversation, message, item, succession, entity, fact, page, prompt, end]);
 
 export type ConversationRecord = z.output<typeof conversation>;

@@ -1,4 +1,7 @@
-/** What the parts of an import share: the transaction of a batch, the counts, and the rules for ids and erased subjects. */
+/**
+ * Provides what all parts of an import need: the transaction of a batch, the counts, and the rules for ids and erased
+ * subjects.
+ */
 import { v7 } from 'uuid';
 import { gatewayError } from '../../core/errors.ts';
 import { timeOf } from '../../core/ids.ts';
@@ -20,10 +23,13 @@ export interface Refusal {
   readonly reason: string;
 }
 
-/** Clocks differ, and times of lists may be local ones. What is from later would be the newest memory until then. */
+/**
+ * Allows for clock skew and for local times in lists. A memory from the future would remain the newest one until that
+ * time comes.
+ */
 const maxFutureMs = 86_400_000;
 
-/** Refusals that a report names; the others are counted. */
+/** The number of refusals that we report in detail. We only count the rest. */
 const maxRefusals = 1_000;
 
 export type Tally = ReturnType<typeof createTally>;
@@ -56,19 +62,22 @@ export interface ImportBatch {
   readonly projectId: string;
   readonly clock: Clock;
   readonly tally: Tally;
-  /** False: counts what an import would do, and writes nothing. */
+  /** If this is false, we only count what the import would do. */
   readonly writes: boolean;
-  /** Whether ids of the file are kept: it is an export of this project. */
+  /** Whether to keep the ids of the file, because it's an export of this project. */
   readonly keepsIds: boolean;
-  /** Why a record about this subject, with this time (RFC 3339; null: now), is not imported; null when it is. */
+  /**
+   * Returns the reason to refuse a record with this subject and time (RFC 3339, or null for now). Returns null if the
+   * record can be imported.
+   */
   readonly refusalOf: (subject: string | null, createdAt: string | null) => string | null;
 }
 
 export interface BatchOptions extends Omit<ImportBatch, 'refusalOf'> {
-  /** Subjects of the records of the batch. */
+  /** The subjects of the records in this batch. */
   readonly subjects: Iterable<string | null>;
   readonly startedAt: Date;
-  /** When the file was made; null: each record says so itself. */
+  /** When the file was created. If this is null, we use the time of each record. */
   readonly exportedAt: Date | null;
   readonly restoreErased: boolean;
 }
@@ -79,8 +88,8 @@ export async function requireMemory(queries: Queries, projectId: string): Promis
 }
 
 /**
- * Runs `work` under the shared lock of the project. Data from before an erasure of its subject is refused unless it is to be restored; an erasure
- * after the start of the import always applies. Throws `memory_off`.
+ * Runs `work` under the project's shared lock. Data from before an erasure of its subject is refused unless the caller
+ * wants to restore it. An erasure after the start of the import always applies. Throws `memory_off`.
  */
 export async function runBatch(options: BatchOptions, work: (batch: ImportBatch) => Promise<void>): Promise<void> {
   const { tx, projectId, subjects, startedAt, exportedAt, restoreErased, writes } = options;
@@ -98,7 +107,8 @@ export async function runBatch(options: BatchOptions, work: (batch: ImportBatch)
       if (created.getTime() > startedAt.getTime() + maxFutureMs) return 'its time is in the future';
       const erasedAt = subject === null ? undefined : erasures.get(subject);
       if (subject === null || !erasedAt) return null;
-      // Times of the file are of other clocks, so that an erasure during the import may precede them.
+      // Times in the file come from other clocks, so an erasure during the import may have an earlier time than the
+      // file.
       if (erasedAt >= startedAt || (!restoreErased && erasedAt >= (exportedAt ?? created))) return 'the subject was erased';
       if (created <= erasedAt) restored.add(subject);
       return null;
@@ -107,13 +117,16 @@ export async function runBatch(options: BatchOptions, work: (batch: ImportBatch)
   if (writes && restored.size > 0) await markRestored(tx, projectId, [...restored]);
 }
 
-/** Reason of a text that memory does not store. Null when it stores it. */
+/** Returns the reason for which memory doesn't store this text, or null if it does. */
 export function injectionIn(text: string): string | null {
   const kind = findInjection(text);
   return kind === null ? null : `prompt_injection (${kind})`;
 }
 
-/** The id of a row whose own id belongs to another project: the same at each import, and with the same time. */
+/**
+ * Derives a new id for a row whose own id belongs to another project. Every import derives the same id, and it contains
+ * the same time.
+ */
 function deriveId(projectId: string, id: string): string {
   return v7({ msecs: timeOf(id), random: sha256(`import 1\n${projectId}\n${id}`).subarray(0, 16) });
 }
@@ -121,9 +134,9 @@ function deriveId(projectId: string, id: string): string {
 type IdTable = 'conversations' | 'memory_items' | 'memory_facts' | 'memory_entities';
 
 export interface IdMap {
-  /** The row of the project that an id of the file means; null when there is none. */
+  /** Returns the id of the project's row for an id in the file, or null if there is none. */
   find(id: string): string | null;
-  /** The id of a new row for an id of the file. */
+  /** Returns the id to use for a new row. */
   newIdFor(id: string): string;
 }
 

@@ -1,8 +1,10 @@
 /**
- * Imports conversations with the functions that store recorded calls, so that they are found, continued, erased and expire like those.
+ * Imports conversations with the same functions that store recorded calls, so imported conversations can be found,
+ * continued and erased, and they expire the same way.
  *
- * A conversation may be longer than a batch. Until its last message is stored its row is `read` without a time of reading, which no other row
- * is, and is not learned from: an import that is repeated continues it. Any other row is present and left alone.
+ * A conversation may be longer than a batch. Until we've stored its last message, its row is in the state `read`
+ * without a `read_at`, which never happens otherwise, and it isn't learnable. If the import is repeated, it continues
+ * with this row. Any other existing row counts as present and isn't changed.
  */
 import { newId } from '../../core/ids.ts';
 import type { Queries } from '../../db/database.ts';
@@ -19,7 +21,7 @@ import type { ConversationRecord, MessageRecord } from './format.ts';
 import { type ImportBatch, mapIds } from './import-batch.ts';
 import type { Lined } from './import-items.ts';
 
-/** A conversation of the file, while its messages follow. */
+/** A conversation in the file whose messages we're still reading. */
 export interface OpenConversation {
   readonly record: Lined<ConversationRecord>;
   /** Null before its first batch. */
@@ -31,11 +33,11 @@ type ConversationState =
   | { readonly kind: 'present' }
   | { readonly kind: 'refused'; readonly reason: string };
 
-/** A conversation with those of its messages that are in the batch. */
+/** A conversation with the messages that are in this batch. */
 export interface ConversationPart {
   readonly open: OpenConversation;
   readonly messages: readonly Lined<MessageRecord>[];
-  /** Whether no later batch has messages of it. */
+  /** Whether this batch contains the last of its messages. */
   readonly isLast: boolean;
 }
 
@@ -55,7 +57,7 @@ export async function importConversations(batch: ImportBatch, parts: readonly Co
     const { open, messages } = part;
     const row = stored.get(ids.find(open.record.id) ?? '');
     const id = row?.id ?? ids.newIdFor(open.record.id);
-    // A second conversation with the id in one file.
+    // The file may contain two conversations with the same id.
     const state: ConversationState = appended.has(id) ? { kind: 'present' } : nextState(batch, open, row, id);
     if (open.state === null && state.kind === 'refused') tally.refuse('conversation', open.record.line, state.reason);
     else if (open.state === null) tally.count('conversation', row || state.kind === 'present' ? 'present' : 'added');
@@ -83,7 +85,7 @@ interface StoredRow {
   readonly tipHash: Sha256 | null;
 }
 
-/** In the order of ids, as the recording of calls locks them. */
+/** Locks the rows in the order of their ids, like the recording of calls. */
 async function lockStored(tx: Queries, ids: readonly string[]): Promise<ReadonlyMap<string, StoredRow>> {
   const rows = await tx.query<StoredRow>(
     `select conversation.id, conversation.state = 'read' and conversation.read_at is null as "isUnfinished", conversation.messages as count,
@@ -102,7 +104,7 @@ interface AppendedPart {
   readonly conversation: Conversation;
 }
 
-/** The conversation with its new messages, as the recording of a call appends them. */
+/** Appends the new messages to the conversation, in the same way as the recording of a call. */
 function append(
   { projectId, tally, keepsIds }: ImportBatch,
   part: ConversationPart & { readonly id: string; readonly row: StoredRow | undefined },
@@ -155,8 +157,9 @@ async function store(batch: ImportBatch, appended: readonly AppendedPart[]): Pro
 }
 
 /**
- * Messages are deleted with the stored prompts that refer to them. Each response gets the prompt of its call; so does the end of each chain, under
- * a new id. A prompt that is still stored stays.
+ * Messages are deleted together with the stored prompts that refer to them, so we have to create those prompts. Each
+ * response gets the prompt of its call, and the end of each chain gets one with a new id. If a prompt is still stored,
+ * we keep it.
  */
 async function storePrompts(tx: Queries, appended: readonly AppendedPart[]): Promise<void> {
   const callIds = appended.flatMap(({ conversation }) => conversation.added.flatMap(({ callId }) => callId ?? []));
@@ -182,7 +185,7 @@ async function storePrompts(tx: Queries, appended: readonly AppendedPart[]): Pro
   await storeTexts(tx, texts, conversationIds);
 }
 
-/** As when a conversation is read (`conversations/episodes.ts`). */
+/** Closes the conversations as `conversations/episodes.ts` does. */
 async function finish(tx: Queries, projectId: string, appended: readonly AppendedPart[]): Promise<void> {
   if (appended.length === 0) return;
   const rows: Record<string, unknown>[] = [];

@@ -1,4 +1,7 @@
-/** Imports what refers to memories: their successors, entities, facts and pages. Texts are checked as those of memories. */
+/**
+ * Imports everything that refers to memories: successors, entities, facts and pages. Their texts go through the same
+ * checks as those of memories.
+ */
 import { maskCredentials } from '../../guardrails/credentials.ts';
 import { schedulePageRebuild } from '../items/invalidate-page.ts';
 import { inRecallSql } from '../records/item-record.ts';
@@ -8,7 +11,10 @@ import type { EntityRecord, FactRecord, PageRecord, SuccessionRecord } from './f
 import { type ImportBatch, injectionIn, mapIds } from './import-batch.ts';
 import type { Lined } from './import-items.ts';
 
-/** Sets what is not set yet, of rows that are closed. A successor that was not imported is left out. */
+/**
+ * Only sets successors that aren't set yet, and only in closed rows. If a successor wasn't imported, the link is left
+ * out.
+ */
 export async function importSuccessions(batch: ImportBatch, records: readonly Lined<SuccessionRecord>[]): Promise<void> {
   const { tx, tally, writes } = batch;
   const ofFacts = `set superseded_by = new.superseded_by from new
@@ -44,7 +50,7 @@ export async function importSuccessions(batch: ImportBatch, records: readonly Li
   }
 }
 
-/** An entity is present when the project has one with the same name and subject. */
+/** An entity counts as present if the project has one with the same name and subject. */
 export async function importEntities(batch: ImportBatch, records: readonly Lined<EntityRecord>[]): Promise<void> {
   const { tx, projectId, tally, writes } = batch;
   const ids = await mapIds(
@@ -138,8 +144,8 @@ export async function importFacts(batch: ImportBatch, records: readonly Lined<Fa
 }
 
 /**
- * A page may repeat memories that were removed since it was written. It is then written again from those that are there
- * (`items/invalidate-page.ts`).
+ * A page may mention memories that were removed after it was written. In that case we rebuild it from the current
+ * memories instead (`items/invalidate-page.ts`).
  */
 export async function importPages(batch: ImportBatch, records: readonly Lined<PageRecord>[]): Promise<void> {
   const { tx, projectId, tally, writes, clock } = batch;

@@ -1,4 +1,7 @@
-/** Imports memories as `items/items.ts` writes them: credentials are masked, forbidden texts refused, live ones can be searched at once. */
+/**
+ * Imports memories the way `items/items.ts` writes them: we mask credentials, refuse forbidden texts, and live memories
+ * are searchable right away.
+ */
 import { newId } from '../../core/ids.ts';
 import { maskCredentials } from '../../guardrails/credentials.ts';
 import type { ItemKind, ItemOrigin } from '../records/item-record.ts';
@@ -9,7 +12,7 @@ import type { ForeignFormat, ForeignItem } from './foreign-formats.ts';
 import type { ItemRecord } from './format.ts';
 import { type ImportBatch, injectionIn, mapIds } from './import-batch.ts';
 
-/** A row to insert; times are RFC 3339, null for now. */
+/** A row to insert. Times are RFC 3339, or null for the current time. */
 interface NewRow {
   readonly id: string;
   readonly subject: string | null;

@@ -1,9 +1,11 @@
 /**
- * Imports memory from a stream: an export of a gateway, mem0's `get_all()`, or a plain list (docs/memory-export.md).
+ * Imports memory from a stream, which can be an export of a gateway, mem0's `get_all()`, or a plain list
+ * (docs/memory-export.md).
  *
- * Adds what the project does not have, and changes nothing that it has, so an import that was interrupted is repeated. Each batch is one
- * transaction under the project's shared lock. A line that cannot be read ends the import with `bad_request`; what precedes it is imported. A
- * record that memory may not store, and one of a subject that was erased since, is refused and reported; the others are imported.
+ * We add what the project doesn't have and never change what it has, so an interrupted import can simply be repeated.
+ * Each batch is one transaction under the project's shared lock. If a line can't be read, the import ends with
+ * `bad_request`, but everything before that line is imported. Records that memory may not store are refused and
+ * reported, and so are records of subjects that were erased since. The rest is still imported.
  */
 import type { Clock } from '../../core/time.ts';
 import type { Database } from '../../db/database.ts';
@@ -17,36 +19,39 @@ export const importFormats = ['gateway', 'mem0', 'list'] as const;
 
 export interface ImportRequest {
   readonly projectId: string;
-  /** Slug of the project. */
+  /** The slug of the project. */
   readonly project: string;
   readonly format: (typeof importFormats)[number];
   readonly chunks: AsyncIterable<Uint8Array>;
-  /** Counts what an import would do, and writes nothing. */
+  /** Only counts what the import would do. */
   readonly dryRun: boolean;
-  /** Imports also records of subjects that were erased after the records were made, or after the export. */
+  /** Also imports records of subjects that were erased after the record was written or exported. */
   readonly restoreErased: boolean;
-  /** Counts what is imported, also by an import that then ends with an error. */
+  /** Pass this to find out what was imported even if the import ends with an error. */
   readonly tally?: Tally;
 }
 
-/** Of the refusals the first thousand. */
+/** Only contains the first thousand refusals. */
 export interface ImportReport extends Pick<Tally, 'counts' | 'refusals'> {
   readonly dryRun: boolean;
 }
 
 export type ImportMemory = ReturnType<typeof createImportMemory>;
 
-/** Of a batch; characters of the file. A conversation keeps at most 400 passages of a batch (`records/passages.ts`), so a batch must have fewer. */
+/**
+ * Limits of a batch. The characters are those of the file. A conversation only stores 400 passages per batch
+ * (`records/passages.ts`), so a batch must not produce more.
+ */
 const maxRecords = 500;
 const maxCharacters = 200_000;
 
 export function createImportMemory({ database, clock }: { readonly database: Database; readonly clock: Clock }) {
-  /** Throws `bad_request`, `memory_off`. */
+  /** Throws `bad_request` or `memory_off`. */
   return async (request: ImportRequest): Promise<ImportReport> => {
     const { format, projectId, chunks, dryRun, restoreErased, tally = createTally() } = request;
     const startedAt = await begin(database, projectId);
     const store = async ({ work, ...options }: StoreOptions): Promise<void> => {
-      // A transaction that fails imports nothing of what it has counted.
+      // Each batch has its own tally, because its counts don't apply if the transaction fails.
       const ofBatch = createTally();
       const ofImport = { projectId, clock, writes: !dryRun, startedAt, restoreErased, tally: ofBatch };
       await database.transaction((tx) => runBatch({ ...ofImport, ...options, tx }, work));
@@ -73,7 +78,7 @@ interface StoreOptions extends Pick<BatchOptions, 'keepsIds' | 'exportedAt' | 's
   readonly work: (batch: ImportBatch) => Promise<void>;
 }
 
-/** The time of the database. */
+/** Checks that memory is on and returns the database time. */
 async function begin(database: Database, projectId: string): Promise<Date> {
   await requireMemory(database, projectId);
   const [row] = await database.query<{ now: Date }>('select clock_timestamp() as now');
@@ -81,7 +86,7 @@ async function begin(database: Database, projectId: string): Promise<Date> {
   return row.now;
 }
 
-/** Stores what was read also when the next record cannot be read. */
+/** If a record can't be read, this still stores the records before it. */
 async function inBatches<Value extends { readonly length: number }>(
   values: AsyncIterable<Value>,
   store: (batch: readonly Value[]) => Promise<void>,

@@ -1,4 +1,4 @@
-/** Imports the records of an export, batch by batch, each type after those that it refers to. */
+/** Imports the records of an export in batches. Within a batch, each type comes after the types it refers to. */
 import type { MessageRecord } from './format.ts';
 import type { ImportBatch } from './import-batch.ts';
 import { importConversations, type OpenConversation } from './import-conversations.ts';
@@ -6,12 +6,12 @@ import { importEntities, importFacts, importPages, importSuccessions } from './i
 import { importItems, type Lined } from './import-items.ts';
 import type { ExportedLine } from './read-export.ts';
 
-/** The subject of a record; of a message that of its conversation. */
+/** Returns the subject of a record. A message has the subject of its conversation. */
 export function subjectOf({ record, open }: ExportedLine): string | null {
   return open?.record.subject ?? ('subject' in record && typeof record.subject === 'string' ? record.subject : null);
 }
 
-/** Takes the batches of one file in their order. */
+/** Imports the batches of one file, in order. */
 export function createRecordImport() {
   /** The conversation whose messages may continue in the next batch. */
   let open: OpenConversation | null = null;
@@ -36,7 +36,7 @@ export function createRecordImport() {
     const successions = select(lines, 'succession');
     if (successions.length > 0) await importSuccessions(batch, successions);
     await importPages(batch, select(lines, 'page'));
-    // They belong to calls, which are not imported.
+    // We don't import prompts, because they belong to calls, which we don't import either.
     const prompts = select(lines, 'prompt');
     if (prompts.length > 0) batch.tally.count('prompt', 'refused', prompts.length);
   };

@@ -1,10 +1,10 @@
-/** Writes records as lines of JSON in pieces, so that other calls never wait longer than for one piece. */
+/** Writes records as JSON Lines in pieces, so that other calls only ever wait for one piece. */
 import { takeTurn } from '../../core/turns.ts';
 
-/** Takes about a millisecond to write. */
+/** A piece takes about a millisecond to write. */
 const pieceLength = 256 * 1_024;
 
-/** Yields the lines in pieces. Each piece after the first one is written in a turn of its own. Members that are null are left out. */
+/** Yields the lines in pieces. After each full piece we let other work run. Members that are null are left out. */
 export async function* toLinePieces(records: readonly object[]): AsyncGenerator<string, void> {
   let piece = '';
   for (const record of records) {
@@ -20,7 +20,7 @@ export async function* toLinePieces(records: readonly object[]): AsyncGenerator<
   if (piece !== '') yield piece;
 }
 
-/** JSON.stringify takes three times as long for a record that is written in parts, so most records are written in one. */
+/** Splitting a record takes three times as long as a single JSON.stringify, so we only split long ones. */
 function* toParts(value: unknown): Generator<string, void> {
   if (!isLong(value)) yield JSON.stringify(value, (_, member: unknown) => (member === null ? undefined : member)) ?? 'null';
   else if (typeof value === 'string') yield* toStringParts(value);
@@ -42,14 +42,14 @@ function* toParts(value: unknown): Generator<string, void> {
   }
 }
 
-/** A surrogate pair that we cut is written as two escapes, which parsers join again. */
+/** If we cut a surrogate pair, its halves become two escapes, and parsers join them again. */
 function* toStringParts(text: string): Generator<string, void> {
   yield '"';
   for (let at = 0; at < text.length; at += pieceLength) yield JSON.stringify(text.slice(at, at + pieceLength)).slice(1, -1);
   yield '"';
 }
 
-/** Reports whether the value contains a text that is worth more than one piece. */
+/** Reports whether the value contains a string that is longer than one piece. */
 function isLong(value: unknown): boolean {
   if (typeof value === 'string') return value.length > pieceLength;
   return typeof value === 'object' && value !== null && Object.values(value).some(isLong);

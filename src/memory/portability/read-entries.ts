@@ -1,21 +1,22 @@
 /**
- * Splits a stream of bytes into lines, or into the elements of a JSON array, and holds no more than one of them. Throws `bad_request` with the
- * number of the line or element: for invalid UTF-8, for one that is larger than the limit, and for an array that does not end.
+ * Splits a stream of bytes into lines or into the elements of a JSON array, and never holds more than one of them.
+ * Throws `bad_request` with the number of the line or element if it isn't valid UTF-8 or exceeds the size limit, or if
+ * the array doesn't end.
  */
 import { gatewayError } from '../../core/errors.ts';
 
 export interface Entry {
-  /** Number of the line, or of the element of an array, from 1. */
+  /** The 1-based number of the line or array element. */
   readonly line: number;
   readonly text: string;
 }
 
-/** A message of 4 Mi characters, each of them escaped, fits. */
+/** Large enough for a message of 4 Mi characters that are all escaped. */
 export const maxEntryBytes = 32 * 1024 * 1024;
 
 const lineFeed = 0x0a;
 
-/** Lines that are not blank. */
+/** Skips blank lines. */
 export async function* readLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Entry, void> {
   let line = 1;
   let held: Uint8Array[] = [];
@@ -47,8 +48,8 @@ export async function* readLines(chunks: AsyncIterable<Uint8Array>): AsyncGenera
 const code = { quote: 0x22, comma: 0x2c, backslash: 0x5c, openList: 0x5b, closeList: 0x5d, openObject: 0x7b, closeObject: 0x7d };
 
 /**
- * The elements of the first array of a JSON text, such as `[…]` or `{"results": […]}`; what follows the array is ignored. Their syntax is not
- * checked: the caller parses each.
+ * Yields the elements of the first array in a JSON text, such as `[…]` or `{"results": […]}`, and ignores anything
+ * after it. The caller has to parse the elements, because we don't check their syntax.
  */
 export async function* readElements(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Entry, void> {
   let element = 0;
@@ -100,7 +101,10 @@ export async function* readElements(chunks: AsyncIterable<Uint8Array>): AsyncGen
 
 const peekedBytes = 1_024;
 
-/** The beginning of the stream without white space, as Latin-1, and the whole stream again. */
+/**
+ * Returns the beginning of the stream as Latin-1 without leading white space, and an equivalent stream that hasn't been
+ * read yet.
+ */
 export async function peekStart(
   chunks: AsyncIterable<Uint8Array>,
 ): Promise<{ readonly start: string; readonly chunks: AsyncIterable<Uint8Array> }> {
@@ -118,11 +122,11 @@ export async function peekStart(
     for (let next = await iterator.next(); next.done !== true; next = await iterator.next()) yield next.value;
   }
   const text = Buffer.concat(read).toString('latin1', 0, peekedBytes);
-  // The three characters of a byte-order mark.
+  // A UTF-8 byte-order mark in Latin-1.
   return { start: text.replace(/^\u00ef\u00bb\u00bf/, '').trimStart(), chunks: again() };
 }
 
-/** `bad_request` for a line, or an element of an array. */
+/** Creates a `bad_request` error for a line or array element. */
 export function lineError(line: number, message: string): Error {
   return gatewayError('bad_request', { message: `line ${line}: ${message}` });
 }
@@ -133,7 +137,7 @@ function checkSize(bytes: number, line: number): void {
 
 function decode(parts: readonly Uint8Array[], line: number): string {
   try {
-    // Without `ignoreBOM` the decoder drops a byte-order mark, which editors write at the beginning of a file.
+    // Don't set `ignoreBOM`, because we want the decoder to drop the byte-order mark that some editors write.
     return new TextDecoder('utf-8', { fatal: true }).decode(parts.length === 1 ? parts[0] : Buffer.concat(parts));
   } catch {
     throw lineError(line, 'not valid UTF-8');

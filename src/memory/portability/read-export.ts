@@ -1,4 +1,4 @@
-/** Reads an export: its header, its records, and the last line, whose counts must be those of the records. */
+/** Reads an export and checks that the counts in its last line match its records. */
 import type { z } from 'zod';
 import { gatewayError } from '../../core/errors.ts';
 import { isObject } from '../../core/json/narrow.ts';
@@ -9,16 +9,16 @@ import { type Entry, lineError, readLines } from './read-entries.ts';
 
 export interface ExportedLine {
   readonly line: number;
-  /** Characters in the file. */
+  /** The length of the line in characters. */
   readonly length: number;
   readonly record: z.output<typeof line>;
-  /** Of a conversation and of its messages. */
+  /** Set for conversations and their messages. */
   readonly open: OpenConversation | null;
 }
 
 export interface ExportFile {
   readonly header: z.output<typeof header>;
-  /** Throws `bad_request` with the number of a line that is not as the format requires, and for a file that was cut off. */
+  /** Throws `bad_request` if the file is truncated, or with the line number if a line is invalid. */
   readonly records: () => AsyncGenerator<ExportedLine, void>;
 }
 

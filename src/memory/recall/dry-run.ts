@@ -1,16 +1,19 @@
-/** The request of a dry run of recall, for a text or for the messages of a call. */
+/** Parses the request of a recall dry run, which contains either a text or the messages of a call. */
 import { z } from 'zod';
 import { scanObject } from '../../core/json/spans.ts';
 import { bodyKeys } from '../../dialects/json/body-members.ts';
 import { findRecallInsertion } from '../../dialects/prompt/recall-insertion.ts';
 import { optionalSubject } from '../items/item-schemas.ts';
 
-/** Unknown fields are ignored. `text` of the output is what recall searches for in a call with these messages; null: no user message has text. */
+/**
+ * Ignores unknown fields. The `text` of the output is what recall would search for in a call with these messages. It's
+ * null if no user message has any text.
+ */
 export const dryRunRequestSchema = z
   .object({
-    /** As the only message of the user. */
+    /** Treated as the only user message. */
     text: z.string().optional(),
-    /** Of chat or messages. */
+    /** In the format of chat or messages. */
     messages: z.array(z.unknown()).optional(),
     subject: optionalSubject,
     dry_run: z.literal(true, 'must be true: memories are inserted by calls with the header x-gateway-memory: recall'),
@@ -20,7 +23,7 @@ export const dryRunRequestSchema = z
     try {
       return { subject, text: readUserText(messages ?? [{ role: 'user', content: text }]) };
     } catch (error) {
-      // JSON.stringify overflows the stack.
+      // JSON.stringify overflows the stack if the messages are nested too deeply.
       if (!(error instanceof RangeError)) throw error;
       context.addIssue({ code: 'custom', path: ['messages'], message: 'must not be nested so deeply' });
       return z.NEVER;

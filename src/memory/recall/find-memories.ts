@@ -1,9 +1,9 @@
 /**
- * Finds memories for a user message before a deadline, and returns the best result that it has by then.
+ * Finds memories for a user message, and returns the best result that it has when the deadline passes.
  *
- * The search by vector starts when the query is embedded. The search by text is its substitute: it starts when the embedding fails, or when
- * nothing has been found in a quarter of the deadline, so that most recalls make one search. What is found is reranked where the project has
- * a model for it; when that is late or fails, the order of the search is kept.
+ * We start the vector search once the query is embedded. The text search is a fallback that starts if the embedding
+ * fails, or if we haven't found anything after a quarter of the deadline, so most recalls only search once. If the
+ * project has a model for it, we rerank the results. If reranking is late or fails, we keep the order of the search.
  */
 import type { Caller } from '../../core/call.ts';
 import { withTimeout } from '../../core/time-limit.ts';
@@ -13,10 +13,10 @@ import type { TextVector } from '../text/vectors.ts';
 /** A match of the search. */
 export interface FoundMemory {
   readonly item: Item;
-  /** 0 to 1. */
+  /** From 0 to 1. */
   readonly score: number;
   readonly matchedBy: readonly ('vector' | 'text')[];
-  /** What decided its place, by name; null: not known. */
+  /** The factors that determined its rank, by name. Null means unknown. */
   readonly parts: Readonly<Record<string, number | null>>;
 }
 
@@ -28,30 +28,36 @@ export interface MemoryQuery {
   /** Null searches by text only. */
   readonly vector: TextVector | null;
   readonly limit: number;
-  /** Also finds memories that their ratings exclude from recall. */
+  /** Whether to include memories that are excluded from recall because of their ratings. */
   readonly includesRatedWrong: boolean;
-  /** Statement timeout. */
+  /** Used as the statement timeout. */
   readonly timeoutMs: number;
 }
 
-/** Who is charged for a call of memory, and in what time it must respond. */
+/** Who pays for a model call that memory makes, and how long it may take. */
 export interface CallOptions {
   readonly caller: Caller;
   readonly timeoutMs: number;
-  /** Part of a call of the caller, which takes the slot of its key. */
+  /** Whether this is part of a call by the caller, which already occupies a slot of its key. */
   readonly isPartOfCall: boolean;
 }
 
-/** Returns the relevance of each text to the query, null where the model gave none. May reject or never settle. */
+/**
+ * Returns the relevance of each text to the query, with null where the model didn't return one. May reject or never
+ * settle.
+ */
 export type Rerank = (query: string, texts: readonly string[], options: CallOptions) => Promise<readonly (number | null)[]>;
 
 export interface FinderDeps {
   readonly isEnabled: (projectId: string) => boolean | Promise<boolean>;
-  /** Resolves to null without a route for embeddings. May reject (a ceiling of the key is reached) or never settle. */
+  /**
+   * Resolves to null if there's no route for embeddings. May reject, e.g. if a ceiling of the key is reached, or never
+   * settle.
+   */
   readonly embed: (text: string, options: CallOptions) => Promise<TextVector | null>;
-  /** Resolves to null when the project has no model that reranks. */
+  /** Resolves to null if the project has no reranking model. */
   readonly findReranker: (projectId: string) => Promise<Rerank | null>;
-  /** Best first. */
+  /** Returns the best matches first. */
   readonly findMemories: (query: MemoryQuery) => Promise<readonly FoundMemory[]>;
   readonly deadlineMs: () => number;
 }
@@ -63,44 +69,47 @@ export interface FindRequest {
   /** The last user message. */
   readonly text: string;
   readonly isPartOfCall: boolean;
-  /** Time until the deadline of the call, of which recall takes at most half; null without one. */
+  /** How much time the call has left, or null if it has no deadline. Recall takes at most half of it. */
   readonly remainingMs: number | null;
-  /** False when the caller's ceilings leave no budget for calls of memory. */
+  /** False if the caller's ceilings leave no budget for model calls by memory. */
   readonly mayCallModels: boolean;
 }
 
 export interface Found {
-  /** Best first. */
+  /** Sorted best first. */
   readonly memories: readonly FoundMemory[];
-  /** Of the search that found them; null: they were found by text only. */
+  /** The vector of the search that found the memories, or null if they were found by text only. */
   readonly vector: TextVector | null;
   readonly isReranked: boolean;
-  /** False when memory is off: nothing is searched. */
+  /** False if memory is off, in which case nothing is searched. */
   readonly isEnabled: boolean;
-  /** The deadline passed: this is what had been found by then. */
+  /** Whether the deadline passed, so that the result contains what we'd found by then. */
   readonly isLate: boolean;
 }
 
-/** Limit of a search query. The end of a long message is kept, because that is where users put the question. */
+/** Limits the search query. We keep the end of a long message, because users usually put their question there. */
 const maxQueryLength = 2_000;
-/** Twice what is inserted, since near-duplicates are left out. */
+/** Twice as many as we insert, because we leave out near-duplicates. */
 const maxCandidates = 20;
-/** A model that reranks also finds what the search ranks low. */
+/** Higher than without reranking, because the model can move up memories that the search ranks low. */
 export const maxRerankedCandidates = 30;
-/** Part of the deadline. A local model embeds a query in a tenth of this. */
+/** A fraction of the deadline. A local model embeds a query in a tenth of this time. */
 const textSearchDelay = 0.25;
-/** Part of the deadline that must be left: a later call would be charged without a use, and its timeout would count against the vendor. */
+/**
+ * The fraction of the deadline that has to be left to start reranking. If we started it later, we'd pay for a result
+ * that we couldn't use, and its timeout would count against the vendor.
+ */
 const minRerankTime = 0.1;
 
-/** The result when nothing is found. */
+/** The result if nothing was found. */
 export const nothing: Found = { memories: [], vector: null, isReranked: false, isEnabled: true, isLate: false };
 
-/** The part of a query that `request` decides. */
+/** Returns the parts of a query that depend only on `request`. */
 export function toMemoryQuery({ caller, subject, text }: FindRequest): Pick<MemoryQuery, 'projectId' | 'subject' | 'text'> {
   return { projectId: caller.projectId, subject, text: text.slice(-maxQueryLength).toWellFormed() };
 }
 
-/** Rejects when the database fails and nothing has been found. */
+/** Rejects if the database fails and nothing has been found yet. */
 export async function findBeforeDeadline(deps: FinderDeps, request: FindRequest): Promise<Found> {
   const timeoutMs = Math.min(deps.deadlineMs(), (request.remainingMs ?? Number.POSITIVE_INFINITY) / 2);
   const endsAt = performance.now() + timeoutMs;
@@ -141,7 +150,7 @@ export async function findBeforeDeadline(deps: FinderDeps, request: FindRequest)
   const rerankFound = async (found: Found, rerank: Rerank): Promise<Found> => {
     if (found.memories.length < 2 || endsAt - performance.now() < timeoutMs * minRerankTime) return found;
     const texts = found.memories.map(({ item }) => item.text);
-    // As for the embedding.
+    // The reranking call records its own error, too.
     const relevances = await rerank(query.text, texts, callOptions()).catch(() => null);
     if (relevances === null) return found;
     const rank = ({ parts }: FoundMemory): number => parts.relevance ?? Number.NEGATIVE_INFINITY;

@@ -1,4 +1,7 @@
-/** Formats memories as lines of a prompt: marked as data, of bounded length, without links and markup, with their origin, without duplicates. */
+/**
+ * Formats memories as lines of a prompt. The block is marked as data and has a limited length. Its lines have no links
+ * or markup, state the origin of the memory, and don't contain duplicates.
+ */
 import { wrapRecalled } from '../../dialects/prompt/recalled-block.ts';
 import { findInjection } from '../../guardrails/injection.ts';
 import type { Item } from '../records/item-record.ts';
@@ -10,18 +13,21 @@ const origins = { agent: 'saved by an application', observed: 'read in a convers
 const maxLineLength = 500;
 const maxBlockLength = 4_000;
 
-/** Why a memory became no line: it reads like an instruction or has no text but markup, it repeats a better one, or the block is full. */
+/**
+ * Why a memory was left out of the block: it reads like an instruction or consists of nothing but markup, it repeats a
+ * better one, or the block is full.
+ */
 export type OmissionReason = 'unsafe' | 'near_duplicate' | 'limit';
 
 export interface RecallBlock {
   readonly block: string;
-  /** The memories that became lines, best first. */
+  /** The memories in the block, best first. */
   readonly used: readonly RecalledMemory[];
-  /** The others, by id. */
+  /** The memories that were left out, by id. */
   readonly omitted: ReadonlyMap<string, OmissionReason>;
 }
 
-/** `memories` is sorted best first. */
+/** `memories` must be sorted best first. */
 export function formatRecallBlock(memories: readonly RecalledMemory[], maxMemories: number): RecallBlock {
   const used: RecalledMemory[] = [];
   const omitted = new Map<string, OmissionReason>();
@@ -47,12 +53,13 @@ export function formatRecallBlock(memories: readonly RecalledMemory[], maxMemori
   return { block: wrapRecalled('recall', lines), used, omitted };
 }
 
-/** Except the joiners that some scripts need inside a word. */
+/** Doesn't match the joiners that some scripts need inside a word. */
 const invisibleCharacters = /(?![\u200c\u200d])\p{Default_Ignorable_Code_Point}/gu;
 
 /**
- * One line of plain text without addresses, tags, Markdown or the brackets that could close the block. Empty for text that the injection
- * detector matches, including memories stored before it knew the pattern.
+ * Returns a single line of plain text without links, tags, Markdown, or brackets that could close the block. Returns an
+ * empty string if the injection detector matches, which may happen for memories that were stored before it knew the
+ * pattern.
  */
 export function sanitizeLine(text: string, maxLength: number): string {
   if (findInjection(text) !== null) return '';
@@ -72,7 +79,7 @@ function toTermSet(text: string): ReadonlySet<string> {
   return new Set(text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [text]);
 }
 
-/** Nine of ten terms are shared. */
+/** Texts are near-duplicates if they share nine out of ten words. */
 function isNearDuplicate(terms: ReadonlySet<string>, other: ReadonlySet<string>): boolean {
   let shared = 0;
   for (const term of terms) if (other.has(term)) shared += 1;

@@ -1,4 +1,7 @@
-/** Recalls memories for a call: finds those relevant to the user's message and formats them as one block for the prompt (docs/api/reference.md#memory-rules). */
+/**
+ * Recalls memories for a call: finds the ones that are relevant to the user's message and formats them as a block for
+ * the prompt (docs/api/reference.md#memory-rules).
+ */
 import { withTimeout } from '../../core/time-limit.ts';
 import type { Logger } from '../../observability/logger.ts';
 import {
@@ -25,35 +28,35 @@ export interface RecallRequest extends Omit<FindRequest, 'isPartOfCall'> {
 export interface Recalled {
   readonly block: string;
   readonly itemIds: readonly string[];
-  /** Distinct subjects of the items. */
+  /** The distinct subjects of the items. */
   readonly subjects: readonly string[];
 }
 
-/** Resolves to null when nothing is recalled. Never rejects, and never exceeds the deadline. */
+/** Resolves to null if nothing is recalled. Never rejects, and never exceeds the deadline. */
 export type Recall = (request: RecallRequest) => Promise<Recalled | null>;
 
 /** What recall would insert, and why. */
 export interface RecallExplanation extends Omit<Found, 'memories'> {
-  /** What was searched for; null: the user said nothing. */
+  /** The search query, or null if there's no user text. */
   readonly query: string | null;
   readonly durationMs: number;
-  /** Null when nothing would be inserted. */
+  /** Null if nothing would be inserted. */
   readonly block: string | null;
   /** In the order of the block. */
   readonly used: readonly FoundMemory[];
   readonly omitted: readonly OmittedMemory[];
 }
 
-/** `rated_wrong`: its ratings exclude it from recall. */
+/** `rated_wrong` means that the memory's ratings exclude it from recall. */
 export type OmittedMemory = FoundMemory & { readonly reason: OmissionReason | 'rated_wrong' };
 
 interface ExplainRequest extends Pick<FindRequest, 'caller' | 'subject'> {
-  /** The last user message; null: there is none. */
+  /** The last user message, or null if there is none. */
   readonly text: string | null;
 }
 
 export function createRecall({ logger, ...deps }: RecallDeps) {
-  /** Resolves to null when the search fails or takes longer than the deadline. */
+  /** Resolves to null if the search fails or exceeds the deadline. */
   const findRatedWrong = async (request: FindRequest, { vector }: Found): Promise<OmittedMemory[] | null> => {
     const timeoutMs = deps.deadlineMs();
     const query = { ...toMemoryQuery(request), vector, limit: maxRerankedCandidates, includesRatedWrong: true, timeoutMs };
@@ -75,7 +78,10 @@ export function createRecall({ logger, ...deps }: RecallDeps) {
       }
     },
 
-    /** Does what recall does for a call with this text, but inserts nothing. Rejects when the database fails and nothing has been found. */
+    /**
+     * Does the same as recall for a call with this text, but doesn't insert anything. Rejects if the database fails and
+     * nothing has been found yet.
+     */
     async explain({ text, ...scope }: ExplainRequest): Promise<RecallExplanation> {
       if (text === null) return { ...nothing, query: null, durationMs: 0, block: null, used: [], omitted: [] };
       const request = { ...scope, text, isPartOfCall: false, remainingMs: null, mayCallModels: true };

@@ -1,4 +1,7 @@
-/** Context for the start of an agent: pinned and trusted memories, latest conversations, knowledge and profile pages. */
+/**
+ * Provides context for an agent that starts: pinned and trusted memories, the latest conversations, and the knowledge
+ * and profile pages.
+ */
 import type { Database } from '../../db/database.ts';
 import { databaseOf } from '../../db/query-slots.ts';
 import { wrapRecalled } from '../../dialects/prompt/recalled-block.ts';
@@ -8,10 +11,13 @@ import { sanitizeLine } from './recall-block.ts';
 
 const maxItems = 50;
 const maxTitles = 20;
-/** Fifty memories of 4,000 characters would fill the context of many models. */
+/** We need a limit because fifty memories of 4,000 characters would fill the context window of many models. */
 const maxBlockLength = 24_000;
 
-/** Written by a person, or rated useful without `wrong` ratings in force. An index has the same condition. */
+/**
+ * True for memories that a person wrote, or that were rated useful and have no `wrong` ratings that still count.
+ * There's an index with the same condition.
+ */
 const trustedSql = `(item.origin = 'person' or (item.ratings_useful > 0 and item.ratings_wrong <= item.wrong_overruled))`;
 
 export interface EpisodeTitle {
@@ -32,7 +38,7 @@ export interface WakeUp {
   readonly episodes: readonly EpisodeTitle[];
   readonly knowledge: Page | null;
   readonly profile: Page | null;
-  /** The same as text for a prompt. */
+  /** The context as text for a prompt. */
   readonly text: string;
 }
 
@@ -62,7 +68,8 @@ export function createWakeUp({ database }: { readonly database: Database }) {
     }
 
     function readTitles(): Promise<EpisodeTitle[]> {
-      // Two ranges of an index: with `or` PostgreSQL would read the conversations of all subjects, newest first, until it has found enough.
+      // Use two index ranges instead of an OR, because PostgreSQL would then read conversations of all subjects, newest
+      // first, until it has found enough.
       const latest = (condition: string): string => `(
         select id, title, last_turn_at from conversations
          where project_id = $1::uuid and state = 'read' and ${condition}
@@ -89,7 +96,10 @@ export function createWakeUp({ database }: { readonly database: Database }) {
   };
 }
 
-/** The context as text for a prompt, empty when there is none. Each memory is listed once, on one line, with its origin. */
+/**
+ * Formats the context for a prompt. Returns an empty string if there's no context. Each memory appears once, on a
+ * single line with its origin.
+ */
 function formatBlock({ pinned, trusted, subjectMemories, episodes, knowledge, profile }: Omit<WakeUp, 'text'>): string {
   const items = [...new Map([...pinned, ...trusted, ...subjectMemories].map((item) => [item.id, item])).values()];
   const sections = [
@@ -107,7 +117,7 @@ function formatBlock({ pinned, trusted, subjectMemories, episodes, knowledge, pr
   return sections.length === 0 ? '' : wrapRecalled('wakeUp', truncateLines(sections));
 }
 
-/** Omits empty lines: texts that must not enter a prompt. */
+/** Skips empty lines, which stand for texts that we can't put into a prompt. */
 function formatSection(title: string, lines: readonly string[]): string[] {
   const kept = lines.filter((line) => line !== '');
   return kept.length === 0 ? [] : [`${title}:`, ...kept];
@@ -118,7 +128,10 @@ function formatListItem(text: string, label: string): string {
   return line === '' ? '' : `- ${label}${line}`;
 }
 
-/** Keeps whole lines while they fit and truncates the first that does not when enough space is left. */
+/**
+ * Keeps whole lines as long as they fit. If there's enough space left, it truncates the next line, and otherwise drops
+ * it.
+ */
 function truncateLines(lines: readonly string[]): string[] {
   const kept: string[] = [];
   let length = 0;

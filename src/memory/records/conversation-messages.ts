@@ -1,4 +1,4 @@
-/** The messages of a conversation, and the transcript and title derived from them. */
+/** Reads the messages of a conversation, and derives its transcript and title from them. */
 
 import { toPostgresText } from '../../core/postgres-text.ts';
 import type { Queries } from '../../db/database.ts';
@@ -9,12 +9,12 @@ export interface StoredMessage extends NormalMessage {
   readonly createdAt: Date;
 }
 
-/** The first `count` messages in order. Messages are only appended, so this is a stable prefix. */
+/** Reads the first `count` messages in order. The result never changes, because messages are only ever appended. */
 export async function readMessages(queries: Queries, conversationId: string, count: number): Promise<readonly StoredMessage[]> {
   return (await readMessagesOf(queries, [{ id: conversationId, messages: count }])).get(conversationId) ?? [];
 }
 
-/** The same for several conversations, by their ids; those without messages are missing. */
+/** Like `readMessages` for several conversations. The result doesn't contain conversations without messages. */
 export async function readMessagesOf(
   queries: Queries,
   conversations: readonly { readonly id: string; readonly messages: number }[],
@@ -45,19 +45,21 @@ interface MessageRow {
   readonly createdAt: Date;
 }
 
-/** One `user: …` or `assistant: …` block per message; tool calls follow as `[calls name(arguments)]` lines. */
+/**
+ * Formats each message as `user: …` or `assistant: …`, followed by its tool calls as `[calls name(arguments)]` lines.
+ */
 export function formatTranscript(messages: readonly NormalMessage[]): string {
   return messages.map((message) => `${message.role}: ${formatMessage(message)}`).join('\n');
 }
 
-/** The text, then a line for each tool call. */
+/** Formats the text, followed by a line for each tool call. */
 export function formatMessage({ text, toolCalls }: Pick<NormalMessage, 'text' | 'toolCalls'>): string {
   if (toolCalls.length === 0) return text.trim();
   const calls = toolCalls.map((call) => `[calls ${call.name}(${call.arguments.trim()})]`);
   return [text.trim(), ...calls].filter((line) => line !== '').join('\n');
 }
 
-/** The first user message on one line, at most 200 code points. Null when it has no text. */
+/** Returns the first user message on a single line, truncated to 200 code points, or null if there is no text. */
 export function deriveTitle(messages: readonly NormalMessage[]): string | null {
   const first = messages.find((message) => message.role === 'user');
   return first ? toPostgresText(first.text.trim().replaceAll(/\s+/g, ' '), maxTitleLength).trimEnd() : null;
@@ -65,7 +67,7 @@ export function deriveTitle(messages: readonly NormalMessage[]): string | null {
 
 const maxTitleLength = 200;
 
-/** Column `parts.content`, written by `conversations/call-texts.ts`. */
+/** The content of `parts.content`, which `conversations/store-parts.ts` writes. */
 export interface PartContent {
   readonly text: string;
   readonly tool_calls: NormalMessage['toolCalls'];

@@ -9,7 +9,7 @@ export interface DeletionRule {
   readonly delete_unlearned: boolean;
 }
 
-/** Whether `next` may delete something that `rule` keeps. */
+/** Reports whether `next` may delete something that `rule` keeps. */
 export function deletesMore(next: DeletionRule, rule: DeletionRule): boolean {
   const [days, before] = [next.delete_conversations_after_days, rule.delete_conversations_after_days];
   return days !== null && (before === null || days < before || (next.delete_unlearned && !rule.delete_unlearned));
@@ -64,8 +64,8 @@ export async function previewRetention(
 }
 
 /**
- * Whether the project has data from before `before` that a deletion period would delete, either now or once memory has
- * learned it.
+ * Reports whether the project has data from before `before` that a deletion period would delete, either now or once
+ * memory has learned it.
  */
 export async function holdsDataBefore(queries: Queries, projectId: string, before: Date): Promise<boolean> {
   const [row] = await queries.query<{ holds: boolean }>(

@@ -2,7 +2,7 @@
 export const itemKinds = ['fact', 'preference', 'decision', 'event', 'procedure'] as const;
 export type ItemKind = (typeof itemKinds)[number];
 
-/** Author kind of a memory: an application with a key, the memory worker, or a person. */
+/** The kind of author: an application with a key, the memory worker, or a person. */
 export type ItemOrigin = 'agent' | 'observed' | 'person';
 
 export interface Item {
@@ -26,10 +26,12 @@ export interface Item {
   readonly closedAt: Date | null;
 }
 
-/** SQL condition on `item`: two `wrong` ratings that no person has overruled exclude a memory from recall. */
+/**
+ * An SQL condition on `item`. Recall leaves out a memory that has two `wrong` ratings which no person has overruled.
+ */
 export const inRecallSql = `(item.state = 'live' and item.ratings_wrong - item.wrong_overruled < 2)`;
 
-/** Columns of the row `item`, in the form of `Item`. */
+/** Selects the columns of `item` in the shape of `Item`. */
 export const itemColumns = `item.id, item.text, item.kind, item.importance::integer as importance, item.subject, item.pinned, item.origin,
   item.author, item.state, ${inRecallSql} as "inRecall", item.ratings_useful as useful, item.ratings_wrong as wrong,
   item.conversation_id as "conversationId", item.supersedes, item.superseded_by as "supersededBy", item.created_at as "createdAt",

@@ -1,15 +1,18 @@
-/** Knowledge and profile pages for people. */
+/** Reads knowledge and profile pages for the console. */
 import type { Queries } from '../../db/database.ts';
 
 export interface StoredPage {
-  /** Null for the knowledge page of the project. */
+  /** Null for the project's knowledge page. */
   readonly subject: string | null;
   readonly text: string;
   readonly batchId: string | null;
   readonly updatedAt: Date;
 }
 
-/** The knowledge page (`subject` null) or the profile page of a subject; null when there is none. */
+/**
+ * Returns the knowledge page if `subject` is null, and otherwise the subject's profile page. Returns null if there is
+ * no such page.
+ */
 export async function findPage(queries: Queries, projectId: string, subject: string | null): Promise<StoredPage | null> {
   const [page] = await queries.query<StoredPage>(
     `select subject, text, batch_id as "batchId", updated_at as "updatedAt" from memory_pages
@@ -19,7 +22,7 @@ export async function findPage(queries: Queries, projectId: string, subject: str
   return page ?? null;
 }
 
-/** Subjects with a profile page, in alphabetical order, from the one after `after`. */
+/** Lists subjects that have a profile page in alphabetical order, starting after `after`. */
 export function listProfiles(
   queries: Queries,
   projectId: string,

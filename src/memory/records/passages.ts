@@ -1,6 +1,7 @@
 /**
- * Passages, the units of search: one per live item, several per conversation. They are written in the transaction of their source, so a
- * source is found by its text as soon as it is stored; embeddings follow (`indexing/embed-passages.ts`).
+ * Passages are the units of search. Each live item has one, and a conversation has several. They're written in the
+ * transaction that stores the item or messages, so a text search finds them right away. Their embeddings follow later
+ * (`indexing/embed-passages.ts`).
  */
 import type { Queries } from '../../db/database.ts';
 import { type Column, selectRows, toBatches, toColumns } from '../../db/row-batches.ts';
@@ -9,11 +10,11 @@ import { lexemesSql, tokenizeForIndex, tokenizerVersion } from '../text/lexemes.
 import { formatTranscript } from './conversation-messages.ts';
 import type { Item } from './item-record.ts';
 
-/** About the length of a memory; longer texts give vague vectors and snippets. */
+/** About as long as a memory. Longer texts give vague vectors and poor snippets. */
 const maxPassageLength = 1_200;
-/** Longer messages are files or logs in a prompt: only their beginning is indexed. */
+/** Longer messages are usually files or logs, so we only index the beginning. */
 const maxMessageLength = 24_000;
-/** Per conversation and batch; the newest are kept. */
+/** The limit per conversation and batch. We keep the newest. */
 const maxPassages = 400;
 
 type IndexedItem = Pick<Item, 'id' | 'text' | 'kind' | 'subject'>;
@@ -39,7 +40,7 @@ export interface AddedMessages {
   readonly messages: readonly NormalMessage[];
 }
 
-/** Indexes appended messages; existing passages never change. */
+/** Indexes messages that were appended to conversations. Existing passages never change. */
 export async function addConversationPassages(tx: Queries, added: readonly AddedMessages[]): Promise<void> {
   const rows = added.flatMap(({ conversationId, projectId, subject, messages }) =>
     splitIntoPassages(messages).map((text) => ({ conversationId, projectId, subject, text, tokens: tokenizeForIndex(text) })),
@@ -68,7 +69,7 @@ const passageColumns: readonly Column<ConversationPassage>[] = [
   ['tokens', 'text', ({ tokens }) => tokens],
 ];
 
-/** Packs consecutive messages into passages; long messages are split at spaces. */
+/** Packs consecutive messages into passages, and splits long messages at spaces. */
 function splitIntoPassages(messages: readonly NormalMessage[]): string[] {
   const passages: string[] = [];
   let passage = '';
@@ -92,7 +93,7 @@ function splitMessage(text: string): string[] {
     const next = start + maxPassageLength;
     const space = next < end ? text.lastIndexOf(' ', next) : end;
     const cut = space > start + maxPassageLength / 2 ? space : Math.min(next, end);
-    // The split may separate a surrogate pair.
+    // The split may have separated a surrogate pair.
     chunks.push(text.slice(start, cut).toWellFormed());
     start = cut;
   }

@@ -34,7 +34,7 @@ const senderSchema = z
   .max(512)
   .refine((name) => [...name].length <= 256 && !/[\0\p{Cs}]/u.test(name), 'must be the name of an application, 1 to 256 characters');
 
-/** Schemas of the settings by name, for interfaces that describe their input. */
+/** The schemas of the settings by name, for interfaces that describe their input. */
 export const memorySettingsFields = {
   enabled: z.boolean(),
   only_senders: z.array(senderSchema).max(1_000),
@@ -88,7 +88,7 @@ export interface MemorySettingsChange {
   readonly settings: ShownMemorySettings;
 }
 
-/** Whether the settings let the calls of a source be recorded. */
+/** Reports whether the settings allow us to record calls of an application. */
 export function isSourceRecorded(
   { enabled, only_senders: senders }: MemorySettings,
   { source, sourceGiven }: { readonly source: string; readonly sourceGiven: boolean },
@@ -107,11 +107,11 @@ export function createMemorySettings({ database, clock, logger }: MemorySettings
   };
   const withDefaults = (row: MemorySettings | null): MemorySettings => row ?? defaultMemorySettings;
 
-  /** As `update`; also returns the settings before the change. */
+  /** Like `update`, but also returns the settings before the change. */
   const change = async (projectId: string, input: unknown): Promise<MemorySettingsChange> => {
     const apply = parseMemorySettingsChange(input);
     const changed = await database.transaction(async (tx) => {
-      // Concurrent partial changes must not overwrite each other.
+      // Serialize partial changes, so that they don't overwrite each other.
       await tx.query(`select 1 from projects where id = $1::uuid for update`, [projectId]);
       const previous = await readShownSettings(tx, projectId);
       const { settings: kept, stricter } = apply(previous);
@@ -159,7 +159,7 @@ export function createMemorySettings({ database, clock, logger }: MemorySettings
   };
 
   return {
-    /** Synchronous when cached. */
+    /** Returns synchronously if the settings are cached. */
     get(projectId: string): MemorySettings | Promise<MemorySettings> {
       const row = cache.get(projectId);
       return row instanceof Promise ? row.then(withDefaults) : withDefaults(row);
@@ -169,14 +169,14 @@ export function createMemorySettings({ database, clock, logger }: MemorySettings
     /** Reads the current settings from the database. */
     read,
     change,
-    /** Applies a partial change and returns all settings. Throws `bad_request` that lists every invalid field. */
+    /** Applies a partial change and returns all settings. Throws a `bad_request` that lists every invalid field. */
     update: async (projectId: string, input: unknown): Promise<ShownMemorySettings> => (await change(projectId, input)).settings,
     start: cache.start,
     stop: cache.stop,
   };
 }
 
-/** Settings by project id as the transaction sees them; projects without a row are absent. */
+/** Returns the settings by project id. Projects without a row are left out. */
 export async function readMemorySettings(queries: Queries, projectIds: readonly string[]): Promise<ReadonlyMap<string, MemorySettings>> {
   const rows = await queries.query<{ projectId: string; settings: unknown }>(
     `select project_id as "projectId", settings from memory_settings where project_id = any($1::uuid[])`,
@@ -185,7 +185,7 @@ export async function readMemorySettings(queries: Queries, projectIds: readonly 
   return new Map(rows.map(({ projectId, settings }) => [projectId, storedSchema.parse(settings)]));
 }
 
-/** Settings of one project, with defaults. */
+/** Returns the settings of one project, including defaults. */
 export async function readProjectMemorySettings(queries: Queries, projectId: string): Promise<MemorySettings> {
   return (await readMemorySettings(queries, [projectId])).get(projectId) ?? defaultMemorySettings;
 }
@@ -205,7 +205,7 @@ export interface ParsedSettingsChange {
   readonly stricter: (DeletionRule & { readonly delete_conversations_after_days: number }) | null;
 }
 
-/** Validates a partial change; the returned function applies it. Throws `bad_request`. */
+/** Validates a partial change and returns a function that applies it. Throws `bad_request`. */
 export function parseMemorySettingsChange(input: unknown): (current: ShownMemorySettings) => ParsedSettingsChange {
   const { pending_deletion: pendingGiven, ...change } = parseOrBadRequest(changeSchema, input ?? {});
   return (current) => {

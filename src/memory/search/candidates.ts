@@ -1,11 +1,12 @@
 /**
- * Candidates of a search: passages that contain terms of the query, and passages near its vector.
+ * Finds candidates for a search: passages that contain words of the query, and passages near its vector.
  *
- * Text. Uses the 8 rarest query terms that are not stopwords. Each contributes at most 100 passages, so a frequent term cannot crowd out a
- * rare one; the best 200 are ranked.
+ * Text: We use the 8 rarest words of the query, ignoring stop words. Each word contributes at most 100 passages, so a
+ * frequent word can't crowd out a rare one. The best 200 are ranked.
  *
- * Vectors. The 100 nearest passages by cosine among those of the query's model. For a small project or subject the planner sorts its
- * passages; for a large one it uses the index of the dimension, whose expression and condition equal those of the statement.
+ * Vectors: We use the 100 nearest passages by cosine that have a vector of the query's model. For a small project or
+ * subject the planner sorts all of its passages. For a large one it uses the vector index of the project, which
+ * requires the same expression and condition as in the index definition.
  */
 import { inScope } from '../text/subject-scope.ts';
 
@@ -13,15 +14,15 @@ const maxTerms = 8;
 const maxPassagesPerTerm = 100;
 const maxTextCandidates = 200;
 export const maxVectorCandidates = 100;
-/** Rows of the scope that are counted; above, the daily statistics of the project count. */
+/** We count up to this many rows of the scope. Beyond that we use the project's daily statistics. */
 const maxCounted = 1_000;
 
-/** `terms` with their rarity, and `candidates` (id, is_near). */
+/** Returns the CTEs `terms`, which contains the words and their rarity, and `candidates` (id, is_near). */
 export function candidatesSql(of: 'memories' | 'episodes', dims: number | null): string {
   const filter = `passage.project_id = $1::uuid and ${inScope('passage.subject', '$2')}
     and ($6::text[] is null or passage.kind = any($6::text[]))`;
-  // The lexemes of memories have their own index. No index serves the condition of conversations: for `is not null` PostgreSQL would read
-  // all entries of an index of the conversations for each term.
+  // Lexemes of memories have their own index, but no index fits the condition for conversations. With `is not null`,
+  // PostgreSQL would read a whole index of conversations for each word.
   const isOfText = of === 'memories' ? `passage.item_id is not null` : `num_nonnulls(passage.conversation_id) = 1`;
   const isOfVector = `passage.${of === 'memories' ? 'item_id' : 'conversation_id'} is not null`;
   return `${tokensSql(of)}, ${textCandidatesSql(`${filter} and ${isOfText}`)}, ${vectorCandidatesSql(`${filter} and ${isOfVector}`, dims)},
@@ -32,7 +33,10 @@ export function candidatesSql(of: 'memories' | 'episodes', dims: number | null):
   )`;
 }
 
-/** The terms of the query with the number of passages that contain them, of the daily statistics: 0 where rare or not counted yet. */
+/**
+ * Selects the words of the query and the number of passages that contain them according to the daily statistics, which
+ * is 0 if a word is rare or hasn't been counted yet.
+ */
 function tokensSql(of: 'memories' | 'episodes'): string {
   return `
   tokens as (
@@ -56,8 +60,9 @@ function tokensSql(of: 'memories' | 'episodes'): string {
 }
 
 /**
- * The memories, or passages, in the scope; three parts because no index serves the condition of a subject or none. In the order of an index,
- * else PostgreSQL may read the rows of other projects until it has found enough.
+ * Counts the memories or passages in the scope. It has three parts because no index can serve the condition that the
+ * subject is either equal or null. Without the ORDER BY, PostgreSQL might read rows of other projects until it has
+ * found enough.
  */
 function countSql(of: 'memories' | 'episodes'): string {
   const rows = of === 'memories' ? `memory_items one where one.state = 'live' and` : 'memory_passages one where';
@@ -69,8 +74,8 @@ function countSql(of: 'memories' | 'episodes'): string {
 }
 
 /**
- * A term in more than a tenth of the passages yields candidates only when no rarer term exists; it still counts in the ranking. `rarity` is 1
- * for a term that no other passage contains, and near 0 for one that most contain.
+ * A word in more than a tenth of the passages only yields candidates if there's no rarer word, but it still counts in
+ * the ranking. `rarity` is 1 for a word that no other passage contains, and close to 0 for a word in most passages.
  */
 function textCandidatesSql(filter: string): string {
   return `

@@ -1,4 +1,4 @@
-/** Currently valid facts of the knowledge graph. */
+/** Queries the facts of the knowledge graph that are currently valid. */
 import { z } from 'zod';
 import type { Database, Queries } from '../../db/database.ts';
 import { databaseOf } from '../../db/query-slots.ts';
@@ -13,7 +13,7 @@ const nameSchema = z
   .nullish()
   .transform((value) => value || null);
 
-/** Unknown fields are ignored; an empty name matches everything. */
+/** Unknown fields are ignored, and an empty name matches everything. */
 export const graphQuerySchema = z.preprocess(
   toOptionalBody,
   z.object({
@@ -54,10 +54,10 @@ const fromFacts = `
     join memory_entities source on source.id = fact.source_id
     join memory_entities target on target.id = fact.target_id`;
 
-/** With the name $3, of any subject. */
+/** Selects entities named $3, regardless of their subject. */
 const entityIds = `array(select id from memory_entities where project_id = $1::uuid and folded_name = $3::text)`;
 
-/** Parameters $1 to $5 of `toParameters`. */
+/** Uses parameters $1 to $5 of `toParameters`. */
 const matchesQuery = `
    where fact.project_id = $1::uuid and (fact.valid_to is null or fact.valid_to > now()) and ${inScope('fact.subject', '$2')}
      and ($3::text is null or fact.id in (
@@ -69,7 +69,9 @@ function toParameters(projectId: string, { query, entity, relation, subject }: G
   return [projectId, subject, entity && foldName(entity), relation && foldRelation(relation), query && tokenizeForQuery(query)];
 }
 
-/** Finds facts by entity (normalized name, at either end), relation and terms of `query`; newest first. */
+/**
+ * Finds facts by entity (the normalized name at either end), relation, and words of `query`. Returns the newest first.
+ */
 export function createGraph({ database }: { readonly database: Database }) {
   return (projectId: string, query: GraphQuery): Promise<Fact[]> =>
     databaseOf(database, projectId).query<Fact>(
@@ -78,7 +80,7 @@ export function createGraph({ database }: { readonly database: Database }) {
     );
 }
 
-/** How many facts match, whatever the limit of the query; counts up to `max`. */
+/** Counts the matching facts up to `max`, ignoring the limit of the query. */
 export async function countFacts(queries: Queries, projectId: string, query: GraphQuery, max: number): Promise<number> {
   const [row] = await queries.query<{ count: number }>(
     `select count(*)::integer as count from (select 1 from memory_facts fact ${matchesQuery} limit $6::integer) matches`,
@@ -87,7 +89,7 @@ export async function countFacts(queries: Queries, projectId: string, query: Gra
   return row?.count ?? 0;
 }
 
-/** Facts that rest on a memory, also ended ones; the newest `limit`. */
+/** Lists the newest facts that are based on a memory, including those that are no longer valid. */
 export function listFactsOfItem(queries: Queries, itemId: string, limit: number): Promise<Fact[]> {
   return queries.query<Fact>(
     `${selectFacts} ${fromFacts}

@@ -1,20 +1,21 @@
 /**
- * Times that a query names, so that memories of that time are preferred: English dates, months and years, ISO dates, and past times relative to
- * now (`yesterday`, `last week`, `two months ago`). Not `this week`, and `today` only of what happened: else they are said of what is asked
- * for. In UTC.
+ * Finds times that a query mentions, so that search can prefer memories from that time. Recognizes English dates,
+ * months and years, ISO dates, and past times relative to now (`yesterday`, `last week`, `two months ago`). It ignores
+ * `this week`, and `today` unless it refers to something that happened, because both usually describe what the user
+ * wants. All times are in UTC.
  */
 
-/** From `since` up to but without `until`. */
+/** Includes `since` and excludes `until`. */
 export interface TimeSpan {
   readonly since: Date;
   readonly until: Date;
 }
 
-/** What happened is often reported a few days later. */
+/** People often report an event a few days after it happened. */
 const reportedWithinDays = 7;
-/** A text with many dates is not a question about a time. */
+/** A text with more dates than this isn't a question about a time. */
 const maxTimes = 3;
-/** A date without a year is that of each of these years. */
+/** If a date has no year, we try each of the last years. */
 const yearsBack = 10;
 
 const monthNames = 'january february march april may june july august september october november december'.split(' ');
@@ -24,7 +25,7 @@ const year = '(?<year>(?:19|20)\\d\\d)';
 const day = '(?<day>[0-3]?\\d)(?:st|nd|rd|th)?';
 const before = '(?:in|of|since|until|before|after|during|early|late)';
 
-/** Each takes what it finds out of the text, so that later forms do not find a part of it. */
+/** Each expression removes its matches from the text, so that later ones can't match a part of them. */
 const forms = [
   `${year}-(?<month>\\d\\d)(?:-${day})?`,
   `${day}(?: of)? ${month},?(?: ${year})?`,
@@ -37,7 +38,10 @@ const forms = [
   `(?<count>\\d{1,3}|an?|${numerals.slice(1).join('|')}) (?<unit>day|week|month|year)s? ago`,
 ].map((form) => new RegExp(`(?<![\\p{L}\\p{N}.-])${form}(?![\\p{L}\\p{N}-])`, 'giu'));
 
-/** Each with the days in which it is reported. Empty when the query names none, or too many. */
+/**
+ * Extends each time by the days in which people still report it. Returns an empty list if the query mentions no time or
+ * too many.
+ */
 export function findNamedTimes(query: string, now: Date): TimeSpan[] {
   const times: Readonly<Record<string, string | undefined>>[] = [];
   let rest = query;
@@ -55,7 +59,10 @@ export function findNamedTimes(query: string, now: Date): TimeSpan[] {
   });
 }
 
-/** `may` and `march` before a word, as in `may 2 people` and `2 may share`, unless its form, or what precedes or follows it, is that of a date. */
+/**
+ * Reports whether `may` or `march` is a verb, as in `may 2 people` and `2 may share`. It's a verb if a word follows,
+ * unless its form or context is typical of a date.
+ */
 function isVerb({ 0: text, index, input, groups }: RegExpExecArray): boolean {
   const { month = '', day, year } = groups ?? {};
   if (!/^(?:may|march)$/i.test(month) || day === undefined || year !== undefined) return false;
@@ -79,12 +86,12 @@ function toCount(name: string): number {
   return lower === 'a' || lower === 'an' ? 1 : /^\d/.test(lower) ? Number(lower) : numerals.indexOf(lower);
 }
 
-/** 0 to 11, or outside for a number that is none. */
+/** Returns 0 to 11, or a number outside of this range if it isn't a month. */
 function toMonth(name: string): number {
   return /^\d/.test(name) ? Number(name) - 1 : monthNames.findIndex((of) => of.startsWith(name.toLowerCase().slice(0, 3)));
 }
 
-/** The unit that many steps from that of `now`. Weeks start on Monday. */
+/** Returns the unit that is `steps` away from the current one. Weeks start on Monday. */
 function toSpan(now: Date, unit: Unit, steps: number): TimeSpan {
   const [y, m, d] = [now.getUTCFullYear(), now.getUTCMonth(), now.getUTCDate()];
   const monday = d - ((now.getUTCDay() + 6) % 7);
@@ -97,7 +104,7 @@ function toSpan(now: Date, unit: Unit, steps: number): TimeSpan {
   return toReported(start(steps), start(steps + 1));
 }
 
-/** None for a day that the month does not have. */
+/** Returns an empty list if the month doesn't have this day. */
 function toDateSpan({
   year,
   month,

@@ -1,33 +1,37 @@
 /**
- * The score of a candidate. `npm run benchmark-memory` measures it; docs/decisions/2026-11-23-search-ranking.md has the gain of each part.
+ * Computes the score of a candidate. `npm run benchmark-memory` measures the quality, and
+ * docs/decisions/2026-11-23-search-ranking.md shows what each part contributes.
  *
- * Similarity. What the nearest passages have in common says nothing about which of them answers the query: a part of their mean vector is
- * subtracted from the query's, except for pieces of conversations. Unrelated texts have a cosine of 0.1 with some models and 0.7 with others,
- * so the result is measured from the least of the nearest.
+ * Similarity: What the nearest passages have in common doesn't tell us which of them answers the query, so we subtract
+ * a part of their mean vector from the query's vector, except for pieces of conversations. Unrelated texts have a
+ * cosine of 0.1 with some models and 0.7 with others, so we measure from the least similar of the nearest passages.
  *
- * Text. Each term of the query that the passage contains adds its rarity; a stem match slightly less.
+ * Text: Each word of the query that the passage contains adds its rarity. A stem match adds slightly less.
  *
- * Length. A long memory has something of everything: of two equally good ones the shorter is better.
+ * Length: Long memories contain a bit of everything, so we prefer the shorter of two equally good ones.
  *
- * Time. A memory of a time that the query names ranks above others.
+ * Time: Memories from a time that the query mentions rank higher.
  *
- * Neighbours. A memory gets a share of the score of the best other memory learned from the same conversation.
+ * Neighbours: A memory gets a share of the score of the best other memory learned from the same conversation.
  */
 import { maxVectorCandidates } from './candidates.ts';
 
-/** Weight of the rarest term relative to the greatest similarity. */
+/** The weight of the rarest word, where the highest similarity has a weight of 1. */
 const textWeight = 0.2;
-/** For a passage without an embedding, half its share of the terms substitutes for the similarity. */
+/** If a passage has no embedding, we use half of its share of the words as the similarity. */
 const unembeddedTextWeight = 0.5;
 const stemWeight = 0.85;
 const commonVectorWeight = 0.5;
-/** Bytes up to which the length does not count, and the loss for each factor of e above. */
+/** Texts up to this many bytes aren't penalized. Beyond that, each factor of e costs `lengthWeight`. */
 const shortText = 200;
 const lengthWeight = 0.15;
 const timeWeight = 0.3;
 const neighbourWeight = 0.2;
 
-/** `relevant`: the candidates with `relevance`, and the `maximum` that a passage can have. */
+/**
+ * Returns the CTE `relevant`, which contains the candidates with their `relevance` and the `maximum` that a passage can
+ * reach.
+ */
 export function relevanceSql(of: 'memories' | 'episodes', dims: number | null): string {
   const similarity = `case when cosine is null then ${unembeddedTextWeight} * terms else similarity end`;
   return `${scoredSql(dims)}, ${similaritySql(of, dims)},
@@ -40,7 +44,7 @@ export function relevanceSql(of: 'memories' | 'episodes', dims: number | null): 
 
 const lengthSql = `(1 + ${lengthWeight} * ln(greatest(1, octet_length(text)::float8 / ${shortText})))`;
 
-/** Share of the query's terms, and the vector where it is of the query's model. */
+/** Selects each candidate's share of the query's words, and its vector if it's of the query's model. */
 function scoredSql(dims: number | null): string {
   const vector =
     dims === null
@@ -88,25 +92,25 @@ function similaritySql(of: 'memories' | 'episodes', dims: number | null): string
   )`;
 }
 
-/** `<#>` is the negative inner product. */
+/** `<#>` returns the negative inner product. */
 const commonSql = `${commonVectorWeight} * common.certainty * -(scored.vector <#> common.vector)`;
 
-/** SQL: what a time named by the query adds for a text of the time from `start` to `last`. */
+/** Returns SQL for the bonus of a text from between `start` and `last` if the query mentions that time. */
 export function whenNamedSql(start: string, last: string): string {
   return `case when exists (select from unnest($7::timestamptz[], $8::timestamptz[]) as named (since, until)
                              where ${start} < named.until and ${last} >= named.since) then ${timeWeight} else 0 end`;
 }
 
-/** SQL: what the memories learned from the same conversation add to a row of `found`. */
+/** SQL for what other memories of the same conversation add to a row of `found`. */
 export const neighbourScoreSql = `case
     when found.conversation_id is null then 0
     else ${neighbourWeight} * coalesce(case when row_number() over others = 1 then lead(found.relevance) over others
                                             else first_value(found.relevance) over others end, 0)
   end`;
-/** The window of `neighbourScoreSql`. */
+/** The window that `neighbourScoreSql` uses. */
 export const neighboursSql = `others as (partition by found.conversation_id order by found.relevance desc)`;
 
-/** SQL: a score that is at most 1 without time and neighbours. */
+/** Returns SQL for a score that's at most 1, not counting time and neighbours. */
 export function toScoreSql(relevance: string, maximum: string): string {
   return `(${relevance}) / ${maximum}`;
 }

@@ -1,8 +1,9 @@
 /**
- * The search statement: candidates from the text and vector indexes, fused and ranked once (docs/architecture/memory.md).
+ * Builds the search statement, which merges candidates from the text and vector indexes and ranks them once
+ * (docs/architecture/memory.md).
  *
- * Parameters: project, subject, query, limit, minimum score, kinds, starts and ends of the times that the query names; with a vector also the
- * vector and its model.
+ * Its parameters are the project, subject, query, limit, minimum score, kinds, and the starts and ends of the times
+ * that the query mentions. If there's a vector, the vector and its model follow.
  */
 import { inRecallSql, itemColumns } from '../records/item-record.ts';
 import { candidatesSql } from './candidates.ts';
@@ -10,9 +11,12 @@ import { neighbourScoreSql, neighboursSql, relevanceSql, toScoreSql, whenNamedSq
 
 export interface SearchVariant {
   readonly of: 'memories' | 'episodes';
-  /** Dimensions of the query vector; null searches by text only. An internal number: part of the statement, as the index requires. */
+  /**
+   * The dimensions of the query vector, or null to search by text only. We interpolate this number into the statement
+   * because the index requires a literal, so it must never come from a client.
+   */
   readonly dims: number | null;
-  /** Excludes memories that are not recalled. */
+  /** Excludes memories that recall leaves out. */
   readonly recalledOnly: boolean;
 }
 
@@ -46,7 +50,7 @@ function memoriesSql(recalledOnly: boolean): string {
    order by best.score desc, item.created_at desc, item.id desc`;
 }
 
-/** A conversation is ranked and shown by its best passage. */
+/** We rank and show a conversation by its best passage. */
 const episodesSql = `
   , best as (select distinct on (conversation_id) * from relevant where relevance > 0 order by conversation_id, relevance desc),
   ranked as (

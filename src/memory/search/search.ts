@@ -1,7 +1,7 @@
 /**
- * Searches memories and conversations by text and, when the project has a route for embeddings, by vector.
+ * Searches memories and conversations by text and, if the project has a route for embeddings, by vector.
  *
- * When `embed` fails or exceeds its timeout, the search continues by text only.
+ * If `embed` fails or times out, the search continues by text only.
  */
 import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
@@ -19,7 +19,7 @@ import { searchStatement } from './search-query.ts';
 
 const maxQueryLength = 2_000;
 
-/** Unknown fields are ignored; an empty list means all. */
+/** Unknown fields are ignored, and an empty list means all. */
 export const searchRequestSchema = z.object({
   query: storableText.refine((stored) => stored !== '' && hasAtMost(stored, maxQueryLength), `must have 1 to ${maxQueryLength} characters`),
   subject: optionalSubject,
@@ -34,15 +34,15 @@ export const searchRequestSchema = z.object({
 
 export type SearchRequest = z.output<typeof searchRequestSchema>;
 
-/** Embeds a text. Null when the project has no route for embeddings. May reject or never settle. */
+/** Embeds a text. Returns null if the project has no route for embeddings. May reject or never settle. */
 export type EmbedText = (text: string) => Promise<TextVector | null>;
 
 export interface SearchOptions {
   readonly projectId: string;
   readonly embed: EmbedText;
-  /** After this time the search continues without a vector. */
+  /** If there's no vector after this time, the search continues without one. */
   readonly embedTimeoutMs: number;
-  /** Statement timeout. */
+  /** The statement timeout. */
   readonly queryTimeoutMs: number;
   /** Excludes memories with two `wrong` ratings. */
   readonly recalledOnly?: boolean;
@@ -50,15 +50,18 @@ export interface SearchOptions {
 
 export interface MemoryMatch {
   readonly item: Item;
-  /** 0 to 1. */
+  /** From 0 to 1. */
   readonly score: number;
   readonly matchedBy: readonly ('vector' | 'text')[];
   readonly parts: {
-    /** Cosine of the vectors; null when they were not compared. */
+    /** The cosine of the vectors, or null if we didn't compare any. */
     readonly similarity: number | null;
-    /** Share of the query's terms, weighted by rarity. */
+    /** The share of the query's words, weighted by rarity. */
     readonly terms: number;
-    /** What its time, which the query names, and other memories of its conversation add to the score. */
+    /**
+     * How much the score increases because the query mentions the memory's time. `neighbours` is the same for other
+     * memories of its conversation.
+     */
     readonly time: number;
     readonly neighbours: number;
   };
@@ -75,20 +78,20 @@ export interface EpisodeMatch {
 }
 
 export interface SearchResult {
-  /** Whether a vector was used. */
+  /** Whether we searched by vector. */
   readonly vector: boolean;
   readonly memories: readonly MemoryMatch[];
   readonly episodes: readonly EpisodeMatch[];
 }
 
 export function createSearch({ database }: { readonly database: Database }) {
-  /** By project: the model of which a search has checked lately that the stored vectors are of it. */
+  /** For each project, the model for which a search has recently checked that the stored vectors are up to date. */
   const checkedModels = new LRUCache<string, string>({ max: 10_000, ttl: 60_000 });
   return async (request: SearchRequest, options: SearchOptions): Promise<SearchResult> => {
     const { query, subject, limit, kinds, include, min_score: minScore } = request;
     const times = findNamedTimes(query, new Date());
     const isIncluded = (part: 'memories' | 'episodes'): boolean => include.length === 0 || include.includes(part);
-    // Errors are recorded with the embedding call.
+    // The embedding call records its own errors.
     const embedding = options.embed(query).catch(() => null);
     const vector = await withTimeout(embedding, options.embedTimeoutMs, () => null);
     const find = <Row>(tx: Queries, of: 'memories' | 'episodes'): Promise<Row[]> =>
@@ -98,7 +101,7 @@ export function createSearch({ database }: { readonly database: Database }) {
         tokenizeForQuery(query),
         limit,
         minScore,
-        // Conversations have no kind.
+        // Conversations don't have a kind.
         of === 'memories' && kinds.length > 0 ? kinds : null,
         times.map(({ since }) => since),
         times.map(({ until }) => until),
@@ -121,8 +124,9 @@ export function createSearch({ database }: { readonly database: Database }) {
 }
 
 /**
- * JIT compilation costs more than the query. The vector index is scanned on until enough rows match. With `ef_search` of 100 it found 87 % of the
- * nearest ten among a million vectors, with 400 94 % (docs/benchmarks-scale.md).
+ * We turn off JIT because compiling takes longer than the query. The vector index is scanned iteratively until enough
+ * rows match. Among a million vectors, it found 87 % of the nearest ten with an `ef_search` of 100, and 94 % with 400
+ * (docs/benchmarks-scale.md).
  */
 function sessionSettings(timeoutMs: number): string {
   return `set local jit = off; set local statement_timeout = ${Math.ceil(timeoutMs)};

@@ -1,9 +1,9 @@
 /**
- * Replaces credentials in stored call texts. Messages are masked before they are hashed, so that a response and its repetition in the next
- * request stay the same message and no hash covers a secret.
+ * Replaces credentials in stored texts of calls. We mask messages before we hash them, so that a response and its
+ * repetition in the next request remain the same message, and no hash covers a secret.
  *
- * Searching a text takes about 10 ms per million characters, hashing it less than a tenth. Long texts found clean are remembered by SHA-256, so
- * a repeated history is not searched again.
+ * Searching a text takes about 10 ms per million characters. We cache the SHA-256 of long texts without credentials, so
+ * we don't search a repeated history again.
  */
 import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
@@ -29,8 +29,8 @@ export function createCredentialMasker(mask: (text: string) => string = maskCred
   };
 
   /**
-   * Clients may re-serialize arguments with other spaces and escapes, so both the compact and the given form are scanned. Masking can break
-   * the JSON; then every form must give the same text.
+   * Clients may re-serialize arguments with different white space and escapes, so we scan both the compact and the
+   * original form. Masking can break the JSON, and then both forms must result in the same text.
    */
   const maskArguments = (text: string): string => {
     const compact = compactJson(text);

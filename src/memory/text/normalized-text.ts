@@ -12,7 +12,7 @@ export function normalizeWords(text: string): string {
     .replace(/^[ .]+|[ .。]+$/g, '');
 }
 
-/** Returns a predicate: whether one of `texts` contains three quarters of the given terms. */
+/** Returns a function that reports whether any of `texts` contains at least three quarters of the given words. */
 export function createOverlapMatcher(texts: readonly string[]): (terms: readonly string[]) => boolean {
   const termSets = texts.map((text) => new Set(splitWords(text)));
   return (terms) => termSets.some((set) => terms.filter((term) => set.has(term)).length >= 0.75 * terms.length);

@@ -1,8 +1,8 @@
-/** The excerpt that a search result shows. */
+/** Cuts the excerpt that we show in search results. */
 const maxSnippetLength = 280;
 const leadLength = 60;
 
-/** Around the first occurrence of a query term, otherwise the beginning of the text. */
+/** Returns the text around the first occurrence of a query word, or else the beginning of the text. */
 export function cutSnippet(text: string, query: string): string {
   const flat = text.replaceAll(/\s+/g, ' ').trim();
   if (flat.length <= maxSnippetLength) return flat;
@@ -11,7 +11,7 @@ export function cutSnippet(text: string, query: string): string {
   return `${from > 0 ? '…' : ''}${flat.slice(from, end).trim()}${end < flat.length ? '…' : ''}`.toWellFormed();
 }
 
-/** Tries long query terms first: they are the most specific. */
+/** Tries the longest words first, because they're the most specific. */
 function findStart(flat: string, query: string): number {
   const lower = flat.toLowerCase();
   const terms = query.toLowerCase().match(/[\p{L}\p{N}]{3,}/gu) ?? [];

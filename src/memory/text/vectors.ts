@@ -1,7 +1,10 @@
-/** Embeddings as stored: unit length and half precision, so that the numbers of every model are in range. */
+/**
+ * Converts embeddings for storage. We normalize them to unit length, so that the numbers of every model fit into half
+ * precision.
+ */
 import { toSql } from 'pgvector';
 
-/** An embedding and its model; vectors of different models are not comparable. */
+/** An embedding and its model. Vectors of different models can't be compared. */
 export interface TextVector {
   readonly model: string;
   readonly values: readonly number[];
@@ -10,7 +13,9 @@ export interface TextVector {
 /** pgvector's limit for a stored vector. */
 const maxDimensions = 16_000;
 
-/** Scales to length 1. Null when the vector has no direction: empty, not finite numbers, or all zero. */
+/**
+ * Scales a vector to length 1. Returns null if it's empty, too long, all zero, or contains anything but finite numbers.
+ */
 export function toUnitVector(values: readonly unknown[]): number[] | null {
   if (values.length === 0 || values.length > maxDimensions) return null;
   let squares = 0;
@@ -23,7 +28,7 @@ export function toUnitVector(values: readonly unknown[]): number[] | null {
   return values.map((value) => Number(value) / length);
 }
 
-/** A vector as the parameter of a statement: `$1::halfvec`. */
+/** Formats a vector as a statement parameter for `$1::halfvec`. */
 export function toVectorParameter(values: readonly number[] | null): string | null {
   return toSql(values && [...values]);
 }

@@ -1,13 +1,14 @@
 /**
- * Starts the workflow `embedMemory`, at most one run per project at a time.
+ * Starts the workflow `embedMemory`, with at most one run per project at a time.
  *
- * Writers of passages call `requestEmbedding` in their transaction. While a run is active they need not start another: a run ends only after
- * it finds nothing pending while holding the project's row exclusively, and writers hold that row shared until they commit.
+ * Writers of passages call `requestEmbedding` in their transaction. If a run is active, they don't have to start
+ * another. A run only ends if it finds nothing to do while it holds an exclusive lock on the project's row, and writers
+ * hold a shared lock on that row until they commit.
  */
 import type { Database, Queries } from '../../db/database.ts';
 import { enqueue, type OutboxEntry } from '../../db/outbox.ts';
 
-/** Starts a run unless one is active. `force` also starts one when the last run found no route for embeddings. */
+/** Starts a run unless one is active. With `force` it does so even if the last run found no route for embeddings. */
 export async function requestEmbedding(tx: Queries, projectId: string, { force = false } = {}): Promise<void> {
   for (;;) {
     const [started] = await tx.query<{ run: number }>(
@@ -17,7 +18,7 @@ export async function requestEmbedding(tx: Queries, projectId: string, { force =
       [projectId, force],
     );
     if (started) return enqueue(tx, [toRunEntry(projectId, started.run)]);
-    // A shared lock lets writers run concurrently; it only excludes the end of a run.
+    // The shared lock lets writers run concurrently, but keeps a run from ending in the meantime.
     const [row] = await tx.query<{ unnecessary: boolean }>(
       `select active or not (routable or $2::boolean) as unnecessary from memory_embeddings where project_id = $1::uuid for share`,
       [projectId, force],
@@ -27,14 +28,15 @@ export async function requestEmbedding(tx: Queries, projectId: string, { force =
   }
 }
 
-/** The workflow id contains the run number, so enqueueing it again while the workflow runs has no effect. */
+/** The workflow id includes the run number, so enqueueing a run that is already in progress has no effect. */
 function toRunEntry(projectId: string, run: number): OutboxEntry {
   return { workflow: 'embedMemory', workflowId: `embedding/${projectId}/${run}`, input: { project_id: projectId, run }, projectId };
 }
 
 /**
- * Enqueues active runs again, because Temporal may have lost its state, and starts a run where passages wait for vectors that the current
- * model can compute. Every process calls this on connecting, so projects without pending work get no run.
+ * Enqueues active runs again in case Temporal has lost its state. Also starts a run for projects whose passages are
+ * waiting for vectors that the current model can compute. Every process calls this when it connects, so projects
+ * without pending work must not get a run.
  */
 export async function reenqueueEmbeddings(database: Database, getModel: (projectId: string) => Promise<string | null>): Promise<void> {
   const rows = await database.query<{ projectId: string; run: number; active: boolean; model: string | null; hasPending: boolean }>(
@@ -54,7 +56,7 @@ export async function reenqueueEmbeddings(database: Database, getModel: (project
   }
 }
 
-/** Starts a run when a search used a model that the last run did not use. */
+/** Starts a run if a search used a different model than the last run. */
 export async function reembedOnModelChange(tx: Queries, projectId: string, model: string): Promise<void> {
   const [stale] = await tx.query(
     `select 1 from memory_embeddings where project_id = $1::uuid and not active and model is distinct from $2::text`,

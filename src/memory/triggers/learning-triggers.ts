@@ -1,11 +1,13 @@
-/** Outbox rows that start or signal the learning workflows. A workflow without pending work ignores the signal. */
+/**
+ * Writes outbox rows that start or signal the learning workflows. A workflow without pending work ignores the signal.
+ */
 import { wakeSignal } from '../../../workflows/contract.ts';
 import type { Database, Queries } from '../../db/database.ts';
 import { enqueue, enqueueUnlessPending, type OutboxEntry } from '../../db/outbox.ts';
 
 const signal = { name: wakeSignal, input: {} };
 
-/** Call after a change that may make a batch of the project due. */
+/** Call this after a change that may make a batch of the project due. */
 export function triggerLearning(tx: Queries, projectId: string): Promise<void> {
   return enqueueUnlessPending(tx, {
     workflow: 'projectLearning',
@@ -21,12 +23,12 @@ interface BatchKey {
   readonly projectId: string;
 }
 
-/** Starts a new batch, or ends the wait of a running one. */
+/** Starts the workflow of a new batch, or wakes up a running one. */
 export function signalBatch(tx: Queries, batch: BatchKey, name: 'look' | 'replay' = wakeSignal): Promise<void> {
   return enqueueUnlessPending(tx, { ...toBatchEntry(batch), signal: { name, input: {} } });
 }
 
-/** Signals the running batches of a project to retry their blocked groups now. */
+/** Signals the project's running batches to retry their blocked groups now. */
 export async function signalBatches(tx: Queries, projectId: string): Promise<void> {
   const batches = await tx.query<{ id: string }>(
     `select id from memory_batches where state = 'running' and project_id = $1::uuid order by id`,
@@ -36,8 +38,8 @@ export async function signalBatches(tx: Queries, projectId: string): Promise<voi
 }
 
 /**
- * Writes outbox rows for projects with waiting messages or a batch to replay, whose run receives the signal, and for unfinished batches,
- * because Temporal may have lost its state; running workflows are only signalled.
+ * Wakes up every project that has unread messages or a batch to replay, and signals all running batches. If Temporal
+ * has lost its state, this starts their workflows again.
  */
 export async function reenqueueLearning(database: Database): Promise<void> {
   const projects = await database.query<{ projectId: string }>(
@@ -48,7 +50,7 @@ export async function reenqueueLearning(database: Database): Promise<void> {
   await signalAllBatches(database);
 }
 
-/** Signals the running batches of all projects, for instance after a configuration change. */
+/** Signals the running batches of all projects, e.g. after a configuration change. */
 export async function signalAllBatches(database: Database): Promise<void> {
   const projects = await database.query<{ projectId: string }>(
     `select distinct project_id as "projectId" from memory_batches where state = 'running'`,
@@ -56,14 +58,14 @@ export async function signalAllBatches(database: Database): Promise<void> {
   for (const { projectId } of projects) await database.transaction((tx) => signalBatches(tx, projectId));
 }
 
-/** Starts the batch's workflow unless an outbox row is pending; a running workflow is not affected. */
+/** Starts the batch's workflow unless an outbox row is already pending. Has no effect on a running workflow. */
 export async function ensureBatchStarted(tx: Queries, batch: BatchKey): Promise<void> {
   const entry = toBatchEntry(batch);
   const [pending] = await tx.query(`select 1 from outbox where workflow_id = $1::text limit 1`, [entry.workflowId]);
   if (!pending) await enqueue(tx, [entry]);
 }
 
-/** Workflow id of a batch, shown to operators. */
+/** Returns the workflow id of a batch, which operators see. */
 export function batchWorkflowId({ id, projectId }: BatchKey): string {
   return `learning/${projectId}/batch/${id}`;
 }
