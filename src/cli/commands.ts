@@ -74,7 +74,7 @@ function describe(program: Program, name: string, command: Command): Program {
   const project = projectOption(name, command);
   const members = membersOf(name, command);
   const own = [...(project ? [project] : []), ...members.flatMap(toOptions), ...(command.options ?? [])];
-  if (command.operations.some((address) => apiOperations[address]?.body))
+  if (command.operations.every((address) => apiOperations[address]?.body) && members.some((member) => member.in !== 'query'))
     own.push(new Option('--file <file>', 'a JSON body with further settings; - reads standard input'));
   for (const option of own) program.addOption(option);
   return program

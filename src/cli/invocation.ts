@@ -39,7 +39,7 @@ function isOfProjects(name: string): boolean {
   return name.startsWith('projects ');
 }
 
-export interface Given {
+interface Given {
   readonly name: string;
   readonly command: Command;
   readonly environment: Environment;

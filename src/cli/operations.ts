@@ -53,7 +53,7 @@ function commandName(address: string): string {
   const [method = '', path = ''] = address.split(' ');
   const nouns = path.split('/').filter((segment) => segment !== '' && !segment.startsWith('{'));
   const last = nouns.at(-1) ?? '';
-  // The other nouns are plural.
+  // Collections have plural names, so a last segment that isn't plural is a verb, such as `rotate`.
   const isVerb = nouns.length > 2 && !last.endsWith('s') && nouns.at(-2) !== 'teams';
   const name = isVerb ? `${nouns.at(-2)} ${last}` : `${last} ${verbs[method] ?? (apiOperations[address]?.list ? 'list' : 'show')}`;
   return renamed[name] ?? name;

@@ -84,7 +84,7 @@ export function parseMember(member: Member, given: unknown): unknown {
   const name = optionName(member.name);
   if (Array.isArray(given)) return name === 'rule' ? given.map(parseRule) : parseLists(given, name);
   const word = wordFor(member);
-  if (typeof given !== 'string' || given === '') return given;
+  if (typeof given !== 'string') return given;
   if (given === word) return member.nullable ? null : [];
   switch (member.kind) {
     case 'boolean':

@@ -228,6 +228,9 @@ test('projects set changes what is named, projects show prints every setting', a
   expect(written).toMatch(/^on_budget_store_down +refuse$/m);
   expect(await gateway('projects set tuned --on-budget-store-down default')).toBe(0);
   expect(written).toMatch(/^on_budget_store_down +-$/m);
+  expect(await gateway('projects set tuned --retired openai/a')).toBe(0);
+  expect(await gateway('projects set tuned --retired none')).toBe(0);
+  expect(written).toMatch(/^retired +-$/m);
   expect(await gateway('projects set tuned --tier none --providers all')).toBe(0);
   expect(written).toMatch(/^tiers +-$/m);
   expect(await gateway('projects set misspelt --name x')).toBe(1);
@@ -396,6 +399,8 @@ test.each([
   ['keys list --project nobody', 'no such project'],
   ['keys revoke --project team', "missing required argument 'prefix'"],
   ['keys create --project x --rpm many', '--rpm must be a number'],
+  ['keys create --project x --file /nowhere --rpm', "option '--rpm <n|none>' argument missing"],
+  ['catalog import /nowhere --file /nowhere', "unknown option '--file'"],
   ['keys create --project team --expires tomorrow', '--expires: must be a time in RFC 3339, for example 2027-01-01T00:00:00Z'],
   ['keys list --colour red', "unknown option '--colour'"],
   ['keys list --project team --rpm 3', "unknown option '--rpm'"],
