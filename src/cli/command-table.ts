@@ -51,9 +51,7 @@ const special: Readonly<Record<string, Partial<Command>>> = {
     operations: [put],
     args: ['file'],
     without: ['models'],
-    options: [
-      new Option('--as <name in the table=provider>', "the table's name of a provider's vendor; repeat it").argParser(collect).default([]),
-    ],
+    options: [new Option('--as <name in the table=provider>', "the table's name of a provider's vendor; repeat it").argParser(collect)],
     run: importCatalog,
     format: formatImport,
   },
