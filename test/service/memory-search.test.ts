@@ -187,7 +187,10 @@ describePostgres('the connections to PostgreSQL', () => {
       // More than the pool has connections.
       saved = Promise.all(Array.from({ length: 20 }, (_, index) => saveItem(busy, { text: `Fact ${index} is stored later` })));
       const countWaiting = async (): Promise<unknown> =>
-        (await tx.query(`select count(*)::integer as count from pg_locks where locktype = 'advisory' and not granted`))[0];
+        (
+          await tx.query(`select count(*)::integer as count from pg_locks join pg_database on pg_database.oid = pg_locks.database
+                           where locktype = 'advisory' and not granted and datname = current_database()`)
+        )[0];
       await eventually(async () => expect(await countWaiting()).toEqual({ count: 4 }));
       await saveItem(other, { text: 'This fact is stored at once' });
       expect(getTexts(await search(other, { query: 'fact' }))).toEqual(['This fact is stored at once']);

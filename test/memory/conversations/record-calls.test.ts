@@ -363,7 +363,10 @@ describeDatabases('recording calls', (database) => {
       entered.resolve();
       // Wait until the other batch waits for the lock. On PGlite it waits for the only session instead.
       for (let waiting = database().kind === 'embedded'; !waiting && !isLaterDone; ) {
-        const locks = await tx.query(`select pid from pg_locks where locktype = 'advisory' and not granted`);
+        const locks = await tx.query(
+          `select pid from pg_locks join pg_database on pg_database.oid = pg_locks.database
+            where locktype = 'advisory' and not granted and datname = current_database()`,
+        );
         waiting = locks.length > 0;
       }
     });
