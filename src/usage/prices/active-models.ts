@@ -137,7 +137,7 @@ export function createActiveModels<Row extends ModelRow>(options: ActiveModelsOp
   };
 
   const synced = async (): Promise<void> => {
-    await sync.idle(); // A run in progress may have begun before the latest change.
+    await sync.idle(); // A run in progress may have started before the latest change.
     await sync.runNow();
   };
 
