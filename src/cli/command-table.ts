@@ -1,6 +1,6 @@
 /**
- * Lists all commands that call a running service. Most of them follow from the operations of the API, and `special`
- * has what differs for some.
+ * Lists all commands that call a running service. We derive most of them from the operations of the API, and `special`
+ * overrides what's different.
  */
 import { Option } from 'commander';
 import type { JsonObject } from '../core/json/narrow.ts';

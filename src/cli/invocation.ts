@@ -104,7 +104,7 @@ async function createInvocation({ name, command, environment, output, options, g
   };
 }
 
-/** Reads the members that the options set, which override those in `--file`. */
+/** Collects the members of the request. Options override the members in `--file`. */
 async function readMembers(members: readonly Member[], options: Invocation['options']): Promise<Record<string, unknown>> {
   const read: Record<string, unknown> = typeof options.file === 'string' ? { ...(await readBodyFile(options.file)) } : {};
   for (const member of members) {

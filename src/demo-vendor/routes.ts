@@ -1,4 +1,4 @@
-/** The routes of the demo vendor. They cover what its models in the built-in catalog need. */
+/** The routes of the demo vendor. We only implement the ones that its models in the built-in catalog need. */
 import { handleChat } from './chat.ts';
 import { handleEmbeddings } from './embeddings.ts';
 import { type Family, gemini, openai } from './errors.ts';

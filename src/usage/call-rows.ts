@@ -185,7 +185,7 @@ function toAttemptRow({ callId: _callId, startedAt, costNanos, ...row }: StoredA
   return { ...row, started_at: formatTime(startedAt.getTime()), ...toCostJson(costNanos) };
 }
 
-/** Distinguishes a cost of 0 from an unknown cost, which a call has if its model has no price. */
+/** Tells a cost of 0 from an unknown cost, which means that the model has no price. */
 function toCostJson(nanos: number | null): Pick<CallRow, 'cost' | 'price_unknown'> {
   return { cost: nanos === null ? null : toUsd(nanos), price_unknown: nanos === null };
 }

@@ -34,8 +34,7 @@ export interface StoredCharge {
 export type NewCost = Pick<StoredCharge, 'id' | 'n' | 'costNanos'> & { readonly newNanos: number };
 
 /**
- * The number of calls per statement. It's limited because each statement blocks the event loop if the database is
- * embedded.
+ * The number of calls per statement. It's limited because a statement of the embedded database blocks the event loop.
  */
 const pageSize = 250;
 

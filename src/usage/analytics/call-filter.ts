@@ -46,7 +46,10 @@ export const isErrorSql = (row: string): string => `${row}.outcome not in ('ok',
  */
 export const failoversSql = '(select count(*) from attempts second where second.call_id = c.id and second.n = 2)';
 
-/** Filters with a fixed set of values, as SQL on call rows `c` or on aggregates, which have the alias `stored`. */
+/**
+ * Filters with a fixed set of values. Each value has an SQL condition, either on call rows `c` or on aggregates, which
+ * have the alias `stored`.
+ */
 const conditions = {
   /** See `isErrorSql` for what counts as an error. */
   result: { ok: (row) => `${row}.outcome = 'ok'`, error: (row) => isErrorSql(row) },

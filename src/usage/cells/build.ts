@@ -190,7 +190,7 @@ function histogram(time: string): string {
 }
 
 /**
- * Returns statements that sum up calls by hour. Their ids are from $2 up to, but not including, $3.
+ * Returns statements that sum up calls by hour. They cover the calls with ids from $2 (inclusive) to $3 (exclusive).
  * @param condition an SQL condition on `calls c`, followed by `and`
  */
 export function insertHours(condition: string): readonly string[] {

@@ -1,6 +1,6 @@
 /**
- * Builds SQL that selects rows which add up to the calls that match the filters. They are hourly and daily cells, and
- * call rows for the times that have no cells.
+ * Builds SQL that selects rows which add up to the calls that match the filters. We read hourly and daily cells where
+ * they exist, and call rows for the rest of the time.
  */
 import { minIdAt } from '../../core/ids.ts';
 import { dayMs, hourMs } from '../../core/time.ts';

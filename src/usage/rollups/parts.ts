@@ -60,8 +60,8 @@ export function partsOf(request: PartsRequest, { add }: Parameters): readonly Ad
   const inSegment = names ? 'r.start = segment.first' : 'r.start >= segment.first and r.start < segment.after';
   const storedName = byPrefix ? 'stored.key_prefix' : 'stored.name';
   const rowName = byPrefix ? 'c.key_prefix' : nameColumns[scope];
-  // `offset 0` makes PostgreSQL scan the index once per period. Without it, the planner may join them and read all
-  // rows of the project.
+  // `offset 0` makes PostgreSQL scan a range of the index for each period. Without it, the planner may choose a join
+  // that reads all rows of the project.
   return [
     {
       row: 'stored',
