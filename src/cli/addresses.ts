@@ -1,7 +1,8 @@
 /**
- * Addresses of the services of a data directory, for the commands that call one. Each service writes a separate file in `addresses/`, named
- * after its host and port, so that several services on one directory do not overwrite each other. A killed service leaves its file, so
- * readers take the newest address that responds.
+ * Publishes and finds the addresses of the services that use a data directory, for commands that call a service. Each
+ * service writes its own file in `addresses/`, named after its host and port, so several services on one directory
+ * don't overwrite each other. A killed service leaves its file behind, so readers take the newest address that
+ * responds.
  */
 import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -9,7 +10,9 @@ import { join } from 'node:path';
 const folderName = 'addresses';
 const probeTimeoutMs = 2_000;
 
-/** Publishes the address; resolves to a function that removes it again. Rejects when the directory cannot be written. */
+/**
+ * Publishes the address, and resolves with a function that removes it again. Rejects if the directory isn't writable.
+ */
 export async function publishAddress(dataDir: string, url: string): Promise<() => Promise<void>> {
   const folder = join(dataDir, folderName);
   const file = join(folder, new URL(url).host.replaceAll(':', '-'));
@@ -18,17 +21,20 @@ export async function publishAddress(dataDir: string, url: string): Promise<() =
   return () => rm(file, { force: true });
 }
 
-/** Address of a service that responds, else the newest one, so that a message can name it. Null when none was published. */
+/**
+ * Returns the address of a service that responds. If none does, it returns the newest address, so that an error
+ * message can name it, or null if no address has been published.
+ */
 export async function findAddress(dataDir: string): Promise<string | null> {
   const addresses = await listAddresses(join(dataDir, folderName));
   for (const address of addresses) if (await isReachable(address)) return address;
   return addresses[0] ?? null;
 }
 
-/** Published addresses, newest first. */
+/** Lists the published addresses, newest first. */
 async function listAddresses(folder: string): Promise<string[]> {
-  const names = await readdir(folder).catch(() => []); // No service has run here yet.
-  const files = await Promise.all(names.map((name) => readAddress(join(folder, name)).catch(() => null))); // Removed in the meantime.
+  const names = await readdir(folder).catch(() => []); // No service has been started yet.
+  const files = await Promise.all(names.map((name) => readAddress(join(folder, name)).catch(() => null))); // The file may have been removed.
   return files
     .flatMap((file) => (file !== null && URL.canParse(file.url) ? [file] : []))
     .toSorted((one, other) => other.writtenAt - one.writtenAt)
@@ -46,6 +52,6 @@ async function isReachable(address: string): Promise<boolean> {
     await response.body?.cancel();
     return response.ok;
   } catch {
-    return false; // Not listening any more.
+    return false; // It has stopped listening.
   }
 }

@@ -1,18 +1,18 @@
-/** The text that `npm start` prints once the service is up: everything needed for a first call. */
+/** Formats the text that `npm start` prints once the service is up. It has everything you need for a first call. */
 
-/** A link, or the command that prints one where output may end in a log. */
+/** The sign-in link itself, or only the command that prints one if our output may end up in a log. */
 export type FirstSignIn = { readonly kind: 'link'; readonly url: string } | { readonly kind: 'command' };
 
 export interface BannerFacts {
   readonly url: string;
-  /** Scheme and host under which browsers reach the gateway. */
+  /** The scheme and host at which browsers reach the gateway. */
   readonly origin: string;
-  /** Secret of the key created at the first start. Null at later starts: it cannot be shown again. */
+  /** The secret of the key that we created at the first start. Null at later starts, because we can't show it again. */
   readonly firstKey: string | null;
-  /** How the first person signs in. Null when a person exists. */
+  /** How the first person signs in. Null if there already is a person. */
   readonly firstSignIn: FirstSignIn | null;
   readonly dataDir: string;
-  /** How memory is searched now. */
+  /** Describes how memory is searched at present. */
   readonly memorySearch: string;
   readonly demo: boolean;
 }
@@ -34,7 +34,7 @@ export function formatBanner({ url, origin, firstKey, firstSignIn, dataDir, memo
   return `${lines.join('\n')}\n`;
 }
 
-/** One line, so that it can be pasted into any shell. */
+/** Formats the command as one line, so that you can paste it into any shell. */
 function curlLine(url: string, key: string): string {
   const body = JSON.stringify({ model: 'standard', stream: true, messages: [{ role: 'user', content: 'Hello, gateway!' }] });
   return `curl -N ${url}/v1/chat/completions -H 'authorization: Bearer ${key}' -H 'content-type: application/json' -d '${body}'`;

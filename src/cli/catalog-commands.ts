@@ -1,10 +1,13 @@
-/** `gateway catalog …`: imports rows of the public price table into the running service and removes them. */
+/**
+ * Implements the `gateway catalog` commands that import rows of the public price table into the running service and
+ * remove them.
+ */
 import { convertTable } from '../config/convert-price-table.ts';
 import { asArray, type JsonObject } from '../core/json/narrow.ts';
 import { CommandError, type Invocation } from './command.ts';
 import { readInput } from './options.ts';
 
-/** Resolves to the service's receipt plus the entries that were not sent and why. */
+/** Resolves with the receipt of the service, extended by the entries that weren't sent and why. */
 export async function importCatalog({ send, args: { file = '' }, options }: Invocation): Promise<JsonObject> {
   const text = await readInput(file);
   const { providers } = await send('get /provision/catalog');
@@ -23,7 +26,7 @@ export async function importCatalog({ send, args: { file = '' }, options }: Invo
   return { ...receipt, skipped, foreign: unmatched };
 }
 
-/** Removes an imported row; a built-in row of the model becomes active again. */
+/** Removes an imported row. If the model has a built-in row, that row becomes active again. */
 export function removeImportedRow({ send, args: { model = '' } }: Invocation): Promise<JsonObject> {
   return send('put /provision/catalog', { models: { [model]: null } });
 }

@@ -1,6 +1,7 @@
 /**
- * `gateway check-config [command]`: validates environment and gateway.yaml as `gateway <command>` would, and starts nothing. Connects to nothing
- * either: whether keys and addresses work is not checked.
+ * Implements `gateway check-config [command]`, which validates the environment and gateway.yaml the way `gateway
+ * <command>` would, but starts nothing. It doesn't connect to anything either, so it can't tell whether keys and
+ * addresses work.
  */
 import { resolve } from 'node:path';
 import { type Config, ConfigError } from '../config/config.ts';
@@ -20,7 +21,7 @@ as start. Prints every mistake and exits with 1, or a summary and warnings and e
 
 const checkable = ['start', 'serve', 'worker', 'migrate'] as const;
 
-/** Prints the summary, or the help; returns 0. Throws ConfigError with all mistakes. */
+/** Prints the summary or the help and returns 0. Throws a ConfigError that lists all mistakes. */
 export function checkConfig(args: readonly string[], env: Environment, { write, writeError }: CommandOutput): number {
   const { values, positionals } = parseOptions({
     args: [...args],
@@ -37,7 +38,7 @@ export function checkConfig(args: readonly string[], env: Environment, { write, 
     throw new ConfigError([`"${extra ?? name}": gateway check-config checks one of ${checkable.join(', ')}`]);
   const source = readConfigSource(env, command);
   const config = loadConfig(source);
-  // Throws for certificate files that cannot be read.
+  // Throws if a certificate file can't be read.
   readTemporalConnection(config.temporal);
   write(
     `The configuration is valid for gateway ${command}.\n\n${formatFacts(summarize(config, source.fileText === null ? null : source.fileName))}`,
@@ -64,7 +65,7 @@ function summarize(config: Config, file: string | null): [string, unknown][] {
 
 const temporalModes = { off: 'off', dev: 'development server' } as const;
 
-/** Host, port and database, without user and password. */
+/** Returns host, port and database of a URL, without user and password. */
 function nameOf(databaseUrl: string): string {
   const { host, pathname } = new URL(databaseUrl);
   return `${host}${pathname}`;

@@ -1,4 +1,7 @@
-/** Every command that calls a running service: those that follow from the operations of the API, and what differs for some of them. */
+/**
+ * Lists all commands that call a running service. We derive most of them from the operations of the API, and `special`
+ * overrides what's different.
+ */
 import { Option } from 'commander';
 import type { JsonObject } from '../core/json/narrow.ts';
 import { importCatalog, removeImportedRow } from './catalog-commands.ts';
@@ -86,7 +89,7 @@ const special: Readonly<Record<string, Partial<Command>>> = {
       `${String(url)}\n\nIt ${email === null ? 'creates the account of a deployment admin' : `signs in ${String(email)}`}, once, until ${String(end)}.\n`,
   },
   'usage show': { format: formatUsage },
-  // A busy month takes minutes. The service finishes even after the client has timed out.
+  // A busy month takes minutes. The service finishes even if the client has timed out.
   'usage reprice': { timeoutMs: 290_000, format: formatReprice },
 };
 

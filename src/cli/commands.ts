@@ -1,6 +1,7 @@
 /**
- * Runs the commands of `command-table.ts`. Each sends one or a few requests to the running service and prints the response as text, or with
- * `--json` unchanged. Exits with 0, or with 1 and one line on standard error.
+ * Runs the commands of `command-table.ts`. Each command sends one or a few requests to the running service and prints
+ * the response as text, or as unchanged JSON with `--json`. The exit status is 0, or 1 with one line on standard
+ * error.
  */
 import { CommanderError, Option, Command as Program } from 'commander';
 import { PriceTableError } from '../config/convert-price-table.ts';
@@ -14,13 +15,13 @@ import { toOptions } from './options.ts';
 
 const tokenSource = `The admin token is taken from GATEWAY_ADMIN_TOKEN, else from gateway.yaml, else from <data directory>/admin-token.`;
 
-/** Runs a command; returns the exit status. */
+/** Runs a command and returns the exit status. */
 export async function runCommand(argv: readonly string[], environment: Environment, output: CommandOutput): Promise<number> {
   try {
     await createProgram(environment, output).parseAsync(argv, { from: 'user' });
     return 0;
   } catch (error) {
-    // Commander has already written the help or the error.
+    // Commander has already printed the help or the error.
     if (error instanceof CommanderError) return error.exitCode;
     if (!(error instanceof CommandError || error instanceof PriceTableError)) throw error;
     output.writeError(`gateway: ${error.message}\n`);
@@ -34,7 +35,7 @@ export function isCommandGroup(name: string): boolean {
   return groups.has(name);
 }
 
-/** One line per group of commands that call a running service. */
+/** Returns one line for each group of commands that call a running service. */
 export function overview(): string {
   const lines = [...groups].map(([group, members]) => {
     const verbs = members.map(([name, { summary }]) => (name === group ? summary : name.slice(group.length + 1)));

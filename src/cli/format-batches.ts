@@ -24,7 +24,7 @@ export function formatBatches(response: JsonObject): string {
   return formatList('No batches.', batchColumns, response);
 }
 
-/** The batch, a table of its groups, and their errors in full. */
+/** Formats a batch with a table of its groups and their full errors. */
 export function formatBatch(batch: JsonObject): string {
   const groups = asArray(batch.groups).map(asObject);
   const facts = formatFacts([
@@ -46,7 +46,7 @@ export function formatBatch(batch: JsonObject): string {
   return `${facts}\n${table}${errors.length === 0 ? '' : `\n${formatFacts(errors)}`}`;
 }
 
-/** Of one batch, or of all of a project in a state. */
+/** Formats the response after replaying one batch, or all batches of a project that are in some state. */
 export function formatReplay(batch: JsonObject): string {
   if (Array.isArray(batch.batches)) {
     const { project, state, batches } = batch;

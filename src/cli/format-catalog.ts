@@ -1,9 +1,9 @@
-/** Formats the responses of `gateway catalog …` for a terminal. */
+/** Formats the responses of the `gateway catalog` commands for a terminal. */
 import { asArray, asObject, asString, type JsonObject } from '../core/json/narrow.ts';
 import { formatUsd } from './format-reports.ts';
 import { type Column, formatList } from './table.ts';
 
-/** Names shown per line of skipped entries; `--json` prints all. */
+/** The number of names that we show on a line of skipped entries. `--json` prints all of them. */
 const maxNamesShown = 5;
 
 const columns: readonly Column[] = [

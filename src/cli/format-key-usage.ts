@@ -1,22 +1,25 @@
-/** The report of `gateway payload-key check`: per key, who needs it and what to do. */
+/**
+ * Formats the report of `gateway payload-key check`. For each key it shows what still needs the key and what to do
+ * with it.
+ */
 import type { PayloadKeyUsage } from '../jobs/client/payload-key-usage.ts';
 import { formatTable } from './table.ts';
 
 export interface KeyUsageReport {
-  /** Number of open runs. */
+  /** The number of open runs. */
   readonly runs: number;
   readonly schedules: number;
-  /** The keys of TEMPORAL_PAYLOAD_KEY in its order, then those that it lacks. */
+  /** The keys of TEMPORAL_PAYLOAD_KEY in their order, followed by the keys that are missing there. */
   readonly keys: readonly KeyReport[];
 }
 
 interface KeyReport {
   readonly id: string;
-  /** Whether TEMPORAL_PAYLOAD_KEY contains it. */
+  /** True if TEMPORAL_PAYLOAD_KEY contains the key. */
   readonly configured: boolean;
   readonly runs: number;
   readonly schedules: number;
-  /** Some of the workflow ids and ids of schedules. */
+  /** Some ids of the workflows and schedules that need the key. */
   readonly examples: readonly string[];
   readonly advice: string;
 }

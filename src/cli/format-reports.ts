@@ -3,7 +3,7 @@ import { asArray, asObject, isObject, type JsonObject } from '../core/json/narro
 import type { Invocation } from './command.ts';
 import { type Column, formatFacts, formatList, titleOf, toRows } from './table.ts';
 
-/** The lists by their command. */
+/** The formatters of lists by command. */
 export const lists = {
   'projects list': list('No projects yet. Create one with: gateway projects create <project>', [
     ...['project', 'name', 'may_call'],
@@ -69,7 +69,7 @@ export const lists = {
   ]),
 };
 
-/** Prints the key alone on a line, so that it can be copied as a whole. */
+/** Puts the key on a line of its own, so that it's easy to copy. */
 export function formatIssuedKey(response: JsonObject, { options: { project } }: Invocation): string {
   const facts = formatFacts([
     ['prefix', response.prefix],
@@ -84,7 +84,7 @@ export function formatIssuedKey(response: JsonObject, { options: { project } }: 
   return `${String(response.key)}\n\n${facts}\nKeep the key: it is shown this once.\n`;
 }
 
-/** A row for each failed attempt. `RESULT` is what became of the call. */
+/** Formats a row for each failed attempt. `RESULT` is the outcome of the whole call. */
 export function formatFailedAttempts(response: JsonObject): string {
   const data = toRows(response).flatMap((call) =>
     asArray(call.attempts)
@@ -113,7 +113,7 @@ export function formatRules({ rules }: JsonObject): string {
   return formatList('No content rules.', ['class', 'place', 'action', 'expression'], { data: rules });
 }
 
-/** The month, then a table per group that has rows. */
+/** Formats the month, followed by a table for each group that has rows. */
 export function formatUsage(usage: JsonObject): string {
   const facts = formatFacts([
     ['month (UTC)', usage.month],
@@ -146,7 +146,10 @@ export function formatReprice(response: JsonObject): string {
   ]);
 }
 
-/** An amount with two to nine decimals: `$0.50`, `$0.0000123`. Null for values that are not numbers. */
+/**
+ * Formats an amount with two to nine decimals, such as `$0.50` or `$0.0000123`. Returns null if the value isn't a
+ * number.
+ */
 export function formatUsd(value: unknown): string | null {
   if (typeof value !== 'number') return null;
   const digits = value.toFixed(9).replace(/0{1,7}$/, '');
@@ -165,7 +168,7 @@ function ceiling(name: string): Column {
   return [titleOf(name), (row) => formatCeiling(row, name)];
 }
 
-/** A ceiling of a key or an application, with its window. */
+/** Formats a ceiling of a key or an application, followed by its window. */
 function formatCeiling(row: JsonObject, name: string): unknown {
   const limit = asObject(row.ceilings)[name];
   const window = asObject(row.windows)[name];

@@ -1,4 +1,4 @@
-/** A command as it was given, and how it becomes requests to the service. */
+/** Turns a command and its arguments into requests to the service. */
 import { Option } from 'commander';
 import type { Environment } from '../config/environment.ts';
 import { isObject, type JsonObject } from '../core/json/narrow.ts';
@@ -8,7 +8,10 @@ import { optionName, parseMember, readBodyFile } from './options.ts';
 import { connectService } from './service-client.ts';
 import { requireChange } from './special-commands.ts';
 
-/** The positional arguments. The project is one for the commands of projects, and an option for others. */
+/**
+ * Returns the positional arguments of a command. The project is a positional argument of the `projects` commands, and
+ * an option of all others.
+ */
 export function argumentsOf(name: string, { operations, args = [] }: Command): { parameter: string; isRequired: boolean }[] {
   const inPath = new Set(operations.flatMap(parametersOf));
   if (!isOfProjects(name)) inPath.delete('project');
@@ -19,7 +22,7 @@ export function argumentsOf(name: string, { operations, args = [] }: Command): {
   ];
 }
 
-/** The option for the project in the path; null when it is an argument, or in no path. */
+/** Returns the option for the project, or null if the project is a positional argument or not part of any path. */
 export function projectOption(name: string, { operations }: Command): Option | null {
   const inPath = operations.filter((address) => parametersOf(address).includes('project'));
   if (isOfProjects(name) || inPath.length === 0) return null;
@@ -27,7 +30,7 @@ export function projectOption(name: string, { operations }: Command): Option | n
   return new Option('--project <project>', `slug of the project${isRequired ? ' (required)' : ''}`);
 }
 
-/** The members of query and body that the command has options for. */
+/** Returns the members of the query and the body that the command has options for. */
 export function membersOf(name: string, command: Command): Member[] {
   const { operations, args = [], without = [] } = command;
   const others = [...args, ...without, ...(projectOption(name, command) ? ['project'] : [])];
@@ -57,7 +60,7 @@ export async function runInvocation(given: Given): Promise<void> {
   output.write(options.json === true ? `${JSON.stringify(response, null, 2)}\n` : command.format(response, invocation));
 }
 
-/** Sends the first operation whose path parameters are given. */
+/** Sends the first operation for which all path parameters were given. */
 function sendFirst(name: string, { operations }: Command, { send, args, options, members }: Invocation): Promise<JsonObject> {
   const isGiven = (parameter: string): boolean => (args[parameter] ?? options[parameter]) !== undefined;
   const address = operations.find((one) => parametersOf(one).every(isGiven)) ?? operations.at(-1) ?? '';
@@ -101,7 +104,7 @@ async function createInvocation({ name, command, environment, output, options, g
   };
 }
 
-/** The members that the options set, over the object in `--file`. */
+/** Collects the members of the request. Options override the members in `--file`. */
 async function readMembers(members: readonly Member[], options: Invocation['options']): Promise<Record<string, unknown>> {
   const read: Record<string, unknown> = typeof options.file === 'string' ? { ...(await readBodyFile(options.file)) } : {};
   for (const member of members) {
@@ -118,7 +121,10 @@ function attributeOf({ name }: Member): string {
   return new Option(`--${optionName(name)}`).attributeName();
 }
 
-/** The service names the members of a request. This names the options that set them, which the caller of a command knows. */
+/**
+ * Replaces names of request members in the service's error message with the names of their options, because these are
+ * what the user knows.
+ */
 function nameOptions({ message, status, cause }: CommandError, members: readonly Member[]): CommandError {
   const named = message.replaceAll(/(^|; )([a-z_]+(?:\.[a-z_]+)*)((?:\.\d+)?: )/g, (all, before: string, path: string, after: string) =>
     members.some(({ name }) => name === path) ? `${before}--${optionName(path)}${after}` : all,

@@ -1,4 +1,7 @@
-/** `gateway memory export` and `import`: files of any length, which are never held as a whole. */
+/**
+ * Implements `gateway memory export` and `gateway memory import`. Files may have any length, because we never hold a
+ * whole file in memory.
+ */
 import { open, rename, rm } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -10,7 +13,8 @@ import { formatTable } from './table.ts';
 const team = '/provision/teams/{project}';
 
 /**
- * Writes the file under another name until it is complete: what was cut off never has the name that was asked for. Only its owner may read it.
+ * Writes the export under a temporary name until it's complete, so that a truncated file never has the requested name.
+ * Only the owner can read the file.
  */
 export async function exportMemory({ download, options, output, warn }: Invocation): Promise<JsonObject> {
   const file = typeof options.output === 'string' ? options.output : null;
@@ -39,7 +43,7 @@ export function formatMemoryExport({ file, records }: JsonObject): string {
   return file === undefined ? '' : `Exported ${String(records)} records to ${String(file)}.\n`;
 }
 
-/** Passes chunks on and counts their lines, without the first and the last one. */
+/** Passes chunks through and counts their lines, except for the first and the last line, which aren't records. */
 function createCounter(chunks: AsyncIterable<Uint8Array>) {
   let lines = 0;
   async function* counted(): AsyncGenerator<Uint8Array, void> {

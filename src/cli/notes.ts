@@ -1,4 +1,4 @@
-/** What the help says about the commands of a group, besides their options. */
+/** Additional help texts for groups of commands. */
 export const notes: Readonly<Partial<Record<string, string>>> = {
   batches: `States: running, waiting, retrying, failing, done, failed, stopped.
 

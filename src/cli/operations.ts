@@ -1,9 +1,12 @@
-/** The operations of the API under `/provision`, as scripts/write-openapi.js writes them, and the commands that call them. */
+/**
+ * Loads the operations of the API under `/provision`, which scripts/write-openapi.js generates, and derives the
+ * commands that call them.
+ */
 import operations from './api-operations.json' with { type: 'json' };
 
-/** A member of the query or body of a request. */
+/** A member of the query or the body of a request. */
 export interface Member {
-  /** Such as `name`, or `ceilings.calls` in a nested object. */
+  /** The path of the member, such as `name`, or `ceilings.calls` within a nested object. */
   readonly name: string;
   readonly kind: string;
   readonly in?: string;
@@ -14,16 +17,16 @@ export interface Member {
 
 export interface Operation {
   readonly summary: string;
-  /** The response is a list. */
+  /** True if the response is a list. */
   readonly list?: boolean;
-  /** It takes a JSON body. */
+  /** True if the request has a JSON body. */
   readonly body?: boolean;
   readonly members: readonly Member[];
 }
 
 export const apiOperations: Readonly<Record<string, Operation>> = operations;
 
-/** Names that differ from the ones that follow from method and path. */
+/** Commands whose name isn't the one that we derive from the method and the path. */
 const renamed: Readonly<Record<string, string>> = {
   'applications delete': 'applications reset',
   'audit list': 'audit',
@@ -41,14 +44,20 @@ const renamed: Readonly<Record<string, string>> = {
 
 const verbs: Readonly<Record<string, string>> = { post: 'create', put: 'set', patch: 'set', delete: 'delete' };
 
-/** Addresses of operations by the name of their command; within a command those with the most parameters first. */
+/**
+ * Returns the addresses of the operations by command. The operations of a command are sorted so that the one with the
+ * most path parameters comes first.
+ */
 export function operationsByCommand(): ReadonlyMap<string, readonly string[]> {
   const byCommand = Map.groupBy(Object.keys(apiOperations), commandName);
   for (const addresses of byCommand.values()) addresses.sort((one, other) => parametersOf(other).length - parametersOf(one).length);
   return byCommand;
 }
 
-/** `post /provision/teams/{project}/keys/{prefix}/rotate` is `keys rotate`. */
+/**
+ * Derives the name of a command. For example, `post /provision/teams/{project}/keys/{prefix}/rotate` becomes `keys
+ * rotate`.
+ */
 function commandName(address: string): string {
   const [method = '', path = ''] = address.split(' ');
   const nouns = path.split('/').filter((segment) => segment !== '' && !segment.startsWith('{'));

@@ -1,4 +1,7 @@
-/** The options of the commands: each sets a member of a request, and takes what the member's schema asks for. */
+/**
+ * Builds the options of the commands and parses their values. Each option sets a member of a request, and the schema
+ * of the member determines which values it accepts.
+ */
 import { readFile } from 'node:fs/promises';
 import { Option } from 'commander';
 import { errorMessage } from '../core/error-messages.ts';
@@ -6,7 +9,7 @@ import { isObject, type JsonObject, parseJson } from '../core/json/narrow.ts';
 import { CommandError } from './command.ts';
 import type { Member } from './operations.ts';
 
-/** Options that are not named after their member. */
+/** Options whose name differs from the name of their member. */
 const names: Readonly<Record<string, string>> = {
   'ceilings.calls': 'calls',
   'ceilings.cost': 'cost',
@@ -30,7 +33,10 @@ const names: Readonly<Record<string, string>> = {
   transcription_tiers: 'transcription-tier',
 };
 
-/** The word for null, or for an empty list where null is not allowed, if it is not that of the kind. */
+/**
+ * The words that options accept for null, or for an empty list if the member can't be null. Options that aren't listed
+ * use the word for their kind.
+ */
 const words: Readonly<Record<string, string>> = {
   'delete-after-days': 'never',
   'only-senders': 'all',
@@ -39,7 +45,7 @@ const words: Readonly<Record<string, string>> = {
 };
 const nullWords: Readonly<Record<string, string>> = { boolean: 'default', choice: 'default', list: 'all', number: 'none' };
 
-/** Members of a body that are switches. The others take `on` or `off`. */
+/** Boolean members of a body whose option takes no value. The others take `on` or `off`. */
 const switches = ['admin', 'disabled'];
 
 const valueNames: Readonly<Record<string, string>> = {
@@ -51,14 +57,14 @@ const valueNames: Readonly<Record<string, string>> = {
   time: 'time',
 };
 
-/** Takes all values of an option that is repeated. */
+/** Collects the values of an option that may be repeated. */
 export const collect = (text: string, previous: unknown): unknown[] => [...(Array.isArray(previous) ? previous : []), text];
 
 export function optionName(member: string): string {
   return names[member] ?? member.replaceAll(/[._]/g, '-');
 }
 
-/** The options for a member: two for a switch of a body, `--admin` and `--no-admin`. */
+/** Returns the options for a member. A switch in a body gets two options, such as `--admin` and `--no-admin`. */
 export function toOptions(member: Member): Option[] {
   const name = optionName(member.name);
   const { kind, values, description = '' } = member;
@@ -79,7 +85,7 @@ export function toOptions(member: Member): Option[] {
   return [kind === 'lists' ? option.argParser(collect) : option];
 }
 
-/** The value of a member, from that of its option. Throws CommandError. */
+/** Converts the value of an option to the value of its member. Throws CommandError. */
 export function parseMember(member: Member, given: unknown): unknown {
   const name = optionName(member.name);
   if (Array.isArray(given)) return name === 'rule' ? given.map(parseRule) : parseLists(given, name);
@@ -111,7 +117,7 @@ function wordFor({ name, kind, nullable }: Member): string | undefined {
   return words[optionName(name)] ?? (nullable ? nullWords[kind] : undefined);
 }
 
-/** The text of a file, or of standard input for `-`. */
+/** Reads a file as text, or standard input if the name is `-`. */
 export async function readInput(file: string): Promise<string> {
   return readFile(file === '-' ? '/dev/stdin' : file, 'utf8').catch((cause: unknown) => {
     throw new CommandError(`${file} cannot be read: ${errorMessage(cause)}`, null, cause);

@@ -1,6 +1,7 @@
 /**
- * `gateway payload-key check|rotate`: which payload keys the runs in Temporal need, and the next value of TEMPORAL_PAYLOAD_KEY of a rotation.
- * It reads Temporal with the service's own settings and changes nothing. Only `rotate` prints keys, on standard output.
+ * Implements `gateway payload-key check` and `gateway payload-key rotate`. They show which payload keys the runs in
+ * Temporal need, and print the next value of TEMPORAL_PAYLOAD_KEY during a rotation. They read from Temporal with the
+ * settings of the service and change nothing. Only `rotate` prints keys, and only on standard output.
  */
 import { randomBytes } from 'node:crypto';
 import { ConfigError } from '../config/config.ts';
@@ -29,7 +30,7 @@ Both use the settings of the service: TEMPORAL_PAYLOAD_KEY, TEMPORAL_ADDRESS, TE
 development server of the data directory.
 `;
 
-/** Runs the command; returns the exit status. Throws ConfigError. */
+/** Runs the command and returns the exit status. Throws ConfigError. */
 export async function runPayloadKeyCommand(args: readonly string[], env: Environment, output: CommandOutput): Promise<number> {
   const { positionals, values } = readOptions(args);
   if (values.help === true) {
@@ -123,7 +124,7 @@ function keyIdsOf(keys: readonly string[]): string[] {
   return keys.map((key) => keyFingerprint(Buffer.from(key, 'base64')));
 }
 
-/** Throws CommandError when Temporal cannot be read. */
+/** Throws CommandError if we can't read from Temporal. */
 async function readUsage({ temporal, server }: EnvironmentSettings): Promise<PayloadKeyUsage> {
   if (temporal.mode === 'off') throw new CommandError('GATEWAY_TEMPORAL is off, so there are no runs');
   const { address, namespace, tls, apiKey } = readTemporalConnection(temporal);

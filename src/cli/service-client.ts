@@ -1,6 +1,6 @@
 /**
- * HTTP client of the commands, with the admin token. It never opens the database, which embedded allows one process only, so a command works
- * the same on the service's machine and on another one.
+ * The HTTP client of the commands, which sends the admin token. Commands never open the database, because only one
+ * process can open the embedded one. This way, they work the same on the service's machine and on any other machine.
  */
 import { join } from 'node:path';
 import { findAdminTokens } from '../config/admin-token.ts';
@@ -12,21 +12,28 @@ import { findAddress } from './addresses.ts';
 import { CommandError } from './command.ts';
 
 export interface ServiceClient {
-  /** Resolves to the response's JSON. Throws CommandError with the service's error message. */
+  /** Resolves with the JSON of the response. Throws a CommandError with the error message of the service. */
   send(method: string, path: string, body?: unknown, timeoutMs?: number): Promise<JsonObject>;
-  /** Sends a body of any length, without a timeout; resolves and throws as `send`. */
+  /** Sends a body of any length without a timeout. Otherwise it works like `send`. */
   upload(path: string, chunks: AsyncIterable<Uint8Array>): Promise<JsonObject>;
-  /** The chunks of a response of any length. Throws as `send`, also while it is read. */
+  /**
+   * Yields the chunks of a response of any length. Throws the same errors as `send`, and may do so while the response
+   * is read.
+   */
   download(path: string): AsyncIterable<Uint8Array>;
 }
 
 const defaultTimeoutMs = 15_000;
 
-/** Finds the service (`url`, else the address in the data directory, else HOST and PORT) and the admin token. */
+/**
+ * Finds the service and the admin token. The address is `url` if there is one, then the address in the data directory,
+ * then HOST and PORT.
+ */
 export async function connectService(variables: Environment, url: string | undefined): Promise<ServiceClient> {
   const mistakes: string[] = [];
   const environment = withSecretFiles(variables, mistakes);
-  // Another token would be rejected, without a word about the file. The other secrets are for the service.
+  // Report this now, because the service would reject any other token without mentioning the file. Mistakes in the
+  // other secrets don't matter to commands.
   const mistake = mistakes.find((sentence) => sentence.startsWith('GATEWAY_ADMIN_TOKEN'));
   if (mistake !== undefined) throw new CommandError(mistake);
   const { settings } = parseEnvironment(environment);
@@ -77,7 +84,7 @@ function request({ origin, token }: Target, path: string, { contentType, ...init
   const headers = { authorization: `Bearer ${token}`, ...(contentType !== undefined && { 'content-type': contentType }) };
   return fetch(origin + path, { ...init, headers, duplex: 'half' }).catch((cause: unknown) => {
     const reason: unknown = asObject(cause).cause;
-    if (reason instanceof CommandError) throw reason; // Of the body.
+    if (reason instanceof CommandError) throw reason; // Reading the body to upload has failed.
     if (init.body instanceof ReadableStream && errorCode(reason) !== 'ECONNREFUSED')
       throw new CommandError(`the connection to ${origin} was lost; run the command again`, null, cause);
     throw new CommandError(`no gateway responds at ${origin}; start one with npm start, or give its address with --url`, null, cause);
@@ -85,7 +92,7 @@ function request({ origin, token }: Target, path: string, { contentType, ...init
 }
 
 async function readResponse(target: Target, response: Response): Promise<JsonObject> {
-  const text = await response.text().catch(() => ''); // Cut off, so not JSON either.
+  const text = await response.text().catch(() => ''); // The response was cut off, so it can't be JSON.
   const responseBody = parseJson(text);
   if (isPlainTextError(response)) throw new CommandError(text.trim(), response.status);
   if (!isObject(responseBody))
@@ -95,12 +102,15 @@ async function readResponse(target: Target, response: Response): Promise<JsonObj
   throw new CommandError(sentence ?? `the gateway responded with status ${response.status}`, response.status);
 }
 
-/** Whether it is one of the gateway's errors without a JSON body (docs/api/reference.md#plain-text-errors). */
+/**
+ * Reports whether the response is one of the gateway's errors without a JSON body
+ * (docs/api/reference.md#plain-text-errors).
+ */
 function isPlainTextError({ status, headers }: Response): boolean {
   return [400, 413, 415].includes(status) && (headers.get('content-type') ?? '').startsWith('text/plain');
 }
 
-/** A service that listens on all interfaces is called on the loopback. */
+/** Returns the base URL of a service. If it listens on all interfaces, we call it at the loopback address. */
 function toBaseUrl(host: string, port: number): string {
   const reachable = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host;
   return `http://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`;

@@ -1,4 +1,4 @@
-/** Commands that do more than to send one request. */
+/** Commands that do more than send a single request. */
 import type { JsonObject } from '../core/json/narrow.ts';
 import { CommandError, type Invocation } from './command.ts';
 import { readInput } from './options.ts';
@@ -7,14 +7,14 @@ const team = '/provision/teams/{project}';
 
 export async function createProject({ send, args }: Invocation): Promise<JsonObject> {
   const existing = await send(`get ${team}`).catch(nullIfNotFound);
-  // PUT would change the existing project.
+  // A PUT would change the existing project.
   if (existing !== null) throw new CommandError(`the project ${args.project} already exists`);
   return send(`put ${team}`);
 }
 
 export async function setProject({ send, members }: Invocation): Promise<JsonObject> {
   requireChange(members, 'projects');
-  // PUT would create a project whose name is misspelt.
+  // If the name is misspelled, a PUT would create a new project.
   await send(`get ${team}`);
   return send(`put ${team}`);
 }
@@ -46,7 +46,7 @@ export async function createPerson({ send, options, members }: Invocation): Prom
   return send('post /provision/people', { ...members, password });
 }
 
-/** Throws when no option changes anything. */
+/** Throws if no option changes anything. */
 export function requireChange(members: JsonObject, group: string): void {
   if (Object.keys(members).length === 0) throw new CommandError(`what should change? see gateway ${group} --help`);
 }

@@ -1,7 +1,7 @@
-/** Plain text tables for a terminal, with columns as wide as their widest cell and without borders. */
+/** Formats plain text tables for a terminal. They have no borders, and each column is as wide as its widest cell. */
 import { asArray, asObject, isObject, type JsonObject } from '../core/json/narrow.ts';
 
-/** A table with a header line; `-` marks an empty cell. */
+/** Formats a table with a header line. Empty cells are shown as `-`. */
 export function formatTable(titles: readonly string[], rows: readonly (readonly unknown[])[]): string {
   const lines = [titles, ...rows.map((row) => row.map(cellText))];
   const widths = titles.map((_, column) => Math.max(...lines.map((line) => (line[column] ?? '').length)));
@@ -16,10 +16,13 @@ export function formatTable(titles: readonly string[], rows: readonly (readonly 
     .join('');
 }
 
-/** A member of each row, or a title and what to show of a row. */
+/** The name of a member of each row, or a title and a function that returns the content of a cell. */
 export type Column = string | readonly [title: string, show: (row: JsonObject) => unknown];
 
-/** The rows of a list in a response, or `empty` if it has none. Without columns all members are shown. */
+/**
+ * Formats the rows of a list in a response, or returns `empty` if there are none. If `columns` is null, all members
+ * are shown.
+ */
 export function formatList(empty: string, columns: readonly Column[] | null, response: JsonObject): string {
   const rows = toRows(response);
   if (rows.length === 0) return `${empty}\n`;
@@ -31,23 +34,23 @@ export function formatList(empty: string, columns: readonly Column[] | null, res
   );
 }
 
-/** `LAST USED` of `last_used_at`. */
+/** Derives the title of a column, e.g. `LAST USED` from `last_used_at`. */
 export function titleOf(member: string): string {
   return member.replace(/_at$/, '').replaceAll('_', ' ').toUpperCase();
 }
 
-/** One `name  value` pair per line. */
+/** Formats one `name  value` pair per line. */
 export function formatFacts(facts: readonly (readonly [string, unknown])[]): string {
   const width = Math.max(...facts.map(([name]) => name.length));
   return facts.map(([name, value]) => `${name.padEnd(width)}  ${cellText(value)}\n`).join('');
 }
 
-/** The rows of a list in a response. */
+/** Returns the rows of a list in a response. */
 export function toRows(response: JsonObject): JsonObject[] {
   return asArray(response.data).map(asObject);
 }
 
-/** All members of an object, one per line; those of nested objects as `ceilings.calls`. */
+/** Formats all members of an object, one per line. Members of nested objects are named like `ceilings.calls`. */
 export function formatRecord(json: JsonObject): string {
   return formatFacts(flatten(json, ''));
 }
@@ -66,6 +69,6 @@ function cellText(value: unknown): string {
   if (value === null || value === undefined || value === '') return '-';
   if (isObject(value)) return Object.keys(value).length === 0 ? '-' : JSON.stringify(value);
   if (Array.isArray(value)) return value.length === 0 ? '-' : value.map(cellText).join(',');
-  // Control characters in a name must not move the terminal's cursor.
+  // Don't let control characters in a name move the terminal's cursor.
   return String(value).replace(/\p{Cc}/gu, '?');
 }

@@ -1,4 +1,4 @@
-/** The options and settings of `gateway codec-server`, validated together: all mistakes are reported at once. */
+/** Reads the options and settings of `gateway codec-server`, and reports all mistakes at once. */
 import { isIP } from 'node:net';
 import { findAdminTokens } from '../config/admin-token.ts';
 import { ConfigError } from '../config/config.ts';
@@ -24,15 +24,18 @@ Settings: TEMPORAL_PAYLOAD_KEY, and the admin token from GATEWAY_ADMIN_TOKEN, el
 export interface CodecServerSettings {
   readonly host: string;
   readonly port: number;
-  /** Origins of the Temporal UIs that may send requests. */
+  /** The origins of the Temporal UIs that may send requests. */
   readonly uiOrigins: readonly string[];
-  /** Origin at which browsers reach the server. Null: at the loopback addresses of this machine. */
+  /**
+   * The origin at which browsers reach the server. If this is null, browsers reach it at the loopback addresses of
+   * this machine.
+   */
   readonly publicUrl: string | null;
   readonly adminTokens: readonly string[];
   readonly payloadKeys: readonly Uint8Array[];
 }
 
-/** Null when the help is asked for. Throws ConfigError. */
+/** Returns null if the help was requested. Throws ConfigError. */
 export async function readCodecServerSettings(
   args: readonly string[],
   variables: Environment,
@@ -54,7 +57,7 @@ export async function readCodecServerSettings(
     errors.push('--ui-origin: needed, the origin of the Temporal UI, for example --ui-origin http://localhost:8233');
   const publicUrl = checkPublicUrl(values['public-url'], uiOrigins, errors);
   const { payloadKeys } = settings.temporal;
-  // A malformed key, and a file that cannot be read, are among the errors already.
+  // A malformed key or an unreadable file has already been reported.
   const isNamed = (name: 'TEMPORAL_PAYLOAD_KEY' | 'GATEWAY_ADMIN_TOKEN'): boolean => Boolean((env[name] || env[`${name}_FILE`])?.trim());
   if (!isNamed('TEMPORAL_PAYLOAD_KEY')) errors.push('TEMPORAL_PAYLOAD_KEY: gateway codec-server needs it');
   const adminTokens = await findAdminTokens(env, settings);
@@ -96,13 +99,15 @@ function checkPublicUrl(text: string | undefined, uiOrigins: readonly string[], 
     return null;
   }
   const origin = parseOrigin(text);
-  // Over http on a network the token could be read, and browsers would not send the cookie from the UI.
+  // Over http, others on the network could read the token, and browsers wouldn't send the cookie from the UI.
   if (origin === null || (!origin.startsWith('https:') && !isLoopback(origin)))
     errors.push('--public-url: must be an origin like https://codec.example.com; http is accepted on localhost only');
   return origin;
 }
 
-/** The origin in the form that browsers send. Null when the text has a path or is no http origin. */
+/**
+ * Parses an origin into the form that browsers send. Returns null if the text has a path or isn't an http(s) origin.
+ */
 function parseOrigin(text: string): string | null {
   const { protocol, origin, href } = URL.parse(text) ?? {};
   return (protocol === 'http:' || protocol === 'https:') && href === `${origin}/` && origin !== undefined ? origin : null;

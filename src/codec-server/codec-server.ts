@@ -1,9 +1,11 @@
 /**
- * The codec server: decodes and encodes payloads for the Temporal UI and the Temporal CLI (https://docs.temporal.io/codec-server).
+ * The codec server decodes and encodes payloads for the Temporal UI and the Temporal CLI
+ * (https://docs.temporal.io/codec-server).
  *
- * A browser signs in with the admin token on the server's own page; after that the UI's requests carry the session cookie. The CLI sends the
- * token itself (`--codec-auth`). Requests of browsers count only with the `Origin` of a configured UI, forms only with the server's own, so
- * no other page can use the cookie. Payloads and tokens are never logged.
+ * In a browser, you sign in with the admin token on the server's own page. After that, requests of the UI carry the
+ * session cookie. The CLI sends the token itself (`--codec-auth`). We only accept a browser's requests with the
+ * `Origin` of a configured UI, and forms only with the server's own origin, so no other page can make use of the
+ * cookie. Payloads and tokens are never logged.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -17,9 +19,9 @@ import { formatSignedInPage, formatSignInPage, pageHeaders } from './sign-in-pag
 import { createTokenCheck, failureWindowMs } from './token-check.ts';
 
 export interface CodecServer {
-  /** What is entered in the UI, and where people sign in. */
+  /** The address to enter in the UI, which is also where people sign in. */
   readonly url: string;
-  /** The port it listens on. */
+  /** The port that the server listens on. */
   readonly port: number;
   close(): Promise<void>;
 }
@@ -29,13 +31,13 @@ export interface CodecServerOptions extends CodecServerSettings {
   readonly logger: Logger;
 }
 
-/** Temporal accepts blobs of at most 2 MiB; a request holds the payloads of one event, in base64. */
+/** Temporal accepts blobs of up to 2 MiB, and a request contains the payloads of one event in base64. */
 const maxPayloadsBytes = 4 * 1024 * 1024;
 const maxFormBytes = 4 * 1024;
 const requestTimeoutMs = 30_000;
 const retryAfter = { 'retry-after': String(failureWindowMs / 1_000) };
 
-/** Starts the server; rejects when it cannot listen. */
+/** Starts the server. Rejects if it can't listen. */
 export async function createCodecServer(options: CodecServerOptions): Promise<CodecServer> {
   const { host, port, uiOrigins, publicUrl, adminTokens, payloadKeys, clock, logger } = options;
   const sessions = createSessions(publicUrl?.startsWith('https:') ?? false, clock);
@@ -88,7 +90,7 @@ export async function createCodecServer(options: CodecServerOptions): Promise<Co
 
   function sendHome({ headers }: IncomingMessage, response: ServerResponse): void {
     const origin = ownOriginOf(headers.host);
-    // `localhost` and 127.0.0.1 are different sites: the cookie of one would not be sent from a UI at the other.
+    // `localhost` and 127.0.0.1 are different sites, so a UI at one of them wouldn't send the cookie of the other.
     if (publicUrl === null && new URL(origin).host !== headers.host) {
       redirect(response, `${origin}/`);
       return;
@@ -140,7 +142,10 @@ export async function createCodecServer(options: CodecServerOptions): Promise<Co
     }
   }
 
-  /** A session counts with the `Origin` of a UI, which browsers add to every POST; the token without one, as the CLI sends it. */
+  /**
+   * Checks the session if there is an `Origin`, which browsers add to every POST. The CLI sends no origin, so without
+   * one we check the token.
+   */
   function checkAccess({ headers, socket }: IncomingMessage): 'valid' | 'invalid' | 'limited' {
     if (headers.origin !== undefined) return sessions.endOf(headers.cookie) === null ? 'invalid' : 'valid';
     const token = /^bearer\s+(\S+)\s*$/i.exec(headers.authorization ?? '')?.[1];
@@ -157,13 +162,16 @@ export async function createCodecServer(options: CodecServerOptions): Promise<Co
     return headers.origin !== undefined && ownOrigins.includes(headers.origin);
   }
 
-  /** The origin that the request was sent to; the first one when the host is unknown. */
+  /** Returns the origin that the request was sent to, or our first origin if we don't know the host. */
   function ownOriginOf(host: string | undefined): string {
     return ownOrigins.find((origin) => new URL(origin).host === host) ?? ownOrigins[0] ?? '';
   }
 }
 
-/** The origins of this machine by the names of the UIs: a browser sends the cookie only when both have the same name. */
+/**
+ * Returns this machine's origins, with the same host names as the UIs. Browsers only send the cookie if both have the
+ * same host name.
+ */
 function loopbackOrigins(uiOrigins: readonly string[], port: number): string[] {
   const hosts = new Set(uiOrigins.map((origin) => new URL(origin).hostname));
   return [...hosts].map((host) => new URL(`http://${host}:${port}`).origin);
@@ -172,7 +180,7 @@ function loopbackOrigins(uiOrigins: readonly string[], port: number): string[] {
 function sendPreflight(response: ServerResponse): void {
   response.writeHead(204, {
     'access-control-allow-methods': 'POST',
-    // A UI that passes its own token sends the last two; they are ignored.
+    // A UI that passes its own token sends the last two headers. We ignore them.
     'access-control-allow-headers': 'content-type, x-namespace, authorization, authorization-extras',
     'access-control-max-age': '600',
   });

@@ -1,8 +1,10 @@
 /**
- * Decodes and encodes the payloads of a request of the remote codec protocol: `{"payloads": [{"metadata": {name: base64}, "data": base64}]}`.
+ * Decodes and encodes the payloads of a request of the remote codec protocol, which have the form `{"payloads":
+ * [{"metadata": {name: base64}, "data": base64}]}`.
  *
- * A payload that is not encrypted is returned as it came. One that cannot be decrypted is replaced by `{"message": reason}`: the UI shows it
- * where the content would be, also in place of a failure, and shows the other payloads of the request.
+ * Payloads that aren't encrypted are returned unchanged. If we can't decrypt a payload, we replace it with
+ * `{"message": reason}`. The UI shows the reason in place of the content (or of a failure), and still shows the other
+ * payloads of the request.
  */
 import type { Payload, PayloadCodec } from '@temporalio/common';
 import { errorMessage } from '../core/error-messages.ts';
@@ -11,11 +13,14 @@ import { createDataConverter } from '../jobs/payloads/data-converter.ts';
 import { encryptionKeyIdOf } from '../jobs/payloads/encryption.ts';
 import { PayloadRejectedError } from '../jobs/payloads/payloads.ts';
 
-/** The request is not what the protocol or the payload rule allows; the message is for the caller and quotes nothing. */
+/**
+ * The request violates the protocol or our rule for payloads. The message is for the caller and doesn't quote any
+ * content.
+ */
 export class BadPayloadsError extends Error {}
 
 export interface PayloadJsonCodec {
-  /** Both take and return JSON. They throw BadPayloadsError. */
+  /** Both functions take and return JSON, and throw BadPayloadsError. */
   decode(body: string): Promise<string>;
   encode(body: string): Promise<string>;
 }
@@ -40,7 +45,7 @@ export function createPayloadJsonCodec(payloadKeys: readonly Uint8Array[]): Payl
   };
 }
 
-/** Null when the payload is not encrypted. */
+/** Returns null if the payload isn't encrypted. */
 async function decodePayload(codecs: readonly PayloadCodec[], payload: Payload): Promise<object | null> {
   if (encryptionKeyIdOf(payload) === null) return null;
   try {
@@ -54,7 +59,7 @@ async function decodePayload(codecs: readonly PayloadCodec[], payload: Payload):
 }
 
 async function encodePayload(codecs: readonly PayloadCodec[], { metadata, data }: Payload): Promise<Payload> {
-  // Nothing but the encoding, because a payload marked as a failure may contain text.
+  // Only keep the encoding, because a payload that is marked as a failure may contain text.
   const encoding = metadata?.['encoding'];
   let encoded: Payload[] = [{ metadata: encoding ? { encoding } : {}, ...(data && { data }) }];
   try {

@@ -1,11 +1,11 @@
-/** Reads a request's body up to a limit. */
+/** Reads the body of a request up to a limit. */
 import type { IncomingMessage } from 'node:http';
 
 export class BodyTooLargeError extends Error {}
 
 /**
- * The body as text. Throws BodyTooLargeError for a larger one, after it has been received: an earlier response would not reach every client.
- * Closes the connection when even that is too much.
+ * Reads the body as text. If it's too large, we throw BodyTooLargeError, but only after receiving all of it, because
+ * an earlier response wouldn't reach every client. If it's more than twice the limit, we close the connection.
  */
 export async function readBody(request: IncomingMessage, maxBytes: number): Promise<string> {
   const chunks: Buffer[] = [];

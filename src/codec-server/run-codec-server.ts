@@ -1,4 +1,4 @@
-/** `gateway codec-server`: runs the codec server until the process is asked to stop. */
+/** Implements `gateway codec-server`, which runs the codec server until the process is asked to stop. */
 
 import { ConfigError } from '../config/config.ts';
 import type { Environment } from '../config/environment.ts';
@@ -15,7 +15,7 @@ export interface CodecServerHost {
   readonly stopping: AbortSignal;
 }
 
-/** Throws ConfigError, also when the address cannot be used. */
+/** Throws ConfigError, also if the server can't listen on the address. */
 export async function runCodecServer(args: readonly string[], { env, write, stopping }: CodecServerHost): Promise<void> {
   const settings = await readCodecServerSettings(args, env);
   if (settings === null) return write(codecServerUsage);

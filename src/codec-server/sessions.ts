@@ -1,8 +1,8 @@
 /**
- * Sessions of the sign-in page: random ids in memory, so they end with the process.
+ * Manages the sessions of the sign-in page. They are random ids that we keep in memory, so they end with the process.
  *
- * Over https the cookie is sent from the Temporal UI of another site (`SameSite=None; Secure`). On localhost it is `Lax`: another port is the
- * same site.
+ * Over https, the cookie has to be sent from a Temporal UI on another site, so it's `SameSite=None; Secure`. On
+ * localhost it's `Lax`, because a different port is still the same site.
  */
 import { createHash, randomBytes } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
@@ -10,11 +10,14 @@ import type { Clock } from '../core/time.ts';
 import { formatCookie, hostCookieName, parseCookies } from '../http/cookies.ts';
 
 export interface Sessions {
-  /** Starts a session; returns the `set-cookie` header. */
+  /** Starts a session and returns its `set-cookie` header. */
   start(): string;
-  /** When the session of this `cookie` header ends, in milliseconds since 1970. Null without a valid session. */
+  /**
+   * Returns when the session of this `cookie` header ends, in milliseconds since 1970, or null if there is no valid
+   * session.
+   */
   endOf(cookieHeader: string | undefined): number | null;
-  /** Ends the session; returns the `set-cookie` header that deletes the cookie. */
+  /** Ends the session and returns the `set-cookie` header that deletes the cookie. */
   end(cookieHeader: string | undefined): string;
 }
 
@@ -25,7 +28,10 @@ export function createSessions(isSecure: boolean, clock: Clock): Sessions {
   const name = hostCookieName('gateway-codec', isSecure);
   const format = (value: string, maxAgeSeconds: number): string =>
     formatCookie({ name, value, maxAgeSeconds }, isSecure, isSecure ? 'None' : 'Lax');
-  /** End of each session by the hash of its id. A hash, so that the time of the lookup reveals nothing. */
+  /**
+   * The end of each session by the hash of its id. We hash the ids so that the time of a lookup doesn't reveal
+   * anything about them.
+   */
   const ends = new LRUCache<string, number>({ max: maxSessions });
   const keyOf = (cookieHeader: string | undefined): string => hash(parseCookies(cookieHeader)[name] ?? '');
 

@@ -1,4 +1,4 @@
-/** The pages of the codec server: plain HTML without scripts. */
+/** Renders the pages of the codec server as plain HTML without scripts. */
 import { createHash } from 'node:crypto';
 import { formatTime } from '../core/time.ts';
 
@@ -6,7 +6,10 @@ const style =
   'body{font:16px/1.5 system-ui,sans-serif;max-width:40rem;margin:4rem auto;padding:0 1rem}input,button{font:inherit;padding:.4rem .8rem}' +
   'input{width:100%;box-sizing:border-box;margin-bottom:1rem}code{background:#eee;padding:.1rem .3rem}.error{color:#a00}';
 
-/** Headers of every page. The referrer policy must not be `no-referrer`: browsers would then send forms with `Origin: null`. */
+/**
+ * The headers of every page. Don't set the referrer policy to `no-referrer`, because browsers would then send forms
+ * with `Origin: null`.
+ */
 export const pageHeaders = {
   'content-type': 'text/html; charset=utf-8',
   'cache-control': 'no-store',

@@ -1,4 +1,4 @@
-/** Checks admin tokens, with a limit on failures per address. */
+/** Checks admin tokens and limits the number of failures per address. */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../core/time.ts';
@@ -7,18 +7,19 @@ export type TokenCheck = 'valid' | 'invalid' | 'limited';
 
 const maxFailures = 10;
 export const failureWindowMs = 60_000;
-/** Bounds memory. With more addresses than this, an attacker still has to guess a random token. */
+/** Limits memory use. Even if an attacker has more addresses than this, they still have to guess a random token. */
 const maxAddresses = 10_000;
 
 /**
- * Returns a function that checks a token. After ten wrong tokens of an address within a minute it answers `limited` to further wrong ones until
- * the minute is over. The right one is always accepted: all clients of a reverse proxy have one address.
+ * Returns a function that checks a token. After ten wrong tokens from an address within a minute, it returns `limited`
+ * for further wrong tokens until the minute is over. The right token is always accepted, because all clients behind a
+ * reverse proxy share one address.
  */
 export function createTokenCheck(adminTokens: readonly string[], clock: Clock): (token: string, address: string) => TokenCheck {
   const expected = adminTokens.map(hash);
   const failures = new LRUCache<string, { readonly since: number; readonly count: number }>({ max: maxAddresses });
   return (token, address) => {
-    // Compares hashes, so that timing reveals neither length nor content.
+    // Compare hashes, so that the timing reveals neither the length nor the content.
     const given = hash(token);
     if (expected.filter((each) => timingSafeEqual(given, each)).length > 0) return 'valid';
     const now = clock.now();

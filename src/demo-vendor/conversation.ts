@@ -1,4 +1,4 @@
-/** Composes a reply from a conversation, both independent of the dialect. */
+/** Composes the reply to a conversation. Both are independent of the vendor's API. */
 
 import { asObject, asString, isObject, type JsonObject } from './json.ts';
 import { respondToMemoryPrompt } from './memory-worker.ts';
@@ -13,23 +13,23 @@ export interface Tool {
 
 export interface Conversation {
   readonly userText: string;
-  /** Images, sounds and files in the last user message. */
+  /** The number of images, sounds and files in the last user message. */
   readonly attachments: number;
-  /** Result of the tool call that ends the conversation; null when a user message ends it. */
+  /** The result of the tool call at the end of the conversation. Null if it ends with a user message. */
   readonly toolResult: string | null;
-  /** Characters of all messages, for counting tokens. */
+  /** The number of characters in all messages, from which we count tokens. */
   readonly characters: number;
   readonly tools: readonly Tool[];
-  /** `named`: call this tool, independent of the user's text. */
+  /** With `named`, this tool is called regardless of what the user's text says. */
   readonly toolChoice: 'auto' | 'none' | 'required' | { readonly named: string };
-  /** JSON schema of the response; null for free text. */
+  /** The JSON schema of the response, or null for free text. */
   readonly schema: JsonObject | null;
   readonly maxTokens: number | null;
 }
 
 interface ToolCall {
   readonly name: string;
-  /** JSON text. */
+  /** The arguments as JSON text. */
   readonly arguments: string;
 }
 
@@ -43,7 +43,7 @@ export interface Reply {
 
 export type ComposeReply = (conversation: Conversation, request: DemoRequest) => Reply;
 
-/** Calls a tool if the user's text names one, and otherwise echoes the text, up to the caller's limit. */
+/** Calls a tool if the user's text names one. Otherwise it echoes the text, up to the caller's limit. */
 export function composeReply(conversation: Conversation, request: DemoRequest): Reply {
   const tool = conversation.toolResult === null ? chooseTool(conversation) : undefined;
   if (tool !== undefined) return toReply(conversation, { text: '', toolCalls: [callTool(tool, conversation)], end: 'tools' });
@@ -69,7 +69,10 @@ export function callTool(tool: Tool, { userText }: Conversation): ToolCall {
   return { name: tool.name, arguments: JSON.stringify(fitSchema(tool.schema, userText)) };
 }
 
-/** Returns the tool that the user's text names; the first tool when the text asks for "a tool" or the caller requires one. */
+/**
+ * Returns the tool that the user's text names. If the text asks for "a tool" or the caller requires one, returns the
+ * first tool.
+ */
 export function chooseTool({ tools, toolChoice, userText }: Conversation): Tool | undefined {
   if (toolChoice === 'none') return undefined;
   if (typeof toolChoice === 'object') return tools.find((tool) => tool.name === toolChoice.named);
@@ -84,7 +87,10 @@ function fitSchema(schema: JsonObject, text: string): unknown {
   return respondToMemoryPrompt(schema, text) ?? fillSchema(schema, text, 0);
 }
 
-/** Returns the simplest value that fits a JSON schema: strings are the user's text, arrays are empty, numbers are 1. */
+/**
+ * Returns the simplest value that fits a JSON schema. Strings get the user's text, arrays are empty, and numbers are
+ * 1.
+ */
 function fillSchema(schema: JsonObject, text: string, depth: number): unknown {
   if ('const' in schema) return schema.const;
   if (Array.isArray(schema.enum)) return schema.enum[0];
@@ -98,7 +104,10 @@ function fillSchema(schema: JsonObject, text: string, depth: number): unknown {
   return Object.fromEntries(members.map(([name, member]) => [name, fillSchema(asObject(member), text, depth + 1)]));
 }
 
-/** Returns the texts of messages in order, with the last user message; `characters` counts all texts. */
+/**
+ * Returns the text of the last user message and the number of its attachments. `characters` counts the text of all
+ * messages.
+ */
 export function readTexts(messages: readonly JsonObject[], textTypes: readonly string[]) {
   const contents = messages.map(({ content }) => readContent(content, textTypes));
   const last = contents[messages.findLastIndex(({ role }) => role === 'user')];
@@ -109,13 +118,16 @@ export function readTexts(messages: readonly JsonObject[], textTypes: readonly s
   };
 }
 
-/** Returns a tool choice in OpenAI's terms; `nameOf` reads the name of a chosen tool. */
+/** Parses a tool choice that uses OpenAI's values. `nameOf` returns the name of the chosen tool. */
 export function parseToolChoice(choice: unknown, nameOf: (choice: JsonObject) => unknown): Conversation['toolChoice'] {
   if (isObject(choice)) return { named: asString(nameOf(choice)) };
   return choice === 'required' || choice === 'none' ? choice : 'auto';
 }
 
-/** Returns the text of a content (a string, or the parts of the given types) and the number of other parts. */
+/**
+ * Returns the text of a message and the number of its other parts. The content may be a string, or a list of parts in
+ * which the parts of `textTypes` contain text.
+ */
 export function readContent(content: unknown, textTypes: readonly string[]): { readonly text: string; readonly attachments: number } {
   if (!Array.isArray(content)) return { text: asString(content), attachments: 0 };
   const texts: string[] = [];

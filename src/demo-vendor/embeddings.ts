@@ -1,4 +1,7 @@
-/** POST /v1/embeddings: unit vectors derived from the terms of a text, so that texts about the same subject have similar vectors. */
+/**
+ * Handles POST /v1/embeddings. It returns unit vectors that are derived from the words of a text, so that texts about
+ * the same subject have similar vectors.
+ */
 
 import { badRequest } from './errors.ts';
 import { type DemoRequest, type DemoResponse, jsonResponse } from './response.ts';
@@ -8,7 +11,7 @@ const defaultDimensions = 256;
 const maxDimensions = 4_096;
 const indexesPerWord = 4;
 
-/** Returns vectors as floats or base64, for strings and for arrays of token numbers. */
+/** Returns vectors as floats or base64. The input may be strings or arrays of token numbers. */
 export function handleEmbeddings({ json, model }: DemoRequest): DemoResponse {
   const texts = parseInputs(json.input);
   const dimensions = json.dimensions ?? defaultDimensions;
@@ -34,7 +37,7 @@ interface Input {
   readonly tokens: number;
 }
 
-/** Returns the inputs; null when `input` has none of the four forms. */
+/** Returns the inputs, or null if `input` has none of the four accepted forms. */
 function parseInputs(input: unknown): readonly Input[] | null {
   if (typeof input === 'string') return [textInput(input)];
   const list: readonly unknown[] = Array.isArray(input) ? input : [];
@@ -56,7 +59,9 @@ function isTokens(value: unknown): value is readonly number[] {
   return Array.isArray(value) && value.every(Number.isInteger);
 }
 
-/** Adds or subtracts 1 at a few indexes derived from each term's hash, then normalizes the length to 1. */
+/**
+ * Adds or subtracts 1 at a few indexes that we derive from the hash of each word, and then normalizes the length to 1.
+ */
 function embed(text: string, dimensions: number): Float32Array {
   const sums = new Float32Array(dimensions);
   for (const term of termsOf(text)) {
@@ -68,12 +73,12 @@ function embed(text: string, dimensions: number): Float32Array {
     }
   }
   const length = Math.hypot(...sums);
-  // A text without terms, or whose terms cancel out, still needs a direction.
+  // The sum is zero if a text has no words, or if they cancel each other out. It still needs a direction.
   if (length === 0) sums[0] = 1;
   return length === 0 ? sums : sums.map((sum) => sum / length);
 }
 
-/** Encodes little-endian 32-bit floats on any machine. */
+/** Encodes the vector as little-endian 32-bit floats, whatever the byte order of the machine. */
 function toBase64(vector: Float32Array): string {
   const bytes = Buffer.allocUnsafe(vector.length * 4);
   for (const [index, value] of vector.entries()) bytes.writeFloatLE(value, index * 4);

@@ -1,23 +1,23 @@
-/** How the vendor families report errors, and in which header they expect the API key. */
+/** Describes how vendor families report errors, and in which header they expect the API key. */
 import { type DemoRequest, type DemoResponse, jsonHeaders } from './response.ts';
 
 export interface Family {
-  /** Headers from which the real vendors read the API key. */
+  /** The headers from which the real vendors read the API key. */
   readonly keyHeaders: readonly string[];
   readonly requestIdHeader: string;
   readonly missingModel: string;
-  /** The body of an error response, or of an error event in a stream. */
+  /** Returns the body of an error response, or of an error event in a stream. */
   errorBody(details: ErrorDetails): object;
 }
 
 export interface ErrorDetails {
   readonly status: number;
   readonly message: string;
-  /** OpenAI's error code; the other families derive theirs from the status. */
+  /** The error code of OpenAI. The other families derive theirs from the status. */
   readonly code?: string;
   /** The request member that OpenAI objects to. */
   readonly param?: string;
-  /** `details` of Google and Anthropic. */
+  /** The `details` of errors of Google and Anthropic. */
   readonly details?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
 }

@@ -1,4 +1,7 @@
-/** POST /v1/images/generations and /v1/images/edits: valid PNG files of the requested size, in a colour per prompt. */
+/**
+ * Handles POST /v1/images/generations and /v1/images/edits. It returns valid PNG files of the requested size in a
+ * color that depends on the prompt.
+ */
 import { crc32, deflateSync } from 'node:zlib';
 import { badRequest } from './errors.ts';
 import { asCount, asString } from './json.ts';
@@ -9,7 +12,7 @@ const maxSide = 4_096;
 export const maxImages = 10;
 const outputTokensPerImage = 1_056;
 
-/** Returns base64, as the image models of today do whatever `response_format` says. */
+/** Always returns base64, like today's image models do regardless of `response_format`. */
 export function handleImages({ json }: DemoRequest): DemoResponse {
   const prompt = asString(json.prompt);
   const size = parseSize(asString(json.size) || '1024x1024');
@@ -28,7 +31,7 @@ export function handleImages({ json }: DemoRequest): DemoResponse {
   return jsonResponse({ created: createdAt, data, usage });
 }
 
-/** Edits with a multipart body: draws a new image. */
+/** Handles an edit, which has a multipart body, by drawing a new image. */
 export function handleImageEdits(request: DemoRequest): DemoResponse {
   const { json } = request;
   if (json.image === undefined && json['image[]'] === undefined) return badRequest("Missing required parameter: 'image'.");
@@ -52,7 +55,10 @@ export function parseSize(text: string): Size | null {
 
 const pngSignature = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
 
-/** Draws one bit per pixel, all in the palette's first colour: even the largest image has only a few hundred bytes. */
+/**
+ * Draws an image with one bit per pixel, in which all pixels have the first color of the palette. Even the largest
+ * image only has a few hundred bytes.
+ */
 export function drawPng(size: Size, colour: number): Buffer {
   const header = Buffer.alloc(13);
   header.writeUInt32BE(size.width, 0);

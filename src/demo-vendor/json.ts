@@ -1,14 +1,14 @@
-/** Checked access to untrusted JSON: a missing or wrongly typed value reads as empty. */
+/** Helpers for reading untrusted JSON. Values that are missing or have the wrong type are treated as empty. */
 
 export type JsonObject = { readonly [name: string]: unknown };
 
-/** Parses a body; null when it is not a JSON object. */
+/** Parses a body. Returns null if it isn't a JSON object. */
 export function parseObject(body: Buffer): JsonObject | null {
   try {
     const value: unknown = JSON.parse(body.toString('utf8'));
     return isObject(value) ? value : null;
   } catch {
-    // Not an error here: the server responds with 400.
+    // The server responds with 400.
     return null;
   }
 }
@@ -29,7 +29,7 @@ export function asString(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
 
-/** Returns the number, rounded down; null when it is not a number above 0. */
+/** Rounds a number down. Returns null if the value isn't a number above 0. */
 export function asCount(value: unknown): number | null {
   return typeof value === 'number' && value > 0 ? Math.floor(value) : null;
 }

@@ -1,11 +1,11 @@
 /**
- * The demo vendor as a memory model: derives memories from the text of conversations, so that learning works without a real vendor.
- * A memory prompt is recognised by its response schema.
+ * Acts as a memory model. It derives memories from the text of conversations, so that learning works without a real
+ * vendor. We recognize a memory prompt by its response schema.
  */
 import { asObject, asObjects, asString, isObject, type JsonObject, parseObject } from './json.ts';
 import { termsOf } from './tokens.ts';
 
-/** Returns the response to a memory prompt; null when the prompt is not one. */
+/** Returns the response to a memory prompt, or null if it's a different kind of prompt. */
 export function respondToMemoryPrompt(schema: JsonObject, text: string): object | null {
   const properties = asObject(schema.properties);
   if (!isObject(properties.memories) && !(isObject(properties.merges) && isObject(properties.facts))) return null;
@@ -14,7 +14,7 @@ export function respondToMemoryPrompt(schema: JsonObject, text: string): object 
   return isObject(properties.memories) ? { memories: findMemories(prompt) } : consolidate(prompt);
 }
 
-/** Returns the sentences in which users describe themselves; questions are excluded. */
+/** Returns the sentences in which users describe themselves, without questions. */
 function findMemories({ conversations }: JsonObject): object[] {
   const said = asObjects(conversations)
     .flatMap((conversation) => asObjects(conversation.messages))
@@ -31,7 +31,10 @@ function findMemories({ conversations }: JsonObject): object[] {
   }));
 }
 
-/** Merges memories with the same terms in any order, reads facts such as "I live in Oslo", and lists all memories as the page. */
+/**
+ * Merges memories that have the same words in any order, extracts facts from sentences such as "I live in Oslo", and
+ * lists all memories on the page.
+ */
 function consolidate({ new: added, known, facts }: JsonObject): object {
   const fresh = asObjects(added);
   const all = [...asObjects(known), ...fresh];

@@ -1,29 +1,34 @@
-/** Requests and responses of the demo vendor. Handlers turn one into the other and never see the socket. */
+/** The requests and responses of the demo vendor. Handlers turn a request into a response and never see the socket. */
 import type { IncomingHttpHeaders } from 'node:http';
 import type { JsonObject } from './json.ts';
 
 export interface DemoRequest {
-  /** Counts this vendor's requests from 1. Response ids contain it, so that every response has a different id. */
+  /**
+   * The number of the request, counted from 1. It's part of the ids in responses, so every response has different ids.
+   */
   readonly requestNumber: number;
   readonly method: string;
-  /** The path with the query. */
+  /** The path including the query. */
   readonly url: string;
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
   readonly body: Buffer;
-  /** The parsed body; an empty object for requests without a body. */
+  /** The parsed body, or an empty object if the request has no body. */
   readonly json: JsonObject;
   readonly model: string;
-  /** The variable part of the path: a model, a file or the name of an operation. */
+  /** The variable part of the path, such as a model, a file or the name of an operation. */
   readonly pathParam: string;
-  /** Base URL of this vendor, for links in responses. */
+  /** The base URL of this vendor, which we use for links in responses. */
   readonly origin: string;
 }
 
-/** Complete server-sent events (`data: ...` and the blank line), generated while they are sent: opening, then deltas, then closing. */
+/**
+ * A stream of server-sent events. Each string is a complete event (`data: ...` and the blank line). They are generated
+ * while they are sent, first the opening, then the deltas, and then the closing.
+ */
 export interface EventStream {
   readonly opening: Iterable<string>;
-  /** Events that carry content. `break-after-<n>` counts them, and pacing applies to them. */
+  /** The events that contain content. `break-after-<n>` counts these, and pacing applies to them. */
   readonly deltas: Iterable<string>;
   readonly closing: Iterable<string>;
 }
@@ -42,5 +47,5 @@ export function binaryResponse(mediaType: string, body: Buffer): DemoResponse {
 
 export const jsonHeaders: Readonly<Record<string, string>> = { 'content-type': 'application/json' };
 
-/** Creation time of every response (2025-11-21), so that equal requests get equal responses. */
+/** The creation time of every response (2025-11-21). It's constant so that equal requests get equal responses. */
 export const createdAt = 1_763_678_400;

@@ -1,7 +1,7 @@
 /**
- * The demo vendor: a local model vendor that needs no account. `npm start` uses it when no vendor key is set. It echoes what it is sent,
- * returns equal responses to equal requests, and takes a key of any value. It imports nothing from the gateway. The scripted vendor of the
- * tests (test/support/scripted-vendor) extends it.
+ * The demo vendor is a local model vendor that doesn't require an account. `npm start` uses it if no vendor key is
+ * set. It echoes what it receives, returns equal responses to equal requests, and accepts any key. It imports nothing
+ * from the gateway. The scripted vendor of the tests (test/support/scripted-vendor) extends it.
  */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -16,20 +16,20 @@ import { parseForm } from './transcriptions.ts';
 import { writeResponse } from './write-response.ts';
 
 export interface DemoVendor {
-  /** Without a path. Base URLs are `${url}/v1` (chat) and `${url}/v1beta` (video). */
+  /** The URL without a path. The base URLs are `${url}/v1` (chat) and `${url}/v1beta` (video). */
   readonly url: string;
-  /** Closes every connection; a second call waits for the first. */
+  /** Closes every connection. A second call waits for the first one. */
   close(): Promise<void>;
 }
 
 export interface DemoVendorOptions {
   readonly host?: string;
   readonly port?: number;
-  /** Time between two deltas of a stream; about 15 makes streaming visible to a person. */
+  /** The time between two deltas of a stream. About 15 makes streaming visible to a person. */
   readonly paceMs?: number;
 }
 
-/** Starts the server; rejects when the port is in use. */
+/** Starts the server. Rejects if the port is in use. */
 export function createDemoVendor({ paceMs = 0, ...address }: DemoVendorOptions = {}): Promise<DemoVendor> {
   return startVendorServer({
     ...address,
@@ -45,7 +45,7 @@ export interface ReceivedRequest {
   readonly request: DemoRequest;
   readonly route: Route | null;
   readonly family: Family;
-  /** The response to an invalid request; null when the request is valid. */
+  /** The response if the request is invalid, otherwise null. */
   readonly refusal: DemoResponse | null;
 }
 
@@ -107,7 +107,8 @@ export async function startVendorServer({
     try {
       await respond(await receive(request), response);
     } catch (error) {
-      // A client that disconnects while sending is not an error; anything else is a bug, and the connection is unusable.
+      // It isn't an error if the client disconnects while sending. Anything else is a bug, and the connection is
+      // unusable.
       if (request.complete) process.emitWarning(`demo vendor: ${String(error)}`);
       response.destroy();
     }
@@ -144,7 +145,7 @@ function findRequestError(
   return readModel !== null && model === '' ? errorResponse(family, { status: 400, message: family.missingModel }) : null;
 }
 
-/** The members of a JSON or multipart body; null when it cannot be parsed. */
+/** Parses the members of a JSON or multipart body. Returns null if that fails. */
 function parseBody({ method, headers }: IncomingMessage, body: Buffer): JsonObject | null | Promise<JsonObject | null> {
   if (body.length === 0 && method === 'GET') return {};
   const { 'content-type': type = '' } = headers;
@@ -159,7 +160,7 @@ function decodePathParam(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    // A stray percent sign: use the text as it is.
+    // The text has a stray percent sign, so we use it as it is.
     return text;
   }
 }

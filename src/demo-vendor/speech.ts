@@ -1,4 +1,4 @@
-/** POST /v1/audio/speech: silent MP3 audio whose length follows the text. */
+/** Handles POST /v1/audio/speech. It returns silent MP3 audio whose length depends on the text. */
 import { badRequest } from './errors.ts';
 import { asString } from './json.ts';
 import { binaryResponse, type DemoRequest, type DemoResponse } from './response.ts';
@@ -17,14 +17,17 @@ export function handleSpeech({ json }: DemoRequest): DemoResponse {
 }
 
 const mp3FramesPerTerm = 4;
-/** MPEG-1 layer III, 32 kbit/s, 44.1 kHz, mono. A frame whose side information is zero holds 26 ms of silence. */
+/**
+ * A frame in MPEG-1 layer III, 32 kbit/s, 44.1 kHz, mono. With zeros as its side information, it contains 26 ms of
+ * silence.
+ */
 const mp3Frame = Buffer.concat([Buffer.from([0xff, 0xfb, 0x10, 0xc4]), Buffer.alloc(100)]);
 
 export function makeMp3(text: string): Buffer {
   return Buffer.alloc(mp3Frame.length * mp3FramesPerTerm * countSpokenTerms(text), mp3Frame);
 }
 
-/** Returns the number of terms to render; at least one, so that no file is empty. */
+/** Returns the number of words to render, which is at least one so that no file is empty. */
 export function countSpokenTerms(text: string): number {
   return Math.min(Math.max(termsOf(text).length, 1), maxSpokenTerms);
 }

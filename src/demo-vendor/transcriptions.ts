@@ -1,18 +1,24 @@
-/** POST /v1/audio/transcriptions and /v1/audio/translations: a text about the file, whose length is that of 16-bit audio at 16 kHz. */
+/**
+ * Handles POST /v1/audio/transcriptions and /v1/audio/translations. It returns a text about the file, and derives its
+ * length as if it were 16-bit audio at 16 kHz.
+ */
 import { badRequest } from './errors.ts';
 import { asObject, asString, type JsonObject } from './json.ts';
 import { binaryResponse, type DemoRequest, type DemoResponse, jsonResponse } from './response.ts';
 
 const bytesPerSecond = 32_000;
 
-/** Reads a multipart body: texts as strings, a file as its name and size. Null when it cannot be parsed. */
+/**
+ * Parses a multipart body. Texts become strings, and files become their name and size. Returns null if the body can't
+ * be parsed.
+ */
 export async function parseForm(contentType: string, body: Buffer): Promise<JsonObject | null> {
   try {
     const form = await new Response(new Uint8Array(body), { headers: { 'content-type': contentType } }).formData();
     const parts = [...form].map(([name, value]) => [name, typeof value === 'string' ? value : { name: value.name, size: value.size }]);
     return Object.fromEntries(parts);
   } catch {
-    // Not an error here: the server responds with 400.
+    // The server responds with 400.
     return null;
   }
 }
@@ -26,7 +32,7 @@ export function handleTranscription({ json }: DemoRequest): DemoResponse {
     : jsonResponse({ text, usage });
 }
 
-/** Returns the transcript of the uploaded file; null without one. */
+/** Returns the transcript of the uploaded file, or null if there is no file. */
 export function transcribe(json: JsonObject) {
   const { name, size } = asObject(json.file);
   if (typeof size !== 'number' || size === 0) return null;

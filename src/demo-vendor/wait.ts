@@ -1,7 +1,7 @@
-/** Waits of a response, each of which ends when the client disconnects. */
+/** Waits while a response is sent. Each wait ends early if the client disconnects. */
 import type { ServerResponse } from 'node:http';
 
-/** Resolves when `start` calls `done`, or when the client disconnects; then it calls the function that `start` returned. */
+/** Resolves when `start` calls `done` or the client disconnects, and then calls the function that `start` returned. */
 export function waitFor(response: ServerResponse, start: (done: () => void) => () => void): Promise<void> {
   if (response.destroyed) return Promise.resolve();
   return new Promise((resolve) => {

@@ -1,13 +1,16 @@
-/** Writes a response to the socket. Ends when everything is written or the client has disconnected; buffers one event for a slow client. */
+/**
+ * Writes a response to the socket. It finishes once everything is written or the client has disconnected. If the
+ * client is slow, it buffers a single event.
+ */
 import type { ServerResponse } from 'node:http';
 import type { DemoResponse } from './response.ts';
 import { waitFor, waitMs } from './wait.ts';
 
 export interface Delivery {
   readonly headers: Readonly<Record<string, string>>;
-  /** Time between two deltas of a stream. */
+  /** The time between two deltas of a stream. */
   readonly paceMs: number;
-  /** Number of deltas after which the connection breaks off. */
+  /** The number of deltas after which the connection breaks off. */
   readonly breakAfter: number;
 }
 
@@ -46,8 +49,11 @@ export async function writePart(response: ServerResponse, part: string | Buffer)
   });
 }
 
-/** Closes the connection like a crashing vendor: written bytes arrive, the end of the response does not. */
+/**
+ * Closes the connection like a vendor that crashes. The client receives the bytes that were written, but not the end
+ * of the response.
+ */
 export function endSocket(response: ServerResponse): void {
-  // The head and the last chunk stay corked until the next event loop iteration.
+  // The head and the last chunk stay corked until the next iteration of the event loop.
   setImmediate(() => response.socket?.destroySoon());
 }

@@ -1,23 +1,28 @@
-/** The reasons of failed attempts: how they are read, and how long they are kept. */
+/** Reads the reasons why attempts failed, and deletes them when they expire. */
 import { minIdAt } from '../core/ids.ts';
 import type { Database } from '../db/database.ts';
 import { batchSize } from '../db/row-batches.ts';
 
-/** An `AttemptError`, null without one; of `attempts left join attempt_errors`. */
+/**
+ * Selects an `AttemptError` from `attempts left join attempt_errors`. The result is null if the attempt has no error.
+ */
 export const attemptErrorSql = `case when reason is not null then jsonb_build_object('reason', reason, 'type', type, 'code', code, 'message', message) end`;
 
-/** A time before which errors are deleted; of one project, or of all if `projectId` is null. */
+/** Errors before this time are deleted. If `projectId` is null, this applies to all projects. */
 export interface ErrorPeriod {
   readonly projectId: string | null;
   readonly before: number;
 }
 
-/** Deletes a batch of the first period that has one. Returns its size, 0 when none is left. */
+/**
+ * Deletes a batch of errors of the first period that has any. Returns the size of the batch, which is 0 when nothing
+ * is left to delete.
+ */
 export async function deleteExpiredErrors(database: Database, periods: readonly ErrorPeriod[]): Promise<number> {
   for (const { projectId, before } of periods) {
     const project = projectId === null ? 'true' : 'project_id = $3::uuid';
     const rows = await database.query(
-      // The id of a call begins with its time.
+      // Call ids begin with a timestamp, so we can compare them with a time.
       `delete from attempt_errors where (call_id, n) in (
          select call_id, n from attempt_errors where ${project} and call_id < $1::uuid order by call_id limit $2::integer)
        returning 1`,

@@ -1,4 +1,4 @@
-/** Calls with their attempts, as returned by `GET /provision/teams/{project}/calls`. */
+/** Reads calls with their attempts in the format of `GET /provision/teams/{project}/calls`. */
 import type { AttemptError } from '../core/call.ts';
 import { toUsd } from '../core/cost.ts';
 import { formatTime } from '../core/time.ts';
@@ -7,24 +7,24 @@ import { createParameters } from './analytics/call-filter.ts';
 import { attemptErrorSql } from './attempt-errors.ts';
 
 export interface ListOptions {
-  /** 1 to 1,000; 100 when absent. */
+  /** From 1 to 1,000. The default is 100. */
   readonly limit?: number | undefined;
-  /** Only calls older than the one with this id, a UUID. */
+  /** Lists only calls older than the call with this id, which has to be a UUID. */
   readonly before?: string | null | undefined;
   readonly taskId?: string | null | undefined;
   readonly source?: string | null | undefined;
-  /** Only calls in which an attempt failed, while the reasons are kept. */
+  /** Lists only calls with a failed attempt whose reason we still keep. */
   readonly failed?: boolean | undefined;
 }
 
 export interface CallRow {
   readonly id: string;
   readonly created_at: string;
-  /** Slug. */
+  /** The project's slug. */
   readonly project: string;
-  /** Prefix of the key. */
+  /** The prefix of the key. */
   readonly key: string;
-  /** Null for calls of the gateway itself. */
+  /** Null for calls that the gateway made itself. */
   readonly key_name: string | null;
   readonly source: string;
   readonly route: string;
@@ -37,10 +37,10 @@ export interface CallRow {
   readonly cache: string | null;
   readonly tokens: { readonly input: number; readonly cached_input: number; readonly cache_write: number; readonly output: number };
   readonly cost: number | null;
-  /** True when the cost is null because a model has no price. */
+  /** True if the cost is null because a model has no price. */
   readonly price_unknown: boolean;
   readonly estimated: boolean;
-  /** Admitted without its ceilings while the quota store was unavailable. */
+  /** True if we admitted the call without checking its ceilings, because the quota store was unavailable. */
   readonly unmetered: boolean;
   readonly duration_ms: number;
   readonly first_byte_ms: number | null;
@@ -52,7 +52,10 @@ export interface CallRow {
   readonly iteration: number | null;
   readonly distil_saved: number | null;
   readonly subject_sha256: string | null;
-  /** Ids of the memories that recall put into the prompt; empty also when the text of the call was deleted. */
+  /**
+   * The ids of the memories that recall added to the prompt. Empty if there are none, or if the text of the call was
+   * deleted.
+   */
   readonly recalled: readonly string[];
   readonly plan: unknown;
   readonly attempts: readonly AttemptRow[];
@@ -70,16 +73,19 @@ export interface AttemptRow {
   readonly duration_ms: number;
   readonly cost: number | null;
   readonly price_unknown: boolean;
-  /** Why it failed. Null if it did not, or its reason is not kept any more. */
+  /** The reason why the attempt failed. Null if it succeeded, or if we no longer keep the reason. */
   readonly error: AttemptError | null;
 }
 
 const defaultLimit = 100;
 const maxLimit = 1_000;
-/** Calls per statement; bounded because a statement blocks the single session of the embedded database. */
+/**
+ * The number of calls per statement. It's limited because the embedded database has a single session, which a
+ * statement blocks.
+ */
 const pageSize = 250;
 
-/** Newest first, of all projects if `projectId` is null. */
+/** Lists calls, newest first. If `projectId` is null, it lists the calls of all projects. */
 export async function listCalls(database: Queries, projectId: string | null, options: ListOptions = {}): Promise<CallRow[]> {
   const { limit = defaultLimit, before = null } = options;
   const bounded = Math.max(1, Math.min(maxLimit, Math.trunc(limit)));
@@ -93,7 +99,7 @@ export async function listCalls(database: Queries, projectId: string | null, opt
   }
 }
 
-/** Null when the project has no such call. */
+/** Returns null if the project has no such call. */
 export async function findCall(database: Queries, projectId: string, id: string): Promise<CallRow | null> {
   const [call] = await withAttempts(
     database,
@@ -117,7 +123,7 @@ type StoredCall = Omit<CallRow, 'created_at' | 'tokens' | 'cost' | 'price_unknow
   readonly output: number;
 };
 
-/** Columns that the API returns under the same name have no alias. */
+/** Columns without an alias have the same name in the API. */
 const callColumns = `
          id, (select slug from projects where projects.id = project_id) as project, key_prefix as key,
          (select name from virtual_keys where virtual_keys.id = key_id) as key_name, source, route, model_asked, model, status, code, outcome, stream, cache, estimated, unmetered, duration_ms,
@@ -129,7 +135,7 @@ const callColumns = `
 
 function selectCalls(projectId: string | null, { before, taskId, source, failed, limit }: ListOptions) {
   const { values, add } = createParameters();
-  /** The conditions by which calls and failed attempts are found in an index. */
+  /** Returns conditions that have an index both on calls and on failed attempts. */
   const range = (id: string): string[] => [
     'true',
     ...(projectId === null ? [] : [`project_id = ${add(projectId)}::uuid`]),
@@ -140,7 +146,8 @@ function selectCalls(projectId: string | null, { before, taskId, source, failed,
     ...(taskId ? [`task_id = ${add(taskId)}::text`] : []),
     ...(source ? [`source = ${add(source)}::text`] : []),
   ];
-  // Read from the few failed attempts, so that a page does not take a search through all calls.
+  // Start from the failed attempts, because there are few of them. Otherwise PostgreSQL would have to search all
+  // calls.
   const failures = failed
     ? `join (select distinct call_id from attempt_errors where ${range('call_id').join(' and ')} order by call_id desc) failed
          on failed.call_id = calls.id`
@@ -178,7 +185,7 @@ function toAttemptRow({ callId: _callId, startedAt, costNanos, ...row }: StoredA
   return { ...row, started_at: formatTime(startedAt.getTime()), ...toCostJson(costNanos) };
 }
 
-/** The cost of a model without a price is unknown, which differs from 0. */
+/** Tells a cost of 0 from an unknown cost, which means that the model has no price. */
 function toCostJson(nanos: number | null): Pick<CallRow, 'cost' | 'price_unknown'> {
   return { cost: nanos === null ? null : toUsd(nanos), price_unknown: nanos === null };
 }

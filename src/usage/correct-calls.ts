@@ -1,4 +1,7 @@
-/** Changes outcome and cost of stored calls whose result is known only after their response was sent (videos). */
+/**
+ * Changes the outcome and the cost of stored calls whose result we only learn after sending the response. At present
+ * these are videos.
+ */
 import type { Outcome } from '../core/call.ts';
 import type { CostAdjustment } from '../core/cost.ts';
 import type { Queries } from '../db/database.ts';
@@ -13,7 +16,7 @@ export interface CallCorrection {
   readonly estimated: boolean;
 }
 
-/** Skips calls that are not stored (yet). These calls have a single attempt, which gets the same outcome and cost. */
+/** Skips calls that aren't stored (yet). The calls have a single attempt, which gets the same outcome and cost. */
 export async function correctCalls(tx: Queries, corrections: readonly CallCorrection[]): Promise<readonly CostAdjustment[]> {
   if (corrections.length === 0) return [];
   const ids = corrections.map(({ callId }) => callId);

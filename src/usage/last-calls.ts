@@ -1,10 +1,11 @@
 /**
- * When keys were last used: one probe of the index (key_id, id) per key and partition, whatever the number of calls. With `key_id = given.id`
- * the planner prefers to read all calls by id when a few keys made most of them, which for a key without calls reads the whole table.
+ * Finds out when keys were last used, with one index lookup per key and partition, regardless of the number of calls.
+ * The query uses `>=` and `<=` on purpose. With `key_id = given.id`, the planner scans all calls by id if a few keys
+ * made most of them, and reads the whole table for a key without calls.
  */
 import type { Queries } from '../db/database.ts';
 
-/** Start of the latest stored call by key id; keys without a call are absent. */
+/** Maps each key id to the start time of its latest stored call. Keys without calls are missing. */
 export async function lastCalls(database: Queries, keyIds: readonly string[]): Promise<ReadonlyMap<string, number>> {
   const rows = await database.query<{ keyId: string; startedAt: Date }>(
     `select given.id as "keyId", latest.started_at as "startedAt"

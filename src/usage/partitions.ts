@@ -1,4 +1,7 @@
-/** Monthly partitions of `calls` and `attempts`, created in advance and outside the transactions that store calls. */
+/**
+ * Creates the monthly partitions of `calls` and `attempts` in advance, so that the transactions that store calls don't
+ * have to.
+ */
 import { errorCode } from '../core/error-messages.ts';
 import { minIdAt } from '../core/ids.ts';
 import type { Clock } from '../core/time.ts';
@@ -8,12 +11,13 @@ import type { Database } from '../db/database.ts';
 const tables = ['calls', 'attempts'] as const;
 
 /**
- * SQLSTATEs after which a partition is skipped until the next day, while the default partition holds its rows: the default already has rows
- * of it (23514), another process is creating it (42P07, 23505), or the table could not be locked in time (55P03, 40P01).
+ * On these SQLSTATEs we give up on a partition until the next day. Meanwhile its rows are stored in the default
+ * partition. They mean that the default partition already has rows of that month (23514), that another process is
+ * creating the partition (42P07, 23505), or that we couldn't lock the table in time (55P03, 40P01).
  */
 const toleratedStates = new Set<unknown>(['23514', '42P07', '23505', '55P03', '40P01']);
 
-/** Creates the missing partitions of this month and the next. */
+/** Creates the partitions of this month and the next, if they don't exist. */
 export async function ensurePartitions(database: Database, clock: Clock): Promise<void> {
   const thisMonth = monthAt(clock.now());
   for (const month of [thisMonth, monthAt(thisMonth.end)]) {
@@ -23,13 +27,13 @@ export async function ensurePartitions(database: Database, clock: Clock): Promis
 
 async function ensurePartition(database: Database, table: (typeof tables)[number], month: ReturnType<typeof monthAt>): Promise<void> {
   const name = `${table}_${month.name.replace('-', '_')}`;
-  // Checked first, since `create table` locks the parent table even if the partition exists.
+  // Check first, because `create table` locks the parent table even if the partition exists.
   const [existing] = await database.query<{ exists: boolean }>(`select to_regclass($1::text) is not null as "exists"`, [name]);
   if (existing?.exists) return;
   try {
     await database.transaction(async (tx) => {
       await tx.query(`set local lock_timeout = '2s'`);
-      // Identifiers and bounds cannot be parameters here; neither contains user input.
+      // The identifiers and bounds of this statement can't be parameters. Neither contains user input.
       await tx.query(
         `create table if not exists ${name} partition of ${table} for values from ('${minIdAt(month.start)}') to ('${minIdAt(month.end)}')`,
       );

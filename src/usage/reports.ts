@@ -1,8 +1,9 @@
 /**
- * Reports on recorded calls: spend of a project, usage of a key, calls. Spend and usage are read from the rollups, never from metrics or call
- * rows. Routes wait for the journal drain first, so that a client sees its preceding calls.
+ * Reports on recorded calls, such as the spend of a project or the usage of a key. Spend and usage are read from the
+ * rollups, never from metrics. Routes wait until the journal is drained first, so that clients see their preceding
+ * calls.
  *
- * A call belongs to the month in which it started.
+ * Calls belong to the month in which they started.
  */
 
 import { toUsd } from '../core/cost.ts';
@@ -20,14 +21,17 @@ export type UsageReports = ReturnType<typeof createUsageReports>;
 
 interface UsageRow {
   readonly name: string | null;
-  /** Nano-dollars. An unknown cost counts as 0. */
+  /** The cost in nano-dollars. Unknown costs count as 0. */
   readonly cost: number;
   readonly tokens: number;
   readonly calls: number;
 }
 
 export function createUsageReports({ database, clock }: { database: Database; clock: Clock }) {
-  /** The calls of a period by an attribute, without those that lack it; the most expensive ones. */
+  /**
+   * Sums up the calls of a period by an attribute and returns the most expensive groups. Calls that lack the attribute
+   * are left out.
+   */
   const sumBy = (projectId: string, scope: Scope, period: Period): Promise<UsageRow[]> => {
     const parameters = createParameters();
     const parts = selectParts({ projectId, scope, periods: [period] }, usageMeasures, parameters);
@@ -36,12 +40,15 @@ export function createUsageReports({ database, clock }: { database: Database; cl
       parameters.values,
     );
   };
-  /** A month may have any number of tasks: reads only those that may be among the most expensive ones. */
+  /**
+   * Sums up the calls of a month by task. A month may have any number of tasks, so we only read those that may be
+   * among the most expensive ones.
+   */
   const sumByTask = (projectId: string, { from, to }: Period): Promise<UsageRow[]> =>
     database.query<UsageRow>(selectTasks, [projectId, new Date(from), new Date(to), minIdAt(from), minIdAt(to)]);
 
   return {
-    /** Response of the usage route. */
+    /** Returns the response of the usage route. */
     async getUsage({ projectId, monthlyCapNanos }: { readonly projectId: string; readonly monthlyCapNanos: number | null }) {
       const { name: month, start, end } = monthAt(clock.now());
       const period = { from: start, to: end };
@@ -63,13 +70,16 @@ export function createUsageReports({ database, clock }: { database: Database; cl
         by_source: sources.map((row) => ({ source: row.name, ...toGroup(row) })),
       };
     },
-    /** Nano-dollars of the current month. */
+    /** Returns the spend of the current month in nano-dollars. */
     async getMonthSpend(projectId: string): Promise<number> {
       const { start, end } = monthAt(clock.now());
       const [total] = await sumBy(projectId, 'project', { from: start, to: end });
       return total?.cost ?? 0;
     },
-    /** Usage of the ceilings of all keys that share the quota of this one, by settled calls in the window of each ceiling. */
+    /**
+     * Returns how much of each ceiling has been used by all keys that share this quota. We count the settled calls in
+     * the window of each ceiling.
+     */
     async getKeyUsage(
       { projectId, quotaKeyId }: { readonly projectId: string; readonly quotaKeyId: string },
       windows: { readonly calls: WindowKind; readonly cost: WindowKind },
@@ -105,7 +115,7 @@ const allTokens = 'tokens_input + tokens_cached_input + tokens_cache_write + tok
 const usageSums = `sum(cost_nanos)::bigint as cost, sum(${allTokens})::bigint as tokens, sum(calls)::bigint as calls`;
 const largestFirst = `group by name having sum(calls) <> 0 order by cost desc, name limit ${maxGroups}`;
 
-/** Calls of the month that no rollup includes yet. */
+/** Selects the calls of the month that aren't in any rollup yet. */
 const unfilledTasks = `from calls
      where project_id = $1::uuid and id >= $4::uuid and id < least($5::uuid, (select filled_from from usage_rollup_fill)) and not in_rollups`;
 
@@ -114,7 +124,10 @@ const tasksOfMonth = `from usage_rollups where project_id = $1::uuid and scope =
 const newTasks = `from usage_increments
      where project_id = $1::uuid and scope = 'task' and start >= $2::timestamptz and start < $3::timestamptz and name is not null`;
 
-/** The most expensive tasks, and those that have changed since they were merged: as many of the former may have become cheaper. */
+/**
+ * Selects the most expensive tasks of the month. A task that has changed since the last merge may have become cheaper,
+ * so we read as many additional tasks as have changed, and the changed tasks themselves.
+ */
 const selectTasks = `
   with changed as materialized (
     select name ${newTasks}

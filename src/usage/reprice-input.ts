@@ -1,4 +1,4 @@
-/** Body of the reprice route. */
+/** Validates the body of the reprice route. */
 import { z } from 'zod';
 import { gatewayError } from '../core/errors.ts';
 import { parseOrBadRequest } from '../core/parse-or-bad-request.ts';
@@ -35,19 +35,22 @@ export const repriceInput = z.strictObject({
 
 /** A validated request. */
 export interface RepriceInput {
-  /** Start of the window of call start times. */
+  /** Only calls that started at or after this time are repriced. */
   readonly from: number;
   /** Exclusive. */
   readonly to: number;
-  /** A slug; null for all projects. */
+  /** The slug of a project, or null for all projects. */
   readonly project: string | null;
-  /** Models that served the calls, `<provider>/<model>`. Null for all. */
+  /** Only calls that these models served are repriced. The format is `<provider>/<model>`. Null for all models. */
   readonly models: readonly string[] | null;
-  /** `dated`: prices in force when calls started. `now`: current prices, which first replace the history of the window (`correctHistory`). */
+  /**
+   * With `dated`, calls get the prices that were in force when they started. With `now`, they get the current prices,
+   * which also replace the price history of the window (`correctHistory`).
+   */
   readonly prices: 'dated' | 'now';
 }
 
-/** Throws `bad_request`, naming every mistake. */
+/** Throws `bad_request` and lists every mistake. */
 export function parseRepriceInput(body: unknown): RepriceInput {
   const { from, to, project = null, models = null, prices = 'dated' } = parseOrBadRequest(repriceInput, body);
   const window = { from: Date.parse(from), to: Date.parse(to) };

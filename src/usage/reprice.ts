@@ -1,9 +1,11 @@
 /**
- * Recalculates the costs of stored calls at the prices of `model_prices` in force when they started, in slices: each is a transaction with the
- * attempts and the ceiling counters of its calls, so that admission never waits for a reprice. One that fails has repriced a part of the window;
- * running it again does the rest, since it is idempotent.
+ * Recalculates the costs of stored calls at the prices that were in force when they started, according to
+ * `model_prices`. We do this in slices. Each slice is a transaction that updates calls together with their attempts
+ * and ceiling counters, so admission never waits for a reprice. If a reprice fails, part of the window has been
+ * repriced. You can run it again to do the rest, since it's idempotent.
  *
- * Only changed costs are written. Calls whose cost cannot be computed exactly from their rows are skipped and counted.
+ * We only write costs that have changed. If we can't compute the exact cost of a call from its rows, we skip the call
+ * and count it.
  */
 
 import { type CostAdjustment, toUsd } from '../core/cost.ts';
@@ -19,31 +21,34 @@ import { type ChargesWindow, readCharges, type StoredCharge, writeAttemptCosts, 
 
 export interface RepriceRequest extends Omit<RepriceInput, 'project'>, ChargesWindow {}
 
-/** Response of the route. */
+/** The response of the reprice route. */
 export interface RepriceReceipt {
   readonly from: string;
   readonly to: string;
   readonly prices: 'dated' | 'now';
   readonly models: readonly string[] | null;
-  /** Models whose price history was corrected. */
+  /** The models whose price history was corrected. */
   readonly prices_corrected: readonly string[];
-  /** Calls in the window. */
+  /** The number of calls in the window. */
   readonly calls: number;
   readonly calls_changed: number;
-  /** Of these, calls whose cost was unknown. */
+  /** The number of changed calls whose cost was unknown before. */
   readonly calls_newly_priced: number;
   readonly attempts_changed: number;
-  /** Ceiling counters. */
+  /** The number of ceiling counters that changed. */
   readonly counters_changed: number;
-  /** Unchanged calls by reason: no price, charged by units that are not stored, videos. */
+  /**
+   * The number of calls that we skipped because they have no price, because the units that they're priced by aren't
+   * stored, or because they are videos.
+   */
   readonly left: Readonly<Record<SkipReason, number>>;
-  /** USD. */
+  /** The sum of all changes in USD. */
   readonly difference: number;
 }
 
 type SkipReason = Exclude<RecalculatedCost['kind'], 'cost'>;
 
-/** Implemented by `ceilings/counter-updates.ts`. Returns by how much each counter has changed, by its id. */
+/** Implemented by `ceilings/counter-updates.ts`. Returns the change of each counter by counter id. */
 type AdjustCosts = (tx: Queries, changes: readonly CostAdjustment[]) => Promise<ReadonlyMap<number, number>>;
 
 export type Reprice = (request: RepriceRequest) => Promise<RepriceReceipt>;
@@ -95,21 +100,21 @@ interface RepricedSlice {
   readonly lastId: string;
 }
 
-/** Reprices the calls that follow `after`; null when there are none. */
+/** Reprices the next calls after `after`. Returns null if there are no more calls. */
 async function repriceSlice(
   tx: Queries,
   window: ChargesWindow,
   after: string | null,
   adjustCosts: AdjustCosts,
 ): Promise<RepricedSlice | null> {
-  // Another reprice must not change a cost between this one's read and write.
+  // Without the lock, another reprice could change a cost between our read and our write.
   await lockGlobal(tx, 'reprice');
   const { calls, attempts } = await readCharges(tx, window, after);
   const last = calls.at(-1);
   if (!last) return null;
   const changes = await writeCallCosts(tx, calls.flatMap(toNewCosts));
   const attemptsChanged = await writeAttemptCosts(tx, attempts.flatMap(toNewCosts));
-  // Last, since leases are acquired from the counters.
+  // Do this last, because it locks the counters from which leases are acquired.
   const counters = await adjustCosts(tx, changes);
   return { calls, changes, attemptsChanged, counters, lastId: last.id };
 }

@@ -1,4 +1,7 @@
-/** Response of `GET /status/peek`: the remaining usage of a key, the spend of its project, the health of its providers. */
+/**
+ * Builds the response of `GET /status/peek`, with the remaining usage of a key, the spend of its project and the
+ * health of its providers.
+ */
 import type { Caller } from '../core/call.ts';
 import { toUsd } from '../core/cost.ts';
 import type { Clock } from '../core/time.ts';
@@ -13,19 +16,24 @@ export interface StatusInput {
   readonly clock: Clock;
   readonly project: { readonly id: string; readonly slug: string; readonly settings: { readonly monthlyCapNanos: number | null } };
   readonly caller: Caller;
-  /** Of the caller's key, in calls, tokens or nano-dollars. Null when unlimited. */
+  /** The ceilings of the caller's key, in calls, tokens or nano-dollars. The limit is null if there is none. */
   readonly ceilings: Ceilings;
   readonly breakers: readonly unknown[];
-  /** True when the demo vendor serves the models, so that clients do not mistake its responses for those of real models. */
+  /**
+   * True if the demo vendor serves the models, so that clients don't mistake its responses for those of real models.
+   */
   readonly demo: boolean;
-  /** Counters of the key's ceilings and of the project's month. Absent without a limit or before the first call under it. */
+  /**
+   * The counters of the key's ceilings and of the project's month. A counter is missing if there is no limit, or if no
+   * call has been counted yet.
+   */
   readonly countedUsage: CountedUsage;
 }
 
 export interface CounterUsage {
-  /** Calls, tokens or nano-dollars of settled calls. */
+  /** What settled calls have used, in calls, tokens or nano-dollars. */
   readonly used: number;
-  /** Upper bounds of running calls. */
+  /** The sum of the upper bounds of running calls. */
   readonly reserved: number;
 }
 
@@ -48,7 +56,7 @@ export async function buildStatusReport(input: StatusInput) {
   ]);
   const report = (name: CeilingName, unit = (amount: number): number => amount) => {
     const { limit, window } = ceilings[name];
-    // Prefers the counter that admission uses, so that status and admission agree.
+    // Prefer the counter that admission uses, so that the status agrees with it.
     const { used, reserved } = countedUsage.key[name] ?? { used: usage?.[name] ?? 0, reserved: 0 };
     return {
       limit: limit === null ? null : unit(limit),
@@ -72,7 +80,10 @@ export async function buildStatusReport(input: StatusInput) {
   };
 }
 
-/** `near_cap` from 90 % of the cap, including the reservations of running calls; `exhausted` when the cap is spent. */
+/**
+ * Returns `near_cap` from 90 % of the cap, including the reservations of running calls, and `exhausted` once the cap
+ * is spent.
+ */
 function toCredit(spent: number, reserved: number, cap: number | null) {
   const isExhausted = cap !== null && spent >= cap;
   const isNear = cap !== null && spent + reserved >= cap * 0.9;

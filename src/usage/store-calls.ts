@@ -1,11 +1,14 @@
-/** Stores settled calls: a row per call and per attempt, and one for each attempt that failed. Idempotent by call id. */
+/**
+ * Stores settled calls, with a row for each call, each attempt and each error of an attempt. Storing a call twice has
+ * no effect.
+ */
 import type { Attempt, AttemptError, PlanEntry, SettledCall } from '../core/call.ts';
 import { reachedVendor } from '../core/ceiling-usage.ts';
 import { hashSubjectHex } from '../core/subject.ts';
 import type { Queries } from '../db/database.ts';
 import { type Column, selectRows } from '../db/row-batches.ts';
 
-/** Returns the calls that were not stored before. */
+/** Returns the calls that weren't stored before. */
 export async function storeCalls(tx: Queries, calls: readonly SettledCall[]): Promise<readonly SettledCall[]> {
   if (calls.length === 0) return [];
   const insertCalls = insertInto('calls', callColumns, calls);
@@ -33,7 +36,10 @@ export async function storeCalls(tx: Queries, calls: readonly SettledCall[]): Pr
   return added;
 }
 
-/** Positions of the calls that were stored before, from 1. Usually none, so that no row is returned for a call that was added. */
+/**
+ * Selects the positions, counted from 1, of the calls that were stored before. There usually are none, so this avoids
+ * returning a row for each added call.
+ */
 const selectKnown = `
   select position::integer from unnest($1::uuid[]) with ordinality as given (id, position)
    where (select count(*) from added) < cardinality($1::uuid[]) and not exists (select from added where added.id = given.id)`;
@@ -117,7 +123,7 @@ const errorColumns: readonly Column<FailedAttempt>[] = [
   ['message', 'text', ({ error }) => error.message],
 ];
 
-/** The times are sent in milliseconds. */
+/** Builds an insert statement. Times are sent in milliseconds. */
 function insertInto<Row>(table: string, columns: readonly Column<Row>[], rows: readonly Row[]): ReturnType<typeof selectRows> {
   const { text, values } = selectRows(columns, rows);
   const names = columns.map(([name]) => name);
@@ -125,7 +131,7 @@ function insertInto<Row>(table: string, columns: readonly Column<Row>[], rows: r
   return { text: `insert into ${table} (${names.join(', ')}) select ${selected.join(', ')} from (${text}) as new`, values };
 }
 
-/** Calls of a key share their plan. */
+/** The calls of a key share their plan, so we only format it once. */
 const planTexts = new WeakMap<readonly PlanEntry[], string>();
 
 function toPlanText(plan: readonly PlanEntry[]): string {
@@ -136,7 +142,7 @@ function toPlanText(plan: readonly PlanEntry[]): string {
   return text;
 }
 
-/** The nearest safe integer, for values that a bigint column rejects (a fraction, an absurd size). */
+/** Returns the nearest safe integer, because a bigint column rejects fractions and absurdly large values. */
 function toInteger(value: number): number {
   if (Number.isNaN(value)) return 0;
   return Math.round(Math.max(-Number.MAX_SAFE_INTEGER, Math.min(Number.MAX_SAFE_INTEGER, value)));
@@ -148,7 +154,10 @@ function toIntegerOrNull(value: number | null): number | null {
 
 const maxInteger = 2_147_483_647;
 
-/** A duration for an integer column: not negative (a clock may be set back), at most 24 days. */
+/**
+ * Converts a duration for an integer column. It can't be negative, even if the clock was set back, or longer than 24
+ * days.
+ */
 function toMilliseconds(value: number): number {
   return Math.min(maxInteger, Math.max(0, toInteger(value)));
 }

@@ -1,4 +1,7 @@
-/** Reads, page by page, the stored costs of calls and attempts with their costs at the prices of the time; writes changed costs. */
+/**
+ * Reads the stored costs of calls and attempts page by page, together with their costs at the prices of the time, and
+ * writes changed costs.
+ */
 import type { Route } from '../core/call.ts';
 import type { CostAdjustment } from '../core/cost.ts';
 import { minIdAt } from '../core/ids.ts';
@@ -16,24 +19,29 @@ export interface ChargesWindow {
   readonly models: readonly string[] | null;
 }
 
-/** A row of `calls`, or of `attempts`. */
+/** A row of `calls` or `attempts`. */
 export interface StoredCharge {
-  /** Call id. */
+  /** The id of the call. */
   readonly id: string;
-  /** Number of the attempt; 0 for the call itself. */
+  /** The number of the attempt, or 0 for the call itself. */
   readonly n: number;
-  /** Null when unknown. */
+  /** Null if the cost is unknown. */
   readonly costNanos: number | null;
-  /** Null when no vendor responded, or the response came from the cache: nothing to charge. */
+  /** Null if there is nothing to charge, because no vendor responded or the response came from the cache. */
   readonly charge: RecalculatedCost | null;
 }
 
 export type NewCost = Pick<StoredCharge, 'id' | 'n' | 'costNanos'> & { readonly newNanos: number };
 
-/** Calls per statement; bounded because a statement blocks the event loop of the embedded database. */
+/**
+ * The number of calls per statement. It's limited because a statement of the embedded database blocks the event loop.
+ */
 const pageSize = 250;
 
-/** The page after the call `after`; null for the first page. Omits attempts that were never charged because they failed. */
+/**
+ * Reads the page after the call `after`, or the first page if it's null. Attempts that failed and were never charged
+ * are left out.
+ */
 export async function readCharges(
   tx: Queries,
   { from, to, projectId, models }: ChargesWindow,
@@ -47,14 +55,14 @@ export async function readCharges(
   return { calls: calls.map((call) => withAttempts(toCharge(call), byCall.get(call.id) ?? [])), attempts: charges };
 }
 
-/** A call costs the sum of its attempts. The tokens in its row are those of one attempt. */
+/** Sets the cost of a call to the sum of its attempts, because its row only has the tokens of one attempt. */
 function withAttempts(call: StoredCharge, attempts: readonly StoredCharge[]): StoredCharge {
   if (attempts.length < 2 || call.charge?.kind !== 'cost') return call;
   const nanos = attempts.reduce((sum, { charge }) => sum + (charge?.kind === 'cost' ? charge.nanos : 0), 0);
   return { ...call, charge: { kind: 'cost', nanos } };
 }
 
-/** Skips calls that were deleted meanwhile. */
+/** Skips calls that have been deleted in the meantime. */
 export async function writeCallCosts(tx: Queries, costs: readonly NewCost[]): Promise<readonly CostAdjustment[]> {
   if (costs.length === 0) return [];
   return tx.query<CostAdjustment>(
@@ -89,9 +97,9 @@ interface ChargeRow extends Tokens {
   readonly model: string | null;
   readonly cache: string | null;
   readonly costNanos: number | null;
-  /** Units of the call. Null when not stored. */
+  /** The units of the call, or null if they weren't stored. */
   readonly units: CallUnits | null;
-  /** Price in force when the call started, as `toStoredPrice` formats it. */
+  /** The price that was in force when the call started, as returned by `toStoredPrice`. */
   readonly price: unknown;
 }
 
@@ -110,7 +118,7 @@ const chargeColumns = (row: string, units = 'c.units'): string => `
   ${row}.tokens_cache_write as "cacheWrite", ${row}.tokens_cache_write_1h as "cacheWrite1h", ${row}.tokens_output as output,
   ${units} as units, p.price`;
 
-/** All attempts are charged at the prices in force when the call started. */
+/** We charge all attempts at the prices that were in force when the call started. */
 const priceJoin = (model: string): string => `
   left join lateral (
     select price from model_prices where model = ${model} and effective_from <= c.started_at order by effective_from desc limit 1
@@ -125,13 +133,13 @@ const selectCalls = `
    limit $6::integer`;
 
 /**
- * The call's tier and tools belong to the last attempt. Earlier attempts that were cut off are charged for input in
- * the standard tier.
+ * The call's service tier and tools belong to the last attempt. For earlier attempts that were cut off, we charge
+ * input at the standard tier.
  */
 const unitsOfAttempt = `
   case when a.n = (select max(n) from attempts where call_id = c.id) then c.units else c.units - '{serviceTier,toolUses}'::text[] end`;
 
-/** Units belong to the attempt that served the call, also when it was free. */
+/** Units belong to the attempt that served the call, even if it was free of charge. */
 const selectAttempts = `
   select c.id, a.n, c.route, a.provider || '/' || a.model as model, c.cache, ${chargeColumns('a', unitsOfAttempt)}
     from attempts a

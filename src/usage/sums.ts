@@ -1,7 +1,10 @@
-/** SQL that adds up calls, whether we read them from stored sums (rollups and cells) or from call rows. */
+/** Builds SQL that sums up calls, whether we read them from stored sums (rollups and cells) or from call rows. */
 import { failoversSql, isErrorSql } from './analytics/call-filter.ts';
 
-/** SQL of each measure on call rows `c` or attempts `a`. A histogram leaves out calls for which its time is null. */
+/**
+ * Returns the SQL of each measure on call rows `c` or attempts `a`. Histograms leave out calls for which the time is
+ * null.
+ */
 function measuresOf(row: 'a' | 'c') {
   return {
     calls: '1',
@@ -28,19 +31,21 @@ export const attemptMeasures: Readonly<Record<keyof typeof callMeasures, string>
 export type Histogram = 'durations' | 'first_chunks';
 export type Measure = Exclude<keyof typeof callMeasures, Histogram>;
 
-/** Rows that are added up. */
+/** A set of rows to sum up. */
 export interface Addends {
-  /** The alias that `from` gives them: stored sums, call rows, or attempts, which are joined to their calls `c`. */
+  /**
+   * The alias of the rows in `from`, which are stored sums, call rows, or attempts that are joined to their calls `c`.
+   */
   readonly row: 'stored' | 'c' | 'a';
-  /** SQL of the name under which they are counted. */
+  /** The SQL of the name under which the rows are counted. */
   readonly name: string;
   readonly from: string;
   readonly where: string;
-  /** SQL of the measure `failovers` if `from` joins the second attempts. Otherwise each call needs a lookup. */
+  /** The SQL of the measure `failovers` if `from` joins the second attempts. Without it, each call needs a lookup. */
   readonly failovers?: string;
 }
 
-/** A subquery with the columns `at` (a time in the period of its calls), `name` and the wanted measures. */
+/** Returns a subquery with the columns `at` (a time in the period of the calls), `name` and the requested measures. */
 export function selectSums(addends: readonly Addends[], wanted: readonly (Measure | Histogram)[]): string {
   return addends
     .map(({ row, name, from, where, failovers }) => {
@@ -51,7 +56,10 @@ export function selectSums(addends: readonly Addends[], wanted: readonly (Measur
     .join(' union all ');
 }
 
-/** A subquery with the columns `at`, `name`, `slot` and `n`: calls by slot of the histogram (`valueOfSlot`). */
+/**
+ * Returns a subquery with the columns `at`, `name`, `slot` and `n`, the number of calls in each slot of the histogram
+ * (see `valueOfSlot`).
+ */
 export function selectHistogram(addends: readonly Addends[], histogram: Histogram): string {
   return addends
     .map(({ row, name, from, where }) =>
@@ -67,7 +75,10 @@ export function selectHistogram(addends: readonly Addends[], histogram: Histogra
 const rowMeasures = { c: callMeasures, a: attemptMeasures } as const;
 const timeOf = { stored: 'stored.start', c: 'c.started_at', a: 'c.started_at' } as const;
 
-/** Milliseconds of the calls in a slot, within 5 %. The inverse of `usage_slot` in the database. */
+/**
+ * Returns the duration in milliseconds that a slot stands for, which is accurate to within 5 %. It reverses
+ * `usage_slot` in the database.
+ */
 export function valueOfSlot(slot: number): number {
   return Math.round(Math.exp(slot / 10) - 1);
 }

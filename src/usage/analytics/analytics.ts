@@ -1,6 +1,7 @@
 /**
- * Reads usage for views and exports. Every query is a range of call ids of one project; none reads texts. A query may take seconds, so a process
- * has one `Analytics`, which runs few of them at a time and none whose client has left while it waited.
+ * Reads usage for the console's views and for exports. Every query covers a range of call ids of one project, and no
+ * query reads the text of a call. Since a query may take seconds, each process has a single `Analytics`. It runs only
+ * a few queries at a time, and drops a waiting query if its client disconnects.
  */
 import type { Database, Queries } from '../../db/database.ts';
 import { createQuerySlots } from '../../db/query-slots.ts';
@@ -14,7 +15,10 @@ import { readRecentUse } from './recent-use.ts';
 
 export type Analytics = ReturnType<typeof createAnalytics>;
 
-/** Of the ten connections of the pool. The embedded database has a single session. */
+/**
+ * The pool has ten connections, and views should leave most of them to other work. The embedded database has a single
+ * session.
+ */
 const maxQueries = 3;
 
 export function createAnalytics(database: Pick<Database, 'kind' | 'query'>) {
@@ -28,7 +32,7 @@ export function createAnalytics(database: Pick<Database, 'kind' | 'query'>) {
     top: (request: TopRequest, group: Group) => readTop(queriesOf(request), request, group),
     callPage: (request: CallPageRequest) => readCallPage(queriesOf(request), request),
     streamCalls: (selection: CallSelection) => streamCalls(queriesOf(selection), selection),
-    /** Null when the project has no such call. */
+    /** Resolves with null if the project has no such call. */
     call: (projectId: string, callId: string) => readCallDetail(queries, projectId, callId),
     recentUse: (projectId: string, period: Period) => readRecentUse(queries, projectId, period),
     async hasCalls(projectId: string): Promise<boolean> {

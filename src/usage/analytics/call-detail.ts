@@ -1,4 +1,4 @@
-/** One call with its attempts and its cost line by line. No text of the call is read. */
+/** Reads one call with its attempts and an itemized cost. The text of the call isn't read. */
 import type { AttemptError, Outcome, PlanEntry } from '../../core/call.ts';
 import type { CallUnits, Tokens } from '../../core/pricing.ts';
 import type { Queries } from '../../db/database.ts';
@@ -12,9 +12,9 @@ export interface CallDetail extends Omit<CallSummary, 'input' | 'cachedInput' | 
   readonly tokens: Tokens;
   readonly units: CallUnits | null;
   readonly estimated: boolean;
-  /** A vendor was called, so that the call counts against ceilings. */
+  /** True if we called a vendor. Only these calls count against ceilings. */
   readonly vendorCalled: boolean;
-  /** Admitted without its ceilings. */
+  /** True if we admitted the call without checking its ceilings. */
   readonly unmetered: boolean;
   readonly triggerKind: string | null;
   readonly triggerDetail: string | null;
@@ -32,7 +32,7 @@ export interface AttemptDetail {
   readonly model: string;
   readonly status: number | null;
   readonly outcome: Outcome;
-  /** Delay before the attempt. */
+  /** How long we waited before the attempt. */
   readonly waitMs: number;
   readonly startedAt: Date;
   readonly firstByteMs: number | null;
@@ -40,13 +40,13 @@ export interface AttemptDetail {
   readonly input: number;
   readonly output: number;
   readonly costNanos: number | null;
-  /** Why it failed. Null if it did not, or its reason is not kept any more. */
+  /** The reason why the attempt failed. Null if it succeeded, or if we no longer keep the reason. */
   readonly error: AttemptError | null;
 }
 
 type StoredCall = Omit<CallDetail, 'tokens' | 'attempts' | 'cost'> & Tokens;
 
-/** Null when the project has no such call. */
+/** Returns null if the project has no such call. */
 export async function readCallDetail(queries: Queries, projectId: string, callId: string): Promise<CallDetail | null> {
   const [stored] = await queries.query<StoredCall>(
     `select id, started_at as "startedAt", key_id as "keyId", key_prefix as "keyPrefix", source, route, model_asked as "modelAsked", model,
@@ -76,7 +76,7 @@ export async function readCallDetail(queries: Queries, projectId: string, callId
   return { ...call, tokens, attempts, cost: explainCost({ ...call, tokens, earlierNanos: earlierCosts(attempts) }, prices) };
 }
 
-/** The call's tokens are those of its last billed attempt. */
+/** Returns the costs of all billed attempts except the last one, whose tokens are also the call's tokens. */
 function earlierCosts(attempts: readonly AttemptDetail[]): readonly number[] {
   const billed = attempts.filter(({ input, output }) => input + output > 0);
   return billed.slice(0, -1).map(({ costNanos }) => costNanos ?? 0);

@@ -1,19 +1,25 @@
-/** Which calls of a project a view is about: the filters of a query, and their SQL conditions on `calls c`. */
+/** Parses the filters that select the calls of a view, and turns them into SQL conditions on `calls c`. */
 import { outcomes, routes } from '../../core/call.ts';
 import { gatewayError } from '../../core/errors.ts';
 import { minIdAt } from '../../core/ids.ts';
 import type { Period } from './range.ts';
 
-/** In a filter: calls without a value. */
+/** The filter value that selects calls without a value. */
 export const noValue = '-';
 
-/** A stored value as a filter names it. A value of nothing but hyphens, such as a task `-`, gets one more. */
+/**
+ * Converts a stored value to the filter that selects it. If the value consists only of hyphens, such as a task named
+ * `-`, we append another hyphen so that it isn't mistaken for `noValue`.
+ */
 export function toFilterValue(value: string | null): string {
   if (value === null) return noValue;
   return /^-+$/.test(value) ? `${value}-` : value;
 }
 
-/** Filters by a column; `task`, `model`, `code` and the other nullable ones accept `-` for calls without a value. */
+/**
+ * Filters that compare a column. If the column is nullable (such as `task`, `model` or `code`), the filter accepts `-`
+ * for calls without a value.
+ */
 const columns = {
   source: 'c.source',
   model: 'c.model',
@@ -31,15 +37,21 @@ const columns = {
 
 type ColumnFilter = keyof typeof columns;
 
-/** An error: a call that did not succeed, unless its caller disconnected. */
+/** A call counts as an error if it didn't succeed, unless the caller disconnected. */
 export const isErrorSql = (row: string): string => `${row}.outcome not in ('ok', 'client_left')`;
 
-/** A call with more than one attempt. Not `exists`, for which PostgreSQL reads every attempt into a hash table. */
+/**
+ * Counts a call that has more than one attempt. We don't use `exists`, because PostgreSQL would read every attempt
+ * into a hash table.
+ */
 export const failoversSql = '(select count(*) from attempts second where second.call_id = c.id and second.n = 2)';
 
-/** Yes-or-no filters, as SQL on calls `c` or on the cells that are read as `stored`. */
+/**
+ * Filters with a fixed set of values. Each value has an SQL condition, either on call rows `c` or on aggregates, which
+ * have the alias `stored`.
+ */
 const conditions = {
-  /** `error`: see `isErrorSql`. */
+  /** See `isErrorSql` for what counts as an error. */
   result: { ok: (row) => `${row}.outcome = 'ok'`, error: (row) => isErrorSql(row) },
   failover: {
     yes: (row) => (row === 'c' ? `${failoversSql} > 0` : 'stored.failed_over'),
@@ -56,7 +68,7 @@ type ConditionFilter = keyof typeof conditions;
 
 export const filterNames: readonly string[] = [...Object.keys(columns), 'status', ...Object.keys(conditions)];
 
-/** Values by filter name; absent or undefined: no condition. */
+/** The value of each filter by its name. A filter that is absent or undefined selects all calls. */
 export type CallFilter = Readonly<Partial<Record<ColumnFilter | ConditionFilter | 'status', string>>>;
 
 export function namesOf(filter: CallFilter): string[] {
@@ -70,13 +82,14 @@ const accepted: Readonly<Record<string, readonly string[]>> = {
   ...Object.fromEntries(Object.entries(conditions).map(([name, values]) => [name, Object.keys(values)])),
 };
 
-/** Of a request header, such as the task id, at most. */
+/** The maximum size of a request header, because values such as the task id come from headers. */
 const maxLength = 16_384;
 
-/** Reads the filters of a query; empty values are ignored. Throws `bad_request`. */
+/** Parses the filters of a query string and ignores empty values. Throws `bad_request` if a value is invalid. */
 export function parseCallFilter(query: Pick<URLSearchParams, 'get'>): CallFilter {
   const entries = filterNames.flatMap((name) => {
-    // Other white space may be a value, which a header cannot begin or end with these.
+    // Values come from headers, which can't begin or end with these characters. Other white space may be part of a
+    // value.
     const value = query.get(name)?.replaceAll(/^[ \t\r\n]+|[ \t\r\n]+$/g, '') ?? '';
     return value === '' ? [] : [[name, checkValue(name, value)] as const];
   });
@@ -101,10 +114,10 @@ export interface CallSelection extends Period {
   readonly signal?: AbortSignal;
 }
 
-/** Collects the parameters of a statement. */
+/** Collects the parameters of an SQL statement. */
 export interface Parameters {
   readonly values: unknown[];
-  /** Returns the placeholder, such as `$3`. */
+  /** Adds a value and returns its placeholder, such as `$3`. */
   add(value: unknown): string;
 }
 
@@ -113,14 +126,14 @@ export function createParameters(): Parameters {
   return { values, add: (value) => `$${values.push(value)}` };
 }
 
-/** The `where` condition on `calls c`: one range of the index (project_id, id), and the filters. */
+/** Returns the `where` condition on `calls c`: a range of the index (project_id, id), and the filters. */
 export function whereCalls({ projectId, from, to, filter = {} }: CallSelection, parameters: Parameters): string {
   const { add } = parameters;
   const range = [`c.project_id = ${add(projectId)}::uuid`, `c.id >= ${add(minIdAt(from))}::uuid`, `c.id < ${add(minIdAt(to))}::uuid`];
   return [...range, whereFilter(filter, parameters)].join(' and ');
 }
 
-/** The SQL condition of the filters alone, on `calls c` or on cells `stored`. */
+/** Returns the SQL condition of only the filters, on `calls c` or on aggregates with the alias `stored`. */
 export function whereFilter(filter: CallFilter, { add }: Parameters, row: FilteredRow = 'c'): string {
   const terms = ['true'];
   for (const [name, value] of Object.entries(filter)) {
@@ -139,19 +152,19 @@ export function whereFilter(filter: CallFilter, { add }: Parameters, row: Filter
   return terms.join(' and ');
 }
 
-/** Of a filter such as `429` or `4xx`; both inclusive. */
+/** Parses a status filter such as `429` or `4xx`. Returns the lowest and the highest status that match. */
 function statusBounds(value: string): readonly [number, number] {
   const first = Number(value.slice(0, 1)) * 100;
   return value.endsWith('xx') ? [first, first + 99] : [Number(value), Number(value)];
 }
 
-/** SQL condition that the column has the value of a filter. */
+/** Returns an SQL condition that compares a column with a filter value. */
 export function matchesValue(column: string, value: string, { add }: Pick<Parameters, 'add'>): string {
   const stored = fromFilterValue(value);
   return stored === null ? `${column} is null` : `${column} = ${add(stored)}::text`;
 }
 
-/** The inverse of `toFilterValue`. */
+/** Reverses `toFilterValue`. */
 export function fromFilterValue(value: string): string | null {
   if (value === noValue) return null;
   return /^--+$/.test(value) ? value.slice(1) : value;

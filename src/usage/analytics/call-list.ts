@@ -1,4 +1,4 @@
-/** Calls of a range, newest first, by keyset pages. No text of a call is read. */
+/** Lists the calls of a range, newest first, with keyset pagination. The text of a call isn't read. */
 import type { Outcome, Route } from '../../core/call.ts';
 import { minIdAt, timeOf } from '../../core/ids.ts';
 import type { Queries } from '../../db/database.ts';
@@ -20,7 +20,7 @@ export interface CallSummary {
   readonly code: string | null;
   readonly outcome: Outcome;
   readonly cache: 'hit' | 'miss' | null;
-  /** Null when unknown. */
+  /** Null if the cost is unknown. */
   readonly costNanos: number | null;
   readonly input: number;
   readonly cachedInput: number;
@@ -35,26 +35,28 @@ export interface CallSummary {
 }
 
 export interface CallPageRequest extends CallSelection {
-  /** Only calls older than this id. */
+  /** Lists only calls older than this id. */
   readonly before?: string | null;
   readonly limit: number;
-  /** Throws `TooManyCalls` when more call rows would have to be read, and no index has those of the filters. */
+  /**
+   * The maximum number of call rows to read if no index covers the filters. We throw `TooManyCalls` if it takes more.
+   */
   readonly maxRows?: number;
 }
 
 export interface CallPage {
   readonly calls: readonly CallSummary[];
-  /** `before` of the next page. Null on the last page. */
+  /** Pass this as `before` to get the next page. Null on the last page. */
   readonly next: string | null;
 }
 
 export async function readCallPage(queries: Queries, { before = null, limit, ...selection }: CallPageRequest): Promise<CallPage> {
-  // One row more shows whether there is a next page.
+  // Read one extra row to find out whether there is a next page.
   const wanted = limit + 1;
   const { from, to, filter = {}, maxRows } = selection;
   const range = { from, to: before === null ? to : Math.min(to, timeOf(before) + 1) };
   const names = namesOf(filter);
-  // Without filters, and for an application or a task, an index has the calls of the page.
+  // An index yields the calls in order if there are no filters, or if we only filter by application or by task.
   const isIndexed = names.length === 0 || (names.length === 1 && (names[0] === 'source' || names[0] === 'task'));
   const matching = isIndexed ? null : await findMatchingPeriods(queries, { ...selection, ...range }, wanted);
   const rows: CallSummary[] = [];
@@ -71,7 +73,7 @@ export async function readCallPage(queries: Queries, { before = null, limit, ...
   return { calls, next: rows.length > limit ? (calls.at(-1)?.id ?? null) : null };
 }
 
-/** The newest calls of periods. */
+/** Reads the newest calls of the periods, up to `limit`. */
 function readPeriods(
   queries: Queries,
   { projectId, filter = {} }: CallSelection,
@@ -109,10 +111,13 @@ function readPeriods(
   );
 }
 
-/** Calls per statement; bounded because a statement blocks the single session of the embedded database. */
+/**
+ * The number of calls per statement. It's limited because the embedded database has a single session, which a
+ * statement blocks.
+ */
 const streamedPage = 250;
 
-/** All calls of the selection, newest first, as they are read. */
+/** Yields all calls of the selection, newest first, and reads them page by page. */
 export async function* streamCalls(queries: Queries, selection: CallSelection): AsyncGenerator<CallSummary> {
   let before: string | null = null;
   do {

@@ -1,4 +1,7 @@
-/** The cost of a stored call line by line, at the prices in force when it started, compared with the stored cost. */
+/**
+ * Itemizes the cost of a stored call at the prices that were in force when it started, and compares the sum with the
+ * stored cost.
+ */
 import type { Route } from '../../core/call.ts';
 import { ratesFor } from '../../core/cost.ts';
 import type { CallUnits, Price, TokenPrice, Tokens } from '../../core/pricing.ts';
@@ -17,41 +20,46 @@ export interface CostLine {
     | 'images'
     | 'characters'
     | 'seconds'
-    /** Attempts without a response that their vendors bill. */
+    /** Attempts that got no response but that the vendor bills. */
     | 'earlier attempts'
-    /** Uses of a tool that the vendor ran, e.g. `tool web_search`. */
+    /** The number of times the vendor ran a tool, e.g. `tool web_search`. */
     | `tool ${string}`;
   readonly count: number;
-  /** Nano-dollars per `per` of the item. Null for attempts, which have their own lines. */
+  /**
+   * Nano-dollars per `per` units of the item. Null for earlier attempts, because each of them was priced on its own.
+   */
   readonly priceNanos: bigint | null;
   readonly per: 1 | 1_000_000;
-  /** Nano-dollars, exact: the sum is rounded once. */
+  /** The exact amount in nano-dollars. We only round the sum. */
   readonly costNanos: { readonly whole: bigint; readonly millionths: bigint };
 }
 
-/** How the lines relate to the stored cost. */
+/** The result of comparing the lines with the stored cost. */
 export type CostComparison =
   | 'equal'
-  /** The stored cost is another one: a price or the call was corrected, or the vendor's usage came later. */
+  /**
+   * The stored cost differs, because a price or the call was corrected, or because the vendor reported the usage
+   * later.
+   */
   | 'different'
-  /** From the response cache. */
+  /** The response came from the response cache, so there is no charge. */
   | 'cache_hit'
   /** No vendor responded. */
   | 'no_response'
   | 'price_unknown'
-  /** Charged by units that are not stored. */
+  /** The price is per unit (e.g. per image), but the number of units isn't stored. */
   | 'units_not_kept'
-  /** Charged by its seconds when the video is ready. */
+  /** We charge videos by the second once they are ready. */
   | 'video';
 
 export interface CostBreakdown {
   readonly lines: readonly CostLine[];
-  /** Rounded sum of the lines in nano-dollars. Null when it cannot be computed. */
+  /** The sum of the lines, rounded to whole nano-dollars. Null if we can't compute it. */
   readonly sumNanos: number | null;
   readonly comparison: CostComparison;
-  /** The input is longer than this number of tokens, above which other prices apply. Null otherwise. */
+  /** The threshold in tokens if the input exceeds it, so that the prices for long input apply. Null otherwise. */
   readonly aboveTokens: number | null;
-  /** The vendor's service tier. Its factor is already included in the prices. Null for the standard tier. */
+  /** The vendor's service tier, or null for the standard tier. The prices already include its factor. */
   readonly serviceTier: string | null;
 }
 
@@ -61,9 +69,9 @@ export interface ChargedCall {
   readonly cache: string | null;
   readonly tokens: Tokens;
   readonly units: CallUnits | null;
-  /** Null when unknown. */
+  /** Null if the cost is unknown. */
   readonly costNanos: number | null;
-  /** Costs of the billed attempts before the one that `tokens` are of. */
+  /** The costs of all billed attempts except the last one, whose tokens are in `tokens`. */
   readonly earlierNanos: readonly number[];
 }
 
@@ -128,7 +136,7 @@ function toAttemptsLine(count: number, nanos: number): CostLine {
 }
 
 function toLine(item: CostLine['item'], count: number, priceNanos: bigint, per: 1 | 1_000_000): CostLine {
-  // Milliseconds are as precise as any vendor's count of seconds.
+  // Three decimals are enough, because no vendor reports seconds with more precision than milliseconds.
   const millionths = (BigInt(Math.round(count * 1_000)) * priceNanos * 1_000n) / BigInt(per);
   return { item, count, priceNanos, per, costNanos: { whole: millionths / 1_000_000n, millionths: millionths % 1_000_000n } };
 }

@@ -1,4 +1,7 @@
-/** Figures as rows of a table for export: one per unit of time and group, with every figure of it. */
+/**
+ * Formats figures as table rows for export. There is one row for each unit of time and group, with every figure in a
+ * column.
+ */
 import type { CalendarUnit } from '../../core/time-zone.ts';
 import type { Figures } from './figures.ts';
 import type { Group } from './figures-request.ts';
@@ -11,9 +14,9 @@ export interface FigureRowsOptions {
   readonly zone: string;
   readonly unit: CalendarUnit | null;
   readonly group: Group | null;
-  /** Start of a unit as local text. */
+  /** Formats the start of a unit as local time. */
   readonly formatStart: (at: number) => string;
-  /** Nano-dollars as decimal USD. */
+  /** Formats nano-dollars as decimal USD. */
   readonly formatUsd: (nanos: bigint) => string;
 }
 
@@ -40,7 +43,10 @@ export function figureHeader({ zone, unit, group }: FigureRowsOptions): string[]
   ];
 }
 
-/** Units without calls are left out when there is a group. Groups without a value have an empty cell; all others are `(others)`. */
+/**
+ * If there is a group, we leave out units in which it has no calls. The name is empty for calls without a value, and
+ * `(others)` for the groups after the top ones.
+ */
 export function* figureRows(report: FiguresReport, { unit, group, formatStart, formatUsd }: FigureRowsOptions): Generator<readonly Cell[]> {
   const labels = report.groups.map(({ kind, name }) => (kind === 'others' ? '(others)' : name));
   const parts = (total: Figures, groups: readonly Figures[]): [Cell[], Figures][] =>

@@ -1,6 +1,8 @@
 /**
- * Decides where figures are read from. We prefer the rollups, which know one attribute of calls at a time, then the cells, which know several, and
- * read the call rows if neither can answer. The figures are the same, except that percentiles of more than `exactCalls` calls are within 5 %.
+ * Decides where figures are read from. We prefer the rollups, which can filter or group by a single attribute. If a
+ * request combines several attributes, we read the usage cells, and if these can't answer it either, we read the call
+ * rows. The figures are the same, except that percentiles over more than `exactCalls` calls are only accurate to
+ * within 5 %.
  */
 import { minIdAt, timeOf } from '../../core/ids.ts';
 import { monthAt } from '../../core/time.ts';
@@ -14,25 +16,25 @@ import { type FiguresRequest, type Group, groupColumns } from './figures-request
 import type { Period } from './range.ts';
 import { assertRowsAtMost, countCalls } from './row-limit.ts';
 
-/** Percentiles of fewer calls are read from the call rows. */
+/** Up to this number of calls, we compute percentiles exactly from the call rows. */
 const exactCalls = 10_000;
 
 const attributes = ['model', 'source', 'key', 'task'] as const satisfies readonly (Group & Scope)[];
 
 export interface SourceRequest extends Omit<FiguresRequest, 'zone'> {
-  /** Adjacent. */
+  /** Each period begins where the previous one ends. */
   readonly periods: readonly Period[];
-  /** Reads only these groups from the rollups, if there is no filter. */
+  /** If there is no filter, only these groups are read from the rollups. */
   readonly names?: readonly (string | null)[] | undefined;
 }
 
 export interface FigureSource {
-  /** True for call rows, which give exact percentiles. */
+  /** True if the figures come from call rows, which give exact percentiles. */
   readonly isRows: boolean;
   readonly addends: (parameters: Parameters) => readonly Addends[];
 }
 
-/** Throws `TooManyCalls`. */
+/** Throws `TooManyCalls` if more than `maxRows` call rows would have to be read. */
 export async function findSource(queries: Queries, request: SourceRequest): Promise<FigureSource> {
   const { projectId, filter = {}, group = null, unit = null, costly = [], maxRows, periods } = request;
   const hasPercentiles = costly.some((name) => name !== 'failovers');
@@ -40,7 +42,7 @@ export async function findSource(queries: Queries, request: SourceRequest): Prom
   const cells = cellScopeOf(filter, group);
   const isSummed = unit !== 'minute' && (rollup === 'task' ? !hasPercentiles : rollup !== null || cells !== null);
   if (!isSummed) {
-    // A chart by minute is too short to have many rows.
+    // A chart by minute covers such a short time that it doesn't have many rows.
     if (maxRows !== undefined && unit !== 'minute') await assertRowsAtMost(queries, { ...request, periods: [request] }, maxRows);
     return rowsOf(request);
   }
@@ -76,8 +78,8 @@ async function findRollups(
 }
 
 /**
- * Extends the last period to the end of its month if no call is later, so that the rollup of the month covers it. Rollups of tasks have no span
- * shorter than a day, and the rows of today would take longer.
+ * Extends the last period to the end of its month if there are no later calls, so that we can read the rollup of the
+ * month. Task rollups have no span shorter than a day, and reading today's call rows would take longer.
  */
 async function withoutLateEdge(queries: Queries, projectId: string, periods: readonly Period[]): Promise<readonly Period[]> {
   const last = periods.at(-1);
@@ -88,7 +90,10 @@ async function withoutLateEdge(queries: Queries, projectId: string, periods: rea
   return newest && timeOf(newest.id) >= last.to ? periods : [...periods.slice(0, -1), { from: last.from, to: monthAt(last.to - 1).end }];
 }
 
-/** We repeat the range of call ids for attempts, so that PostgreSQL reads only the partitions of the range. */
+/**
+ * Reads call rows. We repeat the range of call ids for the attempts, so that PostgreSQL only reads the partitions in
+ * that range.
+ */
 function rowsOf(request: SourceRequest): FigureSource {
   const { from, to, group = null, costly = [] } = request;
   const addends = (parameters: Parameters): readonly Addends[] => {
@@ -111,7 +116,7 @@ function rowsOf(request: SourceRequest): FigureSource {
   return { isRows: true, addends };
 }
 
-/** Null if a request is about several attributes, or about one that the rollups don't have. */
+/** Returns null if the request combines several attributes, or uses one that the rollups don't have. */
 export function rollupScopeOf(filter: CallFilter, group: Group | null): Scope | null {
   const names = new Set([...namesOf(filter), ...(group === null ? [] : [group])]);
   if (names.size === 0) return 'project';

@@ -1,9 +1,9 @@
-/** What is requested of the figures of calls. */
+/** Requests for figures about calls. */
 import type { CalendarUnit } from '../../core/time-zone.ts';
 import type { CallSelection } from './call-filter.ts';
 import type { CostlyFigure } from './figures.ts';
 
-/** SQL of the groups. `provider` groups attempts, all others calls. */
+/** The SQL expression of each group. `provider` groups attempts, and all other groups are of calls. */
 export const groupColumns = {
   model: 'c.model',
   source: 'c.source',
@@ -19,23 +19,23 @@ export const groupColumns = {
 export type Group = keyof typeof groupColumns;
 export const groupNames = Object.keys(groupColumns).filter((name): name is Group => Object.hasOwn(groupColumns, name));
 
-/** What decides which groups are shown and which are summed up as others. */
+/** Groups are ranked by this. We show the top groups and sum up the rest as "others". */
 export type Rank = 'cost' | 'calls' | 'errors' | 'tokens';
 
 export interface FiguresRequest extends CallSelection {
   readonly zone: string;
   readonly unit?: CalendarUnit | null;
   readonly group?: Group | null;
-  /** Number of groups; the rest is one group. Default: 7. */
+  /** The number of groups to return. The rest are summed up in one group. The default is 7. */
   readonly top?: number;
-  /** Default: `cost`. */
+  /** The default is `cost`. */
   readonly rank?: Rank;
   readonly costly?: readonly CostlyFigure[];
-  /** Throws `TooManyCalls` when more call rows would have to be read. */
+  /** The maximum number of call rows to read. We throw `TooManyCalls` if it takes more. */
   readonly maxRows?: number | undefined;
 }
 
 export interface TopRequest extends CallSelection, Pick<FiguresRequest, 'top' | 'rank' | 'maxRows'> {
-  /** Without the group of calls that have no value. */
+  /** Leaves out the calls that have no value for the group. */
   readonly isNamed?: boolean;
 }

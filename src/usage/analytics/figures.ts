@@ -1,23 +1,25 @@
-/** The figures of a set of calls. Attempts have the same figures. */
+/** The figures that we report for a set of calls, or for a set of attempts. */
 
 export interface Figures {
-  /** Calls, or attempts when grouped by provider. */
+  /** The number of calls, or the number of attempts if the figures are grouped by provider. */
   readonly calls: number;
-  /** Those that did not succeed, unless the caller disconnected. */
+  /** The number of calls that didn't succeed, not counting calls whose caller disconnected. */
   readonly errors: number;
-  /** Sum of the known costs in nano-dollars. */
+  /** The sum of all known costs in nano-dollars. */
   readonly costNanos: bigint;
-  /** Calls whose cost is unknown, because their model has no price. */
+  /** The number of calls whose cost is unknown because their model has no price. */
   readonly unpriced: number;
   readonly tokens: { readonly input: number; readonly cachedInput: number; readonly cacheWrite: number; readonly output: number };
-  /** Milliseconds of successful calls. Null when there are none. */
+  /** The duration of successful calls in milliseconds. Null if there are no such calls. */
   readonly latency: Percentiles | null;
-  /** Milliseconds until the first chunk of successful streams. Null when there are none. */
+  /** The time to the first chunk of successful streams in milliseconds. Null if there are no such calls. */
   readonly firstChunk: Percentiles | null;
   readonly cacheHits: number;
-  /** Calls that the response cache could have served. */
+  /** The number of calls that the response cache could have served. */
   readonly cacheLookups: number;
-  /** Calls with more than one attempt; attempts after the first. */
+  /**
+   * The number of calls with more than one attempt. If we count attempts, the number of attempts after the first one.
+   */
   readonly failovers: number;
 }
 
@@ -39,14 +41,17 @@ export const noFigures: Figures = {
   failovers: 0,
 };
 
-/** Figures that cost more than a pass over the rows: sorting, or a lookup per call. They are zero or null when not requested. */
+/**
+ * Figures that take more than a pass over the rows, because we have to sort them or look up the attempts of each call.
+ * They are zero or null unless requested.
+ */
 export type CostlyFigure = 'latency' | 'firstChunk' | 'failovers';
 
-/** A row of aggregates. */
+/** A row of sums as the database returns it. */
 export interface FiguresRow {
   readonly calls: number;
   readonly errors: number;
-  /** As text, since a sum may exceed the safe integers. */
+  /** We read the sum as text, because it may exceed the safe integers. */
   readonly cost: string;
   readonly unpriced: number;
   readonly input: number;

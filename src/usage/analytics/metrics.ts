@@ -1,4 +1,4 @@
-/** The metrics of usage views: how each is named, computed and ranked. */
+/** The metrics of the usage views, with their names, how they are computed, and how groups are ranked by them. */
 import type { CostlyFigure, Figures } from './figures.ts';
 import type { Group, Rank } from './figures-request.ts';
 
@@ -8,13 +8,13 @@ export interface Metric {
   readonly name: string;
   readonly label: string;
   readonly unit: MetricUnit;
-  /** The values of groups add up to that of all calls. */
+  /** True if the values of all groups add up to the total. */
   readonly isAdditive: boolean;
   readonly rank: Rank;
   readonly costly?: CostlyFigure;
-  /** Attempts have no such figure. */
+  /** The metric only applies to calls, not to attempts. */
   readonly callsOnly?: true;
-  /** Null when there is none, such as the latency of no calls. */
+  /** Returns null if there is no value, such as the latency if there are no calls. */
   readonly value: (figures: Figures) => number | null;
 }
 
@@ -28,7 +28,7 @@ const tokens = (name: string, label: string, part: keyof Figures['tokens']): Met
   value: (figures) => figures.tokens[part],
 });
 
-/** The first one is the default. */
+/** The first metric is the default. */
 export const metrics: readonly [Metric, ...Metric[]] = [
   { name: 'cost', label: 'Cost', unit: 'nanos', isAdditive: true, rank: 'cost', value: ({ costNanos }) => Number(costNanos) },
   { name: 'calls', label: 'Calls', unit: 'count', isAdditive: true, rank: 'calls', value: ({ calls }) => calls },
@@ -76,7 +76,7 @@ export function totalTokens({ tokens: { input, cachedInput, cacheWrite, output }
   return input + cachedInput + cacheWrite + output;
 }
 
-/** Null without a whole. */
+/** Returns null if the whole is 0. */
 export function share(part: number, whole: number): number | null {
   return whole === 0 ? null : part / whole;
 }

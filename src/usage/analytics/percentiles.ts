@@ -1,7 +1,7 @@
-/** Percentiles from histograms. Pure. */
+/** Computes percentiles from histograms. */
 import { valueOfSlot } from '../sums.ts';
 
-/** Calls in a slot of a histogram, by unit of time and group. */
+/** The number of calls in a slot of the histogram of one unit of time and group. */
 export interface SlotRow {
   readonly unit: number | null;
   readonly place: number | null;
@@ -17,7 +17,10 @@ export function percentileOf(percentiles: Percentiles, { unit, place }: Pick<Slo
   return percentiles.get(positionOf(unit, place)) ?? null;
 }
 
-/** The 50th and 95th percentile by position, also those of all units and of all groups. */
+/**
+ * Computes the 50th and the 95th percentile for each unit of time and group, and also for each unit over all groups,
+ * for each group over all units, and for everything together.
+ */
 export function toPercentiles(rows: readonly SlotRow[]): Percentiles {
   const histograms = new Map<string, Map<number, number>>();
   for (const { unit, place, slot, n } of rows) {
@@ -35,7 +38,7 @@ export function toPercentiles(rows: readonly SlotRow[]): Percentiles {
   );
 }
 
-/** The slot of the call with this number, counted from the fastest. */
+/** Returns the slot that contains the call with this number, if calls are numbered from the fastest. */
 function slotAt(slots: readonly (readonly [number, number])[], number: number): number {
   let counted = 0;
   for (const [slot, n] of slots) {

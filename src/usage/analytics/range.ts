@@ -1,4 +1,7 @@
-/** Ranges of time of usage views: presets and custom dates in the project's reporting time zone, and the period to compare with. Pure. */
+/**
+ * Parses the time range of a usage view. A range is a preset or a pair of dates in the project's reporting time zone,
+ * and comes with the preceding period to compare with.
+ */
 import { gatewayError } from '../../core/errors.ts';
 import { hourMs, minuteMs } from '../../core/time.ts';
 import {
@@ -22,17 +25,20 @@ export interface Period {
 
 export interface Range extends Period {
   readonly preset: RangePreset;
-  /** The period before this one, of as many days or, unless it is whole days, of the same length; of a month, the same part of the previous month. */
+  /**
+   * The period that we compare with. It's the preceding period with the same number of days, or with the same length
+   * if the range isn't whole days. For the current month, it's the same part of the previous month.
+   */
   readonly previous: Period;
 }
 
-/** Longer ranges have no use, and more days than a chart can show. */
+/** Nobody needs longer ranges, and no chart can show that many days. */
 const maxYears = 5;
 
 /**
- * Reads `range`, `from` and `to` of a query. `7d` and `30d` are calendar days that include today; `from` and `to` are local (`2026-11-20`,
- * `2026-11-20T10:30`, or with an offset, which tells apart the times of an hour that the clock repeats), and a `to` without time includes that
- * day. Throws `bad_request`.
+ * Parses `range`, `from` and `to` of a query. `7d` and `30d` are calendar days, including today. `from` and `to` are
+ * local times such as `2026-11-20` or `2026-11-20T10:30`. They may have an offset, which is needed during the hour
+ * that the clock repeats. If `to` is a date, the range includes that day. Throws `bad_request` if a value is invalid.
  */
 export function parseRange(
   query: Pick<URLSearchParams, 'get'>,
@@ -43,7 +49,7 @@ export function parseRange(
   const name = query.get('range') || (from !== null || to !== null ? 'custom' : byDefault);
   const preset = rangePresets.find((known) => known === name);
   if (!preset) throw gatewayError('bad_request', { message: `range: must be one of ${rangePresets.join(', ')}` });
-  // Calls of this minute are included, also those of a process whose clock is slightly ahead.
+  // The range ends with the current minute, so that it includes calls of processes whose clocks are slightly ahead.
   const end = startOfNext('minute', zone, now);
   switch (preset) {
     case '1h':
@@ -71,7 +77,10 @@ function daysUntil(preset: RangePreset, days: number, zone: string, now: number,
   return { preset, from, to: end, previous: { from: shiftDays(zone, from, -days), to: shiftDays(zone, end, -days) } };
 }
 
-/** `addDays`, but the start of a day, which may be 01:00 where the clock skips midnight, becomes the start of the other day. */
+/**
+ * Works like `addDays`, but moves the start of a day to the start of another day, even if it isn't at the same time of
+ * day. Where the clock skips midnight, a day starts at 01:00.
+ */
 function shiftDays(zone: string, at: number, days: number): number {
   const shifted = addDays(zone, at, days);
   return startOf('day', zone, at) === at ? startOf('day', zone, shifted) : shifted;
@@ -89,7 +98,7 @@ function customRange(fromText: string | null, toText: string | null, zone: strin
   return { preset: 'custom', from, to, previous: { from: previousFrom, to: from } };
 }
 
-/** A date is the whole day, a minute is the instant at its start. */
+/** Parses a local date or time. A date stands for the whole day, and a time for an instant. */
 function parseLocal(field: 'from' | 'to', text: string, zone: string): { start: number; end: number } {
   const match = /^(\d{4})-(\d{2})-(\d{2})(?:T(\d{2}):(\d{2})(Z|[+-]\d{2}:\d{2})?)?$/.exec(text);
   const invalid = () => gatewayError('bad_request', { message: `${field}: must be a date such as 2026-11-20, or 2026-11-20T10:30` });
@@ -102,14 +111,14 @@ function parseLocal(field: 'from' | 'to', text: string, zone: string): { start: 
   return { start, end: match[4] === undefined ? startOfNext('day', zone, start) : start };
 }
 
-/** Milliseconds of an offset such as `+05:45`, or `Z`. */
+/** Returns the milliseconds of an offset such as `+05:45` or `Z`. */
 function parseOffset(text: string): number {
   if (text === 'Z') return 0;
   const size = Number(text.slice(1, 3)) * hourMs + Number(text.slice(4)) * minuteMs;
   return text.startsWith('-') ? -size : size;
 }
 
-/** `at` as `from` and `to` of a query accept it. */
+/** Formats a time in a way that `from` and `to` of a query accept. */
 export function formatLocal(zone: string, at: number): string {
   const { year, month, day, hour, minute } = toLocalTime(zone, at);
   const two = (value: number): string => String(value).padStart(2, '0');
@@ -118,13 +127,13 @@ export function formatLocal(zone: string, at: number): string {
   return hour === 0 && minute === 0 && offset === '' ? date : `${date}T${two(hour)}:${two(minute)}${offset}`;
 }
 
-/** More units make a chart too dense, and its page too large. */
+/** With more units, a chart would be too dense and its page too large. */
 export const maxChartUnits = 75;
 
-/** The smallest unit that splits the period into at most `maxChartUnits`. */
+/** Returns the smallest unit that splits the period into at most `maxChartUnits`. */
 export function unitFor({ from, to }: Period): CalendarUnit {
   const hours = (to - from) / hourMs;
-  // The first and the last unit may be incomplete.
+  // Leaves room for an incomplete unit at each end.
   const atMost = maxChartUnits - 2;
   if (hours * 60 <= atMost) return 'minute';
   if (hours <= atMost) return 'hour';

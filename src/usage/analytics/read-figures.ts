@@ -1,4 +1,4 @@
-/** Figures of a project's calls by group and time, for the console, exports and MCP. */
+/** Reads the figures of a project's calls by group and time, for the console, exports and MCP. */
 import { gatewayError } from '../../core/errors.ts';
 import { dayMs } from '../../core/time.ts';
 import { splitRange } from '../../core/time-zone.ts';
@@ -11,7 +11,10 @@ import type { FiguresRequest, Group, Rank, TopRequest } from './figures-request.
 import { percentileOf, type SlotRow, toPercentiles } from './percentiles.ts';
 
 export interface GroupFigures {
-  /** `others`: all groups after the top ones. Null: calls without a value. */
+  /**
+   * `others` is the sum of all groups after the top ones. If a `group` has the name null, it contains the calls
+   * without a value.
+   */
   readonly kind: 'group' | 'others';
   readonly name: string | null;
   readonly figures: Figures;
@@ -22,26 +25,32 @@ export interface UnitFigures {
   /** Exclusive. */
   readonly end: number;
   readonly figures: Figures;
-  /** In the order of `FiguresReport.groups`. */
+  /** The figures of each group, in the same order as `FiguresReport.groups`. */
   readonly groups: readonly Figures[];
 }
 
 export interface FiguresReport {
   readonly total: Figures;
-  /** Highest first, then `others`. Empty without a group. */
+  /** The top groups, highest first, followed by `others`. Empty if the request has no group. */
   readonly groups: readonly GroupFigures[];
-  /** All units of the range, also those without calls. Empty without a unit. */
+  /** All units of the range, including those without calls. Empty if the request has no unit. */
   readonly units: readonly UnitFigures[];
 }
 
-/** `unit` and `place` are null in the sums over all units and all groups. Place 0 has the groups after the top ones. */
+/**
+ * The number of the unit and of the group, counted from 1. `unit` is null in the sum over all units, and `place` in
+ * the sum over all groups. Place 0 is the sum of the groups after the top ones.
+ */
 type PlacedRow = FiguresRow & { readonly unit: number | null; readonly place: number | null };
 
-/** More units make neither a chart nor a statement. */
+/** More units are of no use in a chart, and would make the statement too large. */
 const maxUnits = 1_500;
 const defaultTop = 7;
 
-/** Throws `bad_request` when the range has too many units, `TooManyCalls` beyond `maxRows`. */
+/**
+ * Throws `bad_request` if the range has too many units, and `TooManyCalls` if more than `maxRows` call rows would have
+ * to be read.
+ */
 export async function readFigures(queries: Queries, request: FiguresRequest): Promise<FiguresReport> {
   const { unit = null, group = null, zone, from, to } = request;
   const starts = unit === null ? [] : splitRange(unit, zone, { from, to }, maxUnits);
@@ -81,7 +90,9 @@ const sumsSql = `
 
 const histograms = { latency: 'durations', firstChunk: 'first_chunks' } as const satisfies Readonly<Record<string, Histogram>>;
 
-/** Sums by unit of time and group; `starts` are those of the units, `names` those of the groups. */
+/**
+ * Reads the sums by unit of time and group. `starts` has the start of each unit, and `names` the name of each group.
+ */
 async function readRows(
   queries: Queries,
   request: FiguresRequest,
@@ -103,7 +114,7 @@ async function readRows(
   const hasFailovers = costly.includes('failovers');
   const exact = isRows ? percentiles : [];
   const parameters = createParameters();
-  // Each call row at an end of the range needs a lookup for its failovers.
+  // We only ask for failovers on request, because they take a lookup for each call row at the ends of the range.
   const wanted = [...measures, ...(hasFailovers ? (['failovers'] as const) : []), ...exact.map((name) => histograms[name])];
   const sums = placed(selectSums(addends(parameters), wanted), parameters);
   const rows = await queries.query<PlacedRow>(
@@ -115,7 +126,8 @@ async function readRows(
      having sum(calls) <> 0`,
     parameters.values,
   );
-  // We don't read the other tasks, because there may be any number of them. They have what is left of the project's sums.
+  // We don't read the other tasks, because there may be any number of them. We subtract the top tasks from the
+  // project's sums instead.
   if (isByTask && !isRows) return withOthers(rows, await readRows(queries, { ...request, group: null }, starts, []));
   if (isRows) return rows;
   const estimated = await Promise.all(
@@ -132,14 +144,14 @@ async function readRows(
   return rows.map((row) => ({ ...row, ...Object.fromEntries(estimated.map(([name, values]) => [name, percentileOf(values, row)])) }));
 }
 
-/** True for a request about all tasks. A project may have any number of them. */
+/** Reports whether the request is about all tasks of the project, of which there may be any number. */
 function isAnyTask({ filter = {} }: Pick<FiguresRequest, 'filter'>, group: Group | null): boolean {
   return group === 'task' && filter.task === undefined && rollupScopeOf(filter, group) === 'task';
 }
 
 const counts = ['calls', 'errors', 'unpriced', 'input', 'cachedInput', 'cacheWrite', 'output', 'cacheHits', 'cacheLookups'] as const;
 
-/** Adds the sums of all groups, and of those without a place of their own. */
+/** Adds the sums over all groups, and computes the sums of the groups that are not among the top ones. */
 function withOthers(placed: readonly PlacedRow[], all: readonly PlacedRow[]): PlacedRow[] {
   const named = placed.filter(({ place }) => place !== null);
   const others = all.map((whole) => {
@@ -165,7 +177,7 @@ const ranks: Readonly<Record<Rank, { readonly sql: string; readonly of: readonly
 
 type NamedRow = FiguresRow & { readonly name: string | null };
 
-/** The top groups with their figures, without the others. */
+/** Reads the top groups with their figures, without `others`. */
 export async function readTop(queries: Queries, request: TopRequest, group: Group): Promise<GroupFigures[]> {
   const { rank = 'cost', top = defaultTop, isNamed = false } = request;
   const { sql, of } = ranks[rank];
@@ -180,8 +192,9 @@ export async function readTop(queries: Queries, request: TopRequest, group: Grou
       parameters.values,
     );
   };
-  // There may be any number of tasks: only what they are ranked by is summed for each. Short ranges are read from call rows, in which only tasks
-  // with a name have an index.
+  // A project may have any number of tasks, so we first sum up only what they are ranked by, and then read the other
+  // figures of the top tasks. Short ranges are read from call rows, and there the index only helps for tasks with a
+  // name.
   const isByTask = isAnyTask(request, group) && (isNamed || request.to - request.from > 2 * dayMs);
   const ranked = isByTask ? await readGroups([...new Set(['calls', ...of] as const)], '') : undefined;
   const rows = await readGroups(

@@ -1,19 +1,19 @@
-/** What keys and applications used lately, from which the console predicts when a ceiling is reached. */
+/** Reads the recent usage of keys and applications, from which the console predicts when they will reach a ceiling. */
 import type { Queries } from '../../db/database.ts';
 import { type Scope, selectParts } from '../rollups/parts.ts';
 import { createParameters } from './call-filter.ts';
 import type { Period } from './range.ts';
 
 export interface Use {
-  /** Calls that count against ceilings. */
+  /** The number of calls that count against ceilings. */
   readonly calls: number;
-  /** Nano-dollars. */
+  /** The cost in nano-dollars. */
   readonly cost: number;
 }
 
 export interface RecentUse {
   readonly project: Use;
-  /** By id under which the usage of a key is counted. */
+  /** The usage by quota key. Keys that share a quota are counted under the same id. */
   readonly keys: ReadonlyMap<string, Use>;
   readonly applications: ReadonlyMap<string, Use>;
 }

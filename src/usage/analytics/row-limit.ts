@@ -1,14 +1,14 @@
-/** How many call rows a page reads for figures that neither rollups nor cells have. */
+/** Limits how many call rows a page reads for figures that are neither in the rollups nor in the usage cells. */
 import type { Queries } from '../../db/database.ts';
 import { selectParts } from '../rollups/parts.ts';
 import { createParameters, fromFilterValue } from './call-filter.ts';
 import type { FiguresRequest } from './figures-request.ts';
 import type { Period } from './range.ts';
 
-/** Takes about 0.1 s. */
+/** Reading this many rows takes about 0.1 s. */
 export const maxPageRows = 50_000;
 
-/** More calls than the request allows would have to be read. */
+/** Thrown if more calls would have to be read than the request allows. */
 export class TooManyCalls extends Error {
   override readonly name = 'TooManyCalls';
   readonly calls: number;
@@ -23,13 +23,17 @@ interface CallRows extends Pick<FiguresRequest, 'projectId' | 'filter'> {
   readonly periods: readonly Period[];
 }
 
-/** Throws `TooManyCalls`. */
+/** Throws `TooManyCalls` if more than `maxRows` rows would have to be read. */
 export async function assertRowsAtMost(queries: Queries, rows: CallRows, maxRows: number): Promise<void> {
   const calls = await countCalls(queries, rows);
   if (calls > maxRows) throw new TooManyCalls(calls);
 }
 
-/** How many rows an index reads for the calls that match filters: all of the periods, those of the application or those of the task, whichever are fewest. */
+/**
+ * Returns the number of rows that we have to read to find the calls that match the filters. PostgreSQL can scan an
+ * index of the whole project, of the application or of the task, and we assume that it takes the one with the fewest
+ * rows.
+ */
 export async function countCalls(queries: Queries, { projectId, filter = {}, periods }: CallRows): Promise<number> {
   const counts = await Promise.all(
     (['project', 'source', 'task'] as const).map(async (scope) => {

@@ -1,7 +1,8 @@
 /**
- * Sums calls into `usage_cells` (migration 0037) in the background: hours that are over and noted as outdated, then their days, then the hours of
- * before the cells existed, the latest day first. What is noted is removed before the calls are read, so that a call which is stored meanwhile
- * leaves its hour outdated. Figures never wait for this: they read the call rows of outdated hours.
+ * Sums up calls into `usage_cells` (migration 0037) in the background. We start with the hours that are over and
+ * marked as outdated, continue with their days, and then go back through the hours before the cells existed, latest
+ * day first. We remove the mark before we read the calls, so if another call is stored in the meantime, its hour is
+ * marked again. Figures never wait for this, because they read the call rows of outdated hours.
  */
 import { minIdAt } from '../../core/ids.ts';
 import { dayMs, hourMs } from '../../core/time.ts';
@@ -9,17 +10,26 @@ import type { Database, Queries } from '../../db/database.ts';
 import { tryLockGlobal } from '../../db/locks.ts';
 import { attemptMeasures, callMeasures, type Histogram, type Measure } from '../sums.ts';
 
-/** In a transaction. Erasures wait for it, so no further hour is begun after `maxWorkMs`. */
+/**
+ * The maximum number of hours that we sum up in one transaction. Erasures have to wait for the transaction, so we
+ * don't begin another hour after `maxWorkMs`.
+ */
 const maxHours = { server: 6, embedded: 1 };
 const maxWorkMs = 500;
-/** Calls that a statement sums: about two seconds. The embedded database blocks the event loop meanwhile. */
+/**
+ * The maximum number of calls that a statement sums up, which takes about two seconds. Meanwhile the embedded database
+ * blocks the event loop.
+ */
 const maxCalls = { server: 200_000, embedded: 2_000 };
-/** Notes of the same hour from which on they are replaced by one. */
+/** If an hour has been marked this many times, we replace the marks with a single one. */
 const maxNotes = 50;
-/** Most calls of an hour are stored by then; each later one has its hour summed again. By the database's clock. */
+/**
+ * By this time, most calls of an hour have been stored. Each call that is stored later makes us sum up its hour again.
+ * This uses the database's clock.
+ */
 const margin = `interval '5 minutes'`;
 
-/** One step. Resolves with true when there is nothing to do, or another process works on it. */
+/** Performs one step. Resolves with true if there is nothing to do, or if another process is working on it. */
 export async function buildCells(database: Database, max = maxCalls[database.kind]): Promise<boolean> {
   return database.transaction(async (tx) => {
     if (!(await tryLockGlobal(tx, 'usage'))) return true;
@@ -30,7 +40,10 @@ export async function buildCells(database: Database, max = maxCalls[database.kin
   });
 }
 
-/** Each transaction that stores calls notes their hour, of which there may be a hundred thousand before the hour is over. Readers read them. */
+/**
+ * Merges repeated marks of the same hour. Each transaction that stores calls adds one, so there may be a hundred
+ * thousand before the hour is over, and every reader has to read them.
+ */
 async function mergeNotes(tx: Queries): Promise<void> {
   await tx.query(
     `with repeated as (
@@ -45,7 +58,7 @@ async function mergeNotes(tx: Queries): Promise<void> {
   );
 }
 
-/** The latest outdated hours of one project. */
+/** Sums up the latest outdated hours of one project. */
 async function buildHours(tx: Queries, max: number, callsOfPart: number): Promise<boolean> {
   const startedAt = performance.now();
   const hours = await tx.query<{ projectId: string; start: Date }>(
@@ -61,7 +74,8 @@ async function buildHours(tx: Queries, max: number, callsOfPart: number): Promis
   );
   const [latest] = hours;
   if (!latest) return false;
-  // PostgreSQL expects one row in a range of ids: a nested loop would compare every call with every attempt of the hour.
+  // PostgreSQL expects that a range of ids has a single row. With a nested loop it would compare every call with every
+  // attempt of the hour.
   await tx.query('set local enable_nestloop = off');
   for (const [index, { projectId, start }] of hours.entries()) {
     if (index > 0 && performance.now() - startedAt > maxWorkMs) break;
@@ -81,7 +95,7 @@ async function buildHour(tx: Queries, projectId: string, start: Date, callsOfPar
     values,
   );
   const [from, to] = [minIdAt(start.getTime()), minIdAt(start.getTime() + hourMs)];
-  // The cells of the parts add up: there may be several with the same attributes.
+  // We sum up the parts separately. Several cells may then have the same attributes, but readers add them up.
   const parts = await tx.query<{ id: string }>(
     `select id from (
        select id, row_number() over (order by id) as number from calls where project_id = $1::uuid and id >= $2::uuid and id < $3::uuid
@@ -95,7 +109,7 @@ async function buildHour(tx: Queries, projectId: string, start: Date, callsOfPar
   }
 }
 
-/** A day that is over and whose hours are not outdated. */
+/** Sums up the latest outdated day that is over and has no outdated hours. */
 async function buildDay(tx: Queries): Promise<boolean> {
   const [day] = await tx.query<{ projectId: string; start: Date }>(
     `select d.project_id as "projectId", d.start
@@ -126,7 +140,7 @@ async function buildDay(tx: Queries): Promise<boolean> {
   return true;
 }
 
-/** Notes the hours of the latest day with calls that the cells lack. */
+/** Marks the hours of the latest day that has calls but no cells yet. */
 async function noteOlderDay(tx: Queries): Promise<boolean> {
   const [fill] = await tx.query<{ at: number | null; isDone: boolean }>(
     `select case when isfinite(filled_from) then extract(epoch from filled_from)::float8 * 1000 end as at, filled_from = '-infinity' as "isDone"
@@ -166,15 +180,18 @@ const columns = ['project_id, scope, span, start, name', ...attributes, ...summe
 const sums = (measures: Readonly<Record<Measure | Histogram, string>>): string =>
   [...summed.map((name) => `sum(${measures[name]})`), histogram(measures.durations), histogram(measures.first_chunks)].join(', ');
 
-/** A large one with one element for each slot. */
+/**
+ * Returns the SQL of a histogram. A large histogram has one element for each slot, and a small one has an element for
+ * each call.
+ */
 function histogram(time: string): string {
   const elements = `array_agg(usage_slot(${time}) + 1024) filter (where ${time} is not null)`;
   return `case when cardinality(${elements}) > 64 then usage_add_histograms(${elements}, null) else ${elements} end`;
 }
 
 /**
- * Statements that sum calls by hour; $2 and $3 are the bounds of their ids.
- * @param condition on `calls c`, followed by `and`
+ * Returns statements that sum up calls by hour. They cover the calls with ids from $2 (inclusive) to $3 (exclusive).
+ * @param condition an SQL condition on `calls c`, followed by `and`
  */
 export function insertHours(condition: string): readonly string[] {
   const grouped = (group: readonly string[]): string => `(project_id, start, ${group.join(', ')})`;
@@ -209,7 +226,10 @@ export function insertHours(condition: string): readonly string[] {
   ];
 }
 
-/** Sums hours by day. @param hours what follows `from`: cells of hours */
+/**
+ * Returns a statement that sums up hours by day.
+ * @param hours the SQL after `from`, which selects the cells of the hours
+ */
 export function insertDays(hours: string): string {
   const merged = (column: string): string => `usage_add_histograms(usage_concat(${column}), null)`;
   return `

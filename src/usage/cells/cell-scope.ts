@@ -1,17 +1,17 @@
-/** Which cells have what a request is about. Pure. */
+/** Decides which usage cells can answer a request. */
 import { type CallFilter, namesOf } from '../analytics/call-filter.ts';
 import type { Group } from '../analytics/figures-request.ts';
 
-/** Attempts of a provider, or calls of all others. */
+/** The cells of the scope `provider` count attempts. All others count calls. */
 export type CellScope = 'project' | 'key' | 'source' | 'agent' | 'provider';
 
 const owners = ['key', 'source', 'agent', 'provider'] as const;
-/** Filters and groups of every scope, with their columns. */
+/** Filters and groups that work in every scope, with their columns. */
 const everywhere = { model: 'model', status: 'status', code: 'code', outcome: 'outcome', result: 'outcome' } as const;
-/** Of the scope `project` too. */
+/** Filters and groups that work in the scope `project`. */
 const ofProject = { ...everywhere, route: 'route', cache: 'cache', failover: 'failed_over', price: 'priced' } as const;
 
-/** Null when no scope has all of them together. */
+/** Returns the scope whose cells have all of the filters and the group, or null if there is no such scope. */
 export function cellScopeOf(filter: CallFilter, group: Group | null): CellScope | null {
   const names = [...new Set([...namesOf(filter), ...(group === null ? [] : [group])])];
   const [scope = 'project', ...others] = owners.filter((owner) => names.includes(owner));
@@ -19,7 +19,10 @@ export function cellScopeOf(filter: CallFilter, group: Group | null): CellScope 
   return others.length === 0 && names.every((name) => name === scope || Object.hasOwn(known, name)) ? scope : null;
 }
 
-/** The filters that the cells of one scope have together; calls that match all filters match these. */
+/**
+ * Returns the filters that the cells of one scope support. Calls that match all filters also match these, but not the
+ * other way round.
+ */
 export function cellFilterOf(filter: CallFilter): { readonly scope: CellScope; readonly filter: CallFilter } {
   const scope = owners.find((owner) => owner !== 'provider' && filter[owner] !== undefined) ?? 'project';
   const known = scope === 'project' ? ofProject : everywhere;

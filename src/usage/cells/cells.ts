@@ -1,4 +1,7 @@
-/** SQL of rows that add up to the calls of a project that match filters: cells of hours and days, and call rows where there are none. */
+/**
+ * Builds SQL that selects rows which add up to the calls that match the filters. We read hourly and daily cells where
+ * they exist, and call rows for the rest of the time.
+ */
 import { minIdAt } from '../../core/ids.ts';
 import { dayMs, hourMs } from '../../core/time.ts';
 import type { Queries } from '../../db/database.ts';
@@ -9,13 +12,13 @@ import { type Cover, coverPeriods, splitSegments } from '../rollups/spans.ts';
 import type { Addends } from '../sums.ts';
 import type { CellScope } from './cell-scope.ts';
 
-/** Call rows of a longer part are counted before they are read. */
+/** If we have to read call rows for a longer time than this, we count them first. */
 const maxUncoveredMs = 6 * hourMs;
 
 /**
- * Finds the hours and days of adjacent periods that can be read from cells. We read the rest from call rows: less than an hour at an end, hours
- * that are outdated, and what the cells lack yet. The figures are read by a later statement, so if the calls of an hour change in between, the
- * hour is read as it was before.
+ * Finds the hours and days within adjacent periods that we can read from cells. We read the rest from call rows, which
+ * is less than an hour at each end, outdated hours, and the time before the cells begin. The figures are read by a
+ * later statement, so if the calls of an hour change in between, we get the sums before the change.
  */
 export async function coverByCells(queries: Queries, projectId: string, periods: readonly Period[]): Promise<Cover> {
   const [from, to] = [periods[0]?.from ?? 0, periods.at(-1)?.to ?? 0];
@@ -38,7 +41,7 @@ export async function coverByCells(queries: Queries, projectId: string, periods:
   return coverPeriods(periods, ['day', 'hour'], (span, at) => at >= filledFrom && !outdated.has(`${span} ${at}`));
 }
 
-/** Whether so much is read from call rows that cells may not help. */
+/** Reports whether we would have to read so many call rows that using cells may not help. */
 export function isMostlyRows({ edges }: Cover): boolean {
   return edges.reduce((sum, { from, to }) => sum + to - from, 0) > maxUncoveredMs;
 }
@@ -47,7 +50,7 @@ export interface CellRequest {
   readonly projectId: string;
   readonly scope: CellScope;
   readonly filter: CallFilter;
-  /** Becomes the column `name`. */
+  /** The SQL returns the value of this attribute as `name`. */
   readonly group: Group | null;
   readonly cover: Cover;
 }
@@ -56,7 +59,7 @@ export function cellsOf({ projectId, scope, filter, group, cover }: CellRequest,
   const { add } = parameters;
   const project = `${add(projectId)}::uuid`;
   const { [scope as keyof CallFilter]: name, ...attributes } = filter;
-  // With a name, each span is a lookup in the index.
+  // If there is a name, we look up each span in the index.
   const segments = name === undefined ? cover.segments : splitSegments(cover.segments);
   const inSegment =
     name === undefined
@@ -64,7 +67,7 @@ export function cellsOf({ projectId, scope, filter, group, cover }: CellRequest,
       : `cell.start = segment.first and ${matchesValue('cell.name', name, parameters)}`;
   const times = (side: keyof Period): string => `${add(segments.map((segment) => new Date(segment[side])))}::timestamptz[]`;
   const ids = (side: keyof Period): string => `${add(cover.edges.map((edge) => minIdAt(edge[side])))}::uuid[]`;
-  // `offset 0`: see rollups/parts.ts.
+  // See rollups/parts.ts for why we use `offset 0`.
   return [
     {
       row: 'stored',

@@ -1,4 +1,4 @@
-/** Where the calls are that match filters: hours whose cells match, so that a list reads these and not the whole range. */
+/** Finds the hours that have calls which match the filters, so that a list reads only these and not the whole range. */
 import { hourMs } from '../../core/time.ts';
 import type { Queries } from '../../db/database.ts';
 import { type CallSelection, createParameters } from '../analytics/call-filter.ts';
@@ -9,8 +9,8 @@ import { cellFilterOf } from './cell-scope.ts';
 import { cellsOf, coverByCells, isMostlyRows } from './cells.ts';
 
 /**
- * Yields periods, the latest first. Those of one yield have at least `wanted` calls that match the filters of the cells, except the last ones.
- * Null when cells do not help.
+ * Yields lists of periods, latest first. The periods of each list have at least `wanted` calls that match the filters
+ * that cells support, except for the last list. Returns null if cells don't help.
  */
 export async function findMatchingPeriods(
   queries: Queries,
@@ -37,10 +37,10 @@ export async function findMatchingPeriods(
   };
 
   return (async function* () {
-    // Edges may have any number of matching calls, also none.
+    // We don't know how many matching calls there are at the edges, so we count them as 0.
     const edges = cover.edges.map((edge) => ({ ...edge, calls: 0, span: 'hour' as const }));
     const left = [...(await readMatching(cover.segments)), ...edges].toSorted((one, other) => other.from - one.from);
-    /** Takes the latest spans with at least so many matching calls. */
+    /** Removes the latest spans that together have enough matching calls, and returns them. */
     const take = (): typeof left => {
       let calls = 0;
       const after = left.findIndex((span) => {

@@ -1,8 +1,10 @@
 /**
- * The active models: rows of the configuration, where imported rows override built-in ones and the file overrides both. `onChange` receives
- * every change, and changed prices are recorded (price-history.ts).
+ * Keeps track of the active models. They are rows of the configuration, in which imported rows override built-in ones
+ * and the file overrides both. `onChange` is called with every change, and changed prices are recorded
+ * (price-history.ts).
  *
- * Imports reach every process by NOTIFY. While the database is unavailable, the known rows stay active and the sync is retried.
+ * We announce imports to all processes with NOTIFY. While the database is unavailable, we keep using the rows that we
+ * know and retry the sync.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { createBackgroundLoop } from '../../core/background-loop.ts';
@@ -17,7 +19,7 @@ import { catalogChannel, readImportedModels, storeImportedModels } from './impor
 import { recordPrices } from './price-history.ts';
 import { type ModelPrices, toStoredPrice } from './stored-price.ts';
 
-/** The members of a catalog row that this module uses. */
+/** The part of a catalog row that this module uses. */
 export interface ModelRow extends ModelPrices {
   readonly source: 'file' | 'import' | 'starter';
 }
@@ -31,24 +33,27 @@ export interface ActiveModelsOptions<Row extends ModelRow> {
   readonly database: Database;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Rows of the configuration, in its order. */
+  /** The rows of the configuration, in their original order. */
   readonly configured: Models<Row>;
-  /** Validates imported rows against the current configuration: the usable ones, and the mistakes of the others. */
+  /**
+   * Validates imported rows against the current configuration. Returns the valid rows and an error for each of the
+   * others.
+   */
   readonly parseRows: (models: JsonObject) => { readonly rows: Models<Row>; readonly errors: readonly string[] };
-  /** Price of a row's tokens and searches. */
+  /** Returns the price of a row's tokens and searches. */
   readonly priceOf: (row: Row) => Price | null;
   /** Called synchronously after each change. */
   readonly onChange: (models: Models<Row>) => void;
   readonly retryIntervalMs?: number;
 }
 
-/** Result of an import, by model. */
+/** The ids of the imported models, by what the import did. */
 export interface ImportReceipt {
   readonly added: readonly string[];
   readonly changed: readonly string[];
   readonly unchanged: readonly string[];
   readonly removed: readonly string[];
-  /** Stored, but overridden by the configuration file. */
+  /** Rows that were stored but have no effect, because the configuration file overrides them. */
   readonly kept_by_file: readonly string[];
 }
 
@@ -61,11 +66,14 @@ export interface ImportPreview<Row> {
 export interface ActiveModels<Row extends ModelRow> {
   models(): Models<Row>;
   /**
-   * Stores rows by model (null removes an imported row) and activates them. Rejects with `bad_request`, naming every mistake; then nothing is
-   * stored.
+   * Stores the given rows and activates them. If the row of a model is null, its imported row is removed. Rejects with
+   * `bad_request` and lists every mistake if any row is invalid, in which case nothing is stored.
    */
   import(models: unknown): Promise<ImportReceipt>;
-  /** What `import` would do now, with the active rows before and after. Stores nothing; throws as `import` does. */
+  /**
+   * Returns what `import` would do, with the active rows before and after, but stores nothing. Throws the same errors
+   * as `import`.
+   */
   preview(models: unknown): ImportPreview<Row>;
   /** Activates the rows of a new configuration. */
   reconfigure(configured: Models<Row>): void;
@@ -81,9 +89,9 @@ export function createActiveModels<Row extends ModelRow>(options: ActiveModelsOp
   let configured = options.configured;
   let stored: JsonObject = {};
   let active: Models<Row> = configured;
-  /** Prices as last recorded, so that only changes are compared with the database. */
+  /** The last recorded prices. We only compare prices with the database if they differ from these. */
   const recorded = new Map<string, JsonObject | null>();
-  /** The imported rows may have changed since they were read. */
+  /** True if the imported rows may have changed since we last read them. */
   let isStale = true;
   let subscription: { stop(): Promise<void> } | null = null;
 
@@ -129,7 +137,7 @@ export function createActiveModels<Row extends ModelRow>(options: ActiveModelsOp
   };
 
   const synced = async (): Promise<void> => {
-    await sync.idle(); // A run in progress may have begun before the latest change.
+    await sync.idle(); // A run in progress may have started before the latest change.
     await sync.runNow();
   };
 
@@ -169,7 +177,10 @@ export function createActiveModels<Row extends ModelRow>(options: ActiveModelsOp
   };
 }
 
-/** The configured rows in order, with imported rows in place of built-in ones, then additional imported rows. */
+/**
+ * Returns the configured rows in order, with imported rows in place of built-in ones, followed by the remaining
+ * imported rows.
+ */
 function mergeModels<Row extends ModelRow>(configured: Models<Row>, imported: Models<Row>): Models<Row> {
   const rows = Object.entries(configured).map(([id, row]) => [id, row.source === 'starter' ? (imported[id] ?? row) : row] as const);
   const additional = Object.entries(imported).filter(([id]) => !Object.hasOwn(configured, id));

@@ -1,16 +1,19 @@
-/** Corrects `model_prices` for a past window in which the recorded price was wrong: the current price replaces it. */
+/**
+ * Corrects `model_prices` for a time in the past for which the recorded price was wrong, by replacing it with the
+ * current price.
+ */
 import { isDeepStrictEqual } from 'node:util';
 import type { Queries } from '../../db/database.ts';
 import { lockGlobal } from '../../db/locks.ts';
 import { toBatches } from '../../db/row-batches.ts';
 import { insertPrices, type PriceRow, periodColumns } from './price-history.ts';
 
-/** A model has few rows, so that a statement returns fewer than 500. */
+/** Each model has few rows, so with this batch size a statement returns fewer than 500 rows. */
 const batchSize = 50;
 
 /**
- * Corrects the history from `from` to `to` (exclusive). Returns the models whose history was changed, and those without a current price,
- * whose history is unchanged.
+ * Corrects the history from `from` to `to` (exclusive). Returns the models whose history changed, and the models that
+ * have no current price, whose history stays as it is.
  */
 export async function correctHistory(
   tx: Queries,
@@ -40,7 +43,10 @@ export async function correctHistory(
   return { corrected, withoutPrice };
 }
 
-/** Replacement rows for the window. Empty when the history is already correct, or the model has no current price. `rows` are in order of time. */
+/**
+ * Returns the rows that replace the history between `from` and `to`. The result is empty if the history is already
+ * correct, or if the model has no current price. `rows` have to be sorted by time.
+ */
 function correctedRows(rows: readonly PriceRow[], from: number, to: number): PriceRow[] {
   const now = rows.at(-1);
   if (!now?.price) return [];

@@ -1,19 +1,22 @@
-/** `catalog_models`: imported rows of the catalog. They are validated before they are stored and again when they are read. */
+/**
+ * Reads and writes the imported catalog rows in `catalog_models`. They are validated before they are stored, and again
+ * when they are read.
+ */
 import type { JsonObject } from '../../core/json/narrow.ts';
 import type { Database } from '../../db/database.ts';
 import { lockGlobal } from '../../db/locks.ts';
 import { toBatches } from '../../db/row-batches.ts';
 
-/** NOTIFY channel: the imported rows have changed. */
+/** The NOTIFY channel for changes of the imported rows. */
 export const catalogChannel = 'gateway_catalog';
 
-/** Rows by model, ordered by name. */
+/** Returns the rows by model, sorted by name. */
 export async function readImportedModels(database: Database): Promise<JsonObject> {
   const rows = await database.query<{ model: string; content: unknown }>('select model, content from catalog_models order by model');
   return Object.fromEntries(rows.map(({ model, content }) => [model, content]));
 }
 
-/** Upserts `rows`, deletes `removed` and notifies every process, in one transaction. */
+/** Upserts `rows`, deletes `removed` and notifies every process in one transaction. */
 export async function storeImportedModels(
   database: Database,
   { rows, removed, now }: { readonly rows: JsonObject; readonly removed: readonly string[]; readonly now: number },

@@ -1,8 +1,10 @@
 /**
- * `model_prices`: the price history of each model, for repricing and audits. Calls themselves are priced from memory.
+ * Keeps the price history of each model in `model_prices`, for repricing and audits. We price the calls themselves
+ * from memory.
  *
- * Writing is idempotent across processes: under a lock each price is compared with the model's latest row, and added only if it differs. A
- * process whose clock is slow adds its row right after the latest one.
+ * Writes are idempotent across processes. While holding a lock, we compare each price with the latest row of the model
+ * and only add a row if it differs. If the clock of a process is behind, its row gets a time just after the latest
+ * row.
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { JsonObject } from '../../core/json/narrow.ts';
@@ -13,12 +15,12 @@ import { type ModelPrices, parseStoredPrice } from './stored-price.ts';
 
 export interface PriceEntry {
   readonly model: string;
-  /** As `toStoredPrice` returns it. */
+  /** The return value of `toStoredPrice`. */
   readonly price: JsonObject | null;
   readonly source: string;
 }
 
-/** Adds a row for each entry that differs from the model's latest row; returns the models of the added rows. */
+/** Adds a row for each entry that differs from the latest row of its model. Returns the models that got a new row. */
 export async function recordPrices(database: Database, entries: readonly PriceEntry[], now: number): Promise<string[]> {
   const added: string[] = [];
   for (const batch of toBatches(entries)) added.push(...(await database.transaction((tx) => recordBatch(tx, batch, now))));
@@ -53,16 +55,16 @@ export async function insertPrices(tx: Queries, rows: readonly PriceRow[]): Prom
   );
 }
 
-/** A price of a model's history. */
+/** An entry of a model's price history. */
 export interface PricePeriod {
   readonly model: string;
   readonly effectiveFrom: number;
-  /** Null: unknown from then on. */
+  /** Null if the price has been unknown since this time. */
   readonly prices: ModelPrices | null;
   readonly source: string;
 }
 
-/** The latest price of each of the models, in no particular order. */
+/** Returns the latest price of each model, in no particular order. */
 export async function latestPrices(database: Queries, models: readonly string[]): Promise<PricePeriod[]> {
   const rows = await selectLatest(
     database,
@@ -78,7 +80,7 @@ function selectLatest(queries: Queries, entries: readonly { readonly model: stri
   );
 }
 
-/** All prices of a model, newest first. */
+/** Returns all prices of a model, newest first. */
 export async function priceHistory(database: Queries, model: string): Promise<PricePeriod[]> {
   const rows = await database.query<PriceRow>(
     `select ${periodColumns} from model_prices where model = $1::text order by effective_from desc`,
@@ -101,7 +103,7 @@ function toPeriod({ model, effectiveFrom, price, source }: PriceRow): PricePerio
   return { model, effectiveFrom: effectiveFrom.getTime(), prices: price === null ? null : parseStoredPrice(price), source };
 }
 
-/** Prices of a model in force at a time. Null when none was known then. */
+/** Returns the prices of a model that were in force at the given time, or null if none were known. */
 export async function priceAt(database: Queries, model: string, at: number): Promise<ModelPrices | null> {
   const [row] = await database.query<{ price: unknown }>(
     `select price from model_prices where model = $1::text and effective_from <= $2::timestamptz order by effective_from desc limit 1`,

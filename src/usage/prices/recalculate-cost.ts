@@ -1,4 +1,4 @@
-/** Cost of a stored call or attempt at given prices, from its stored tokens and units. */
+/** Recalculates the cost of a stored call or attempt at given prices, from its stored tokens and units. */
 import type { Route } from '../../core/call.ts';
 import { clampToSafeInteger, tokenCost, unitsCost } from '../../core/cost.ts';
 import type { CallUnits, Tokens } from '../../core/pricing.ts';
@@ -6,10 +6,16 @@ import type { ModelPrices } from './stored-price.ts';
 
 export type RecalculatedCost =
   | { readonly kind: 'cost'; readonly nanos: number }
-  /** `price_unknown`: the model has no price. `units_not_kept`: charged by units that are not stored. `video`: settled by `src/videos`. */
+  /**
+   * `price_unknown` means that the model has no price, `units_not_kept` that it's priced by units that we didn't
+   * store, and `video` that `src/videos` settles the cost.
+   */
   | { readonly kind: 'price_unknown' | 'units_not_kept' | 'video' };
 
-/** `units` is null when the call has none, or was stored before units were; `prices` is null when none were known. */
+/**
+ * `units` is null if the call has no units, or was stored before we kept them. `prices` is null if no prices were
+ * known.
+ */
 export function recalculateCost(route: Route, tokens: Tokens, units: CallUnits | null, prices: ModelPrices | null): RecalculatedCost {
   switch (route) {
     case 'video':
@@ -31,7 +37,10 @@ export function recalculateCost(route: Route, tokens: Tokens, units: CallUnits |
   }
 }
 
-/** As `pipeline/media/media-record.ts`: units take precedence over tokens, and tokens that the vendor does not report are estimated. */
+/**
+ * Follows the same rules as `pipeline/media/media-record.ts`. Units take precedence over tokens, and tokens that the
+ * vendor didn't report are estimated.
+ */
 function recalculateMedia(tokens: Tokens, units: CallUnits | null, prices: ModelPrices | null): RecalculatedCost {
   const hasUnitPrice =
     prices !== null && [prices.perImageNanos, prices.perMillionCharactersNanos, prices.perSecondNanos].some((nanos) => nanos !== null);

@@ -1,18 +1,18 @@
 /**
- * JSON of a model's prices in `model_prices`: whole nano-dollars as decimal strings (a JSON number would be parsed as a binary fraction),
- * for tokens per million.
+ * Converts a model's prices to and from the JSON in `model_prices`. Amounts are whole nano-dollars, and token prices
+ * are per million tokens. We store them as decimal strings, because JSON numbers would be parsed as binary fractions.
  */
 
 import { asArray, asObject, type JsonObject } from '../../core/json/narrow.ts';
 import type { Price, TokenPrice, UnitPrices } from '../../core/pricing.ts';
 
-/** Everything by which a call of the model may be charged. */
+/** All prices that may apply to a call of the model. */
 export interface ModelPrices extends UnitPrices {
-  /** Price of tokens and searches. Null when unknown. */
+  /** The price of tokens and searches. Null if it's unknown. */
   readonly price: Price | null;
 }
 
-/** Null when no price is known. */
+/** Returns null if no price is known. */
 export function toStoredPrice({ price, perImageNanos, perMillionCharactersNanos, perSecondNanos }: ModelPrices): JsonObject | null {
   const stored = {
     ...(price && toTokensJson(price)),
@@ -28,7 +28,7 @@ export function toStoredPrice({ price, perImageNanos, perMillionCharactersNanos,
   return Object.keys(stored).length === 0 ? null : stored;
 }
 
-/** Throws when `stored` does not come from `toStoredPrice`. */
+/** Throws if `stored` wasn't created by `toStoredPrice`. */
 export function parseStoredPrice(stored: unknown): ModelPrices {
   const { input, above, per_search, image_input, service_tiers, per_tool_use, ...others } = asObject(stored);
   const { per_image, per_million_characters, per_second, ...tokens } = others;
@@ -74,7 +74,7 @@ function parseTokens(stored: JsonObject): TokenPrice {
   };
 }
 
-/** Stores service tier factors as whole millionths and tool prices as whole nano-dollars. */
+/** Formats the factors of service tiers as whole millionths, and tool prices as whole nano-dollars. */
 function formatAmounts(amounts: Readonly<Record<string, bigint>>): Record<string, string> {
   return Object.fromEntries(Object.entries(amounts).map(([name, amount]) => [name, String(amount)]));
 }

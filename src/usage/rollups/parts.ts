@@ -1,8 +1,11 @@
 /**
- * SQL of rows that add up to the calls of a project: rollups, what transactions have appended to them, and call rows where a period begins or
- * ends within a span, or where the rollups are not filled in yet. One statement reads all of them, so that every call is in exactly one row.
+ * Builds SQL that selects rows which add up to the calls of a project. They are rollups, the increments that
+ * transactions have appended to them, and call rows. We read call rows where a period begins or ends within a span, or
+ * where the rollups haven't been filled in yet. A single statement reads everything, so each call is counted exactly
+ * once.
  *
- * Rollups are by one attribute of calls each (`Scope`): what is both of a key and of a model is in call rows only.
+ * Each rollup is by a single attribute of calls (`Scope`). For a combination such as a key and a model, you have to
+ * read the call rows.
  */
 import { minIdAt } from '../../core/ids.ts';
 import type { Parameters } from '../analytics/call-filter.ts';
@@ -10,19 +13,19 @@ import type { Period } from '../analytics/range.ts';
 import { type Addends, type Measure, selectSums } from '../sums.ts';
 import { coverPeriods, joinAdjacent, splitSegments } from './spans.ts';
 
-/** `project`: all calls. */
+/** `project` sums up all calls. */
 export type Scope = 'project' | 'key' | 'source' | 'model' | 'task';
 
 export interface PartsRequest {
   readonly projectId: string;
   readonly scope: Scope;
-  /** Adjacent. No row is of two of them. */
+  /** Each period begins where the previous one ends. No row belongs to two periods. */
   readonly periods: readonly Period[];
-  /** Only these; null: calls without. Each is a lookup in the index. */
+  /** Reads only these names. Null stands for calls without a value. Each name is a lookup in the index. */
   readonly names?: readonly (string | null)[];
-  /** Keys are named by their prefix, not by their id. */
+  /** Names keys by their prefix instead of their id. */
   readonly byPrefix?: boolean;
-  /** Condition on the SQL expression of the name. */
+  /** Returns a condition on the SQL expression of the name. */
   readonly condition?: (name: string) => string;
 }
 
@@ -34,7 +37,7 @@ const nameColumns: Readonly<Record<Scope, string>> = {
   task: 'c.task_id',
 };
 
-/** Tasks are many, and most of them are short. */
+/** There are many tasks, and most of them are short, so shorter spans wouldn't help. */
 const taskSpans = ['month', 'day'] as const;
 
 export function selectParts(request: PartsRequest, wanted: readonly Measure[], parameters: Parameters): string {
@@ -57,7 +60,8 @@ export function partsOf(request: PartsRequest, { add }: Parameters): readonly Ad
   const inSegment = names ? 'r.start = segment.first' : 'r.start >= segment.first and r.start < segment.after';
   const storedName = byPrefix ? 'stored.key_prefix' : 'stored.name';
   const rowName = byPrefix ? 'c.key_prefix' : nameColumns[scope];
-  // `offset 0` makes each period a range of the index: joined, the planner may read all rows of the project instead.
+  // `offset 0` makes PostgreSQL scan a range of the index for each period. Without it, the planner may choose a join
+  // that reads all rows of the project.
   return [
     {
       row: 'stored',

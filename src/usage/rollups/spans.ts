@@ -1,8 +1,8 @@
-/** Splits periods into whole spans, for which sums are stored, and the rest at their ends. Pure. */
+/** Splits periods into whole spans, for which we have stored sums, and the remaining parts at their ends. */
 import { dayMs, hourMs, minuteMs, monthAt } from '../../core/time.ts';
 import type { Period } from '../analytics/range.ts';
 
-/** A stored sum has the calls of one span, in UTC. */
+/** A span of time in UTC. Each stored sum covers one span. */
 export type Span = keyof typeof lengths | 'month';
 
 export interface Segment extends Period {
@@ -10,18 +10,18 @@ export interface Segment extends Period {
 }
 
 export interface Cover {
-  /** Whole spans; adjacent ones of the same span are one segment. */
+  /** Whole spans. Adjacent spans of the same kind are combined into one segment. */
   readonly segments: readonly Segment[];
-  /** Parts without a stored sum, which are read from the call rows. */
+  /** The parts that have no stored sum, so we read their call rows. */
   readonly edges: readonly Period[];
 }
 
 const lengths = { quarter: 15 * minuteMs, hour: hourMs, day: dayMs } as const;
 
 /**
- * Covers adjacent periods such that no segment crosses a border between them.
- * @param spans coarse to fine
- * @param isStored returns false for a span whose sum is missing or outdated
+ * Covers adjacent periods with segments that don't extend from one period into the next.
+ * @param spans the kinds of spans from coarse to fine
+ * @param isStored returns false if the sum of a span is missing or outdated
  */
 export function coverPeriods(
   periods: readonly Period[],
@@ -44,7 +44,7 @@ export function coverPeriods(
   return { segments, edges };
 }
 
-/** Adds a period to the last one if they are adjacent. */
+/** Appends a period, or extends the last one if they are adjacent. */
 function addPeriod<Item extends Period>(items: Item[], added: Item): void {
   const last = items.at(-1);
   if (last?.to === added.from) items[items.length - 1] = { ...last, to: added.to };
@@ -57,7 +57,7 @@ export function joinAdjacent(periods: readonly Period[]): Period[] {
   return joined;
 }
 
-/** The whole spans of segments one by one, for an index in which the start is followed by the name. */
+/** Splits segments into single spans. This helps with indexes in which the start is followed by the name. */
 export function splitSegments(segments: readonly Segment[]): Segment[] {
   return segments.flatMap(({ span, from, to }) => {
     const spans: Segment[] = [];
@@ -70,7 +70,7 @@ function startOf(span: Span, at: number): number {
   return span === 'month' ? monthAt(at).start : at - (at % lengths[span]);
 }
 
-/** The end of the span that contains this time. */
+/** Returns the end of the span that contains this time. */
 function endOf(span: Span, at: number): number {
   return span === 'month' ? monthAt(at).end : startOf(span, at) + lengths[span];
 }

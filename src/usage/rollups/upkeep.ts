@@ -1,8 +1,10 @@
 /**
- * Keeps the rollups small and complete in the background: merges what transactions have appended to `usage_increments`, and adds the calls of
- * before the rollups existed, the latest first. Both change where a call is counted, never the sums (migration 0033). It also builds the cells.
+ * Keeps the rollups small and complete in the background. It merges the increments that transactions have appended to
+ * `usage_increments`, and adds the calls that were stored before the rollups existed, latest first. Both only change
+ * where a call is counted, and never the sums (migration 0033). It also builds the usage cells.
  *
- * Every process runs this; the one that gets the lock works. A slice is a transaction, so that work that was interrupted continues there.
+ * Every process runs this, but only the one that gets the lock does any work. Each slice is a transaction of its own,
+ * so interrupted work continues where it stopped.
  */
 import { createBackgroundLoop, type NextRun } from '../../core/background-loop.ts';
 import type { Database } from '../../db/database.ts';
@@ -11,14 +13,20 @@ import type { Logger } from '../../observability/logger.ts';
 import { buildCells } from '../cells/build.ts';
 
 const intervalMs = 30_000;
-/** Merged in one transaction, for which erasures wait: half a second. The embedded database blocks the event loop meanwhile. */
+/**
+ * The number of increments that we merge in one transaction, which takes half a second. Erasures have to wait for it,
+ * and the embedded database blocks the event loop meanwhile.
+ */
 const maxIncrements = { server: 5_000, embedded: 500 };
 const maxFilledCalls = { server: 20_000, embedded: 250 };
 
-/** Increments of the current minute stay: usage per minute is read from them. By the database's clock, with a margin for those of processes. */
+/**
+ * We keep the increments of the current minute, because usage per minute is read from them. This compares with the
+ * database's clock, and the margin allows for processes whose clocks differ.
+ */
 const selectMergeable = `select ctid from usage_increments where start < now() - interval '3 minutes' order by start limit $1::integer`;
 
-/** Resolves with true when everything is merged and filled in, or another process works on it. */
+/** Resolves with true if everything has been merged and filled in, or if another process is working on it. */
 export async function maintainRollups(database: Database): Promise<boolean> {
   const { kind } = database;
   const merged = await database.transaction(async (tx) => {
@@ -34,7 +42,8 @@ export async function maintainRollups(database: Database): Promise<boolean> {
     `select 1 from usage_rollup_fill where filled_from <> '00000000-0000-0000-0000-000000000000'::uuid`,
   );
   if (!unfilled) return true;
-  // Tried: waiting processes would be ahead of transactions that change calls, which need the lock too.
+  // Only try to get the lock. Transactions that change calls need it too, and would have to queue behind waiting
+  // processes.
   return database.transaction(async (tx) => {
     if (!(await tryLockGlobal(tx, 'usageFill'))) return true;
     await tx.query('select fill_usage_rollups($1::integer)', [maxFilledCalls[kind]]);
@@ -46,7 +55,7 @@ export function createRollupUpkeep({ database, logger }: { readonly database: Da
   return createBackgroundLoop({
     async run(): Promise<NextRun> {
       const startedAt = performance.now();
-      // Idle for as long as it worked, so that it takes at most half of a core of the database.
+      // Pause for as long as the work took, so that it takes at most half of one database core.
       const done = [await maintainRollups(database), await buildCells(database)];
       return done.every(Boolean) ? 'idle' : performance.now() - startedAt;
     },
