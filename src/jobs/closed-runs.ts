@@ -20,9 +20,15 @@ export interface ClosedRun {
 
 /** Access to the tables that track the work of runs. */
 export interface WorkOfRuns {
-  /** Returns the runs whose work is open. Leaves out runs that have closed it before, because it was opened again since. */
+  /**
+   * Returns the runs whose work is still open. Leaves out runs that have already closed their work once, because if
+   * that work is open again, somebody has reopened it since.
+   */
   filterOpen(runs: readonly ClosedRun[]): Promise<readonly ClosedRun[]>;
-  /** Closes the work of a run that is the latest of its workflow id. May be called repeatedly for the same run. */
+  /**
+   * Closes the work of a run, which has to be the latest one of its workflow id. It's safe to call this repeatedly for
+   * the same run.
+   */
   close(run: ClosedRun): Promise<void>;
   /** Reports whether the work of this workflow id is open. */
   isOpen(workflowId: string): Promise<boolean>;

@@ -18,7 +18,7 @@ export interface PayloadKeyUsage {
   /** The number of open runs. */
   readonly runs: number;
   readonly schedules: number;
-  /** By key id. */
+  /** The usage of each key, by key id. */
   readonly keys: ReadonlyMap<string, KeyUsage>;
 }
 

@@ -61,7 +61,7 @@ async function readLinuxStartTime(pid: number): Promise<string | null> {
 }
 
 async function readPsStartTime(pid: number): Promise<string | null> {
-  // It exits with 1 if there's no such process.
+  // `ps` exits with 1 if there's no such process.
   const result = await run('ps', ['-o', 'lstart=', '-p', String(pid)]).catch(() => null);
   return result?.stdout.trim() || null;
 }

@@ -25,7 +25,10 @@ export interface DispatcherOptions {
   readonly probe: () => Promise<void>;
   /** Writes outbox rows for all work that is unfinished according to the tables. */
   readonly reenqueueUnfinished: () => Promise<void>;
-  /** Updated on each (re)connection and daily. If they're rejected or lack attributes, we try again soon. */
+  /**
+   * We update them on each (re)connection and daily. If the server rejects them or they lack search attributes, we try
+   * again soon.
+   */
   readonly schedules?: Schedules;
   readonly logger: Logger;
   /** Called whenever Temporal becomes reachable or unreachable. */

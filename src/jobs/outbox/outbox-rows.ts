@@ -30,7 +30,8 @@ export interface OutboxRow extends OutboxEntry {
 
 const batchSize = 100;
 /**
- * A dev server handles one transaction at a time. With more parallel starts, the few requests of workers would starve.
+ * A dev server handles one transaction at a time, so with more concurrent starts the workers' few requests would
+ * starve.
  */
 const maxConcurrentStarts = 5;
 /** We retry rejected rows after 2, 4, 8 … seconds, and hourly after this many attempts. */

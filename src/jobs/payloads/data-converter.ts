@@ -16,8 +16,8 @@ export function createDataConverter(payloadKeys: PayloadKeys = [], onMissingKey?
 }
 
 /**
- * Encodes like `createDataConverter`, but decodes every payload as undefined. Use it for requests that must work
- * without the keys of others.
+ * Encodes like `createDataConverter`, but decodes every payload as undefined. Use it for requests that must work even
+ * if we don't have the keys of existing payloads.
  */
 export function createWriteOnlyDataConverter(payloadKeys?: PayloadKeys): DataConverter {
   const { payloadCodecs = [], ...converter } = createDataConverter(payloadKeys);
@@ -28,7 +28,10 @@ export function createWriteOnlyDataConverter(payloadKeys?: PayloadKeys): DataCon
   };
 }
 
-/** Returns the path of the module for the SDK to load. The workflow bundle has to be built with the same one. */
+/**
+ * Returns the path of the failure converter, which the SDK loads itself. The workflow bundle has to contain the same
+ * one.
+ */
 export function failureConverterPath(): string {
   const extension = import.meta.url.endsWith('.ts') ? '.ts' : '.js';
   return fileURLToPath(new URL(`./failure-converter${extension}`, import.meta.url));

@@ -1,4 +1,4 @@
-/** What a worker runs, and how it's sized. */
+/** Defines what a worker runs and how many tasks it runs at once. */
 import type { DataConverter } from '@temporalio/common';
 import { memoryQueue } from '../../../workflows/contract.ts';
 import type { Logger } from '../../observability/logger.ts';
