@@ -1,4 +1,7 @@
-/** Existing memories and facts of an end user, or of the whole project, that may relate to new memories of a batch. */
+/**
+ * Loads the existing memories and facts of an end user, or of the whole project, that may be related to the new
+ * memories of a batch.
+ */
 import type { Database } from '../../db/database.ts';
 import { inRecallSql } from '../records/item-record.ts';
 import { anyTermSql, tokenizeForQuery } from '../text/lexemes.ts';
@@ -6,10 +9,10 @@ import { hasSameScope } from '../text/subject-scope.ts';
 import type { ConsolidationContext, ContextFact, ContextItem } from './consolidation.ts';
 import type { Group } from './groups.ts';
 
-/** Of the text of new memories that is used as the query. */
+/** The maximum length of the query that we build from the text of the new memories. */
 const maxQueryLength = 8_000;
 const maxRelated = 40;
-/** For the page, besides the related ones. */
+/** The page also gets this many important memories that aren't related to the new ones. */
 const maxImportant = 40;
 const maxFacts = 60;
 
@@ -17,7 +20,7 @@ const columns = `item.id, item.text, (item.origin <> 'observed' or item.pinned) 
 const ofGroupSql = `item.project_id = $1::uuid and ${hasSameScope('item.subject', '$2')} and ${inRecallSql}`;
 const matchesQuerySql = anyTermSql('$3::text');
 
-/** Null when no learned memory is live and there is no page to rebuild. */
+/** Returns null if none of the learned memories is live and there's no page to rebuild. */
 export async function loadContext(database: Database, { projectId, subject, batchId }: Group): Promise<ConsolidationContext | null> {
   const added = await database.query<ContextItem>(
     `select ${columns} from memory_items item where ${ofGroupSql} and item.batch_id = $3::uuid order by item.id`,
