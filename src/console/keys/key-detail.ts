@@ -1,4 +1,4 @@
-/** A key: its settings and use, and for owners rotation and revocation. */
+/** Shows the settings and usage of a key. Owners can also rotate and revoke it. */
 import type { StoreDownPolicy } from '../../core/windows.ts';
 import type { KeyRecord } from '../../keys/key-record.ts';
 import { ceilingMeters } from '../frame/ceilings.ts';

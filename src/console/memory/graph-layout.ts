@@ -1,4 +1,7 @@
-/** Places the nodes of a graph by d3-force, which starts from fixed positions, so the same graph always has the same picture. */
+/**
+ * Computes the positions of a graph's nodes with d3-force. It starts from fixed positions, so the same graph always
+ * looks the same.
+ */
 import { forceCollide, forceLink, forceManyBody, forceSimulation, forceX, forceY, type SimulationNodeDatum } from 'd3-force';
 
 export interface Point {
@@ -13,7 +16,7 @@ const nodeRadius = 70;
 /** Labels are wide and low, so nodes need less vertical than horizontal distance. */
 const flatness = 0.6;
 
-/** `edges` are pairs of indexes of nodes. The height follows from the layout. */
+/** Each edge is a pair of node indexes. The height depends on the layout. */
 export function layoutGraph(
   nodes: number,
   edges: readonly (readonly [number, number])[],
