@@ -70,9 +70,10 @@ const numberOnly = /^[\d.,:%+-]+$/;
 const accessKey = /^(?=.*[a-z])(?=.*[A-Z])[A-Za-z0-9/+]{40}$/;
 
 /**
- * Reports whether a value after such a name is a secret. In source code and prose it's usually a call, a variable, a
- * type or a length. So without quotes, a secret must contain a digit and not look like a name. In quotes, we accept
- * everything except common values.
+ * Reports whether a value after such a name is a secret. In source code and prose it's often a call, a variable, a type
+ * or a length. So without quotes, a value must contain a digit and not look like code, or in the case of a password,
+ * contain at least a special character. In quotes, we accept any password except common values, while other secrets
+ * still need a digit.
  */
 function isSecretValue(text: string, { isPassword, isQuoted, next }: Surroundings): boolean {
   if (isPlaceholder(text) || next === '(' || next === '[' || next === '<') return false;

@@ -104,7 +104,10 @@ function removeRuns(text: string, request: string): string {
   return chunks.join('');
 }
 
-/** Names rarely occur more often than this in a request, and a longer search would be slow. */
+/**
+ * If a text occurs more often than this, we stop searching and treat it as a quote. Names rarely occur this often in a
+ * request.
+ */
 const maxOccurrences = 50;
 
 /**
@@ -147,8 +150,8 @@ const minDataBytes = 4_096;
 const quote = 0x22;
 
 /**
- * Removes strings whose first 4 KiB are ASCII without a space. We skip each of them with a native search for the
- * closing quote.
+ * Removes strings whose first 4 KiB are printable ASCII without a space, because they're data such as base64. This is
+ * fast because Node searches for the quotes natively.
  */
 function omitData(body: Buffer): Buffer {
   const kept: Buffer[] = [];

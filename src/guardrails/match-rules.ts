@@ -33,7 +33,7 @@ export interface MatchPosition {
 export interface MatchResult {
   /** Indices of the rules that match, in ascending order. The list ends with the first rule that blocks. */
   readonly matched: readonly number[];
-  /** Where to continue, or null if everything has been matched. */
+  /** The position at which to continue, or null if everything has been matched. */
   readonly next: MatchPosition | null;
 }
 

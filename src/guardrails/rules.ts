@@ -24,7 +24,7 @@ export interface PlaceRules {
   readonly revision: string;
 }
 
-/** A place is null if it has no rules, and we don't evaluate its texts then. */
+/** The rules of both places. A place is null if it has no rules, so we don't evaluate its texts. */
 export interface CompiledRules {
   readonly input: PlaceRules | null;
   readonly output: PlaceRules | null;

@@ -46,7 +46,7 @@ export interface ClosedRunsOptions {
 
 const intervalMs = 10_000;
 const requestTimeoutMs = 10_000;
-/** Longer than the lag of any visibility store plus the clock skew. */
+/** This is longer than the lag of any visibility store plus the clock skew. */
 const overlapMs = 5 * 60_000;
 /** The retention period of namespaces that the gateway creates. */
 const initialRangeMs = 3 * 24 * 3_600_000;

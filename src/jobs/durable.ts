@@ -67,7 +67,7 @@ export interface DurableOptions {
    */
   readonly startDelayMs?: (workflow: string) => number;
   readonly logger: Logger;
-  /** How long running activities may take to finish during a stop. */
+  /** The time that running activities get to finish during a stop. */
   readonly graceMs: number;
   /** Called once, when durable work is ready for the first time. */
   readonly onReady?: (durable: Durable) => void;

@@ -61,7 +61,7 @@ export interface KeyViewInput {
   readonly record: KeyRecord;
   readonly project: Project;
   readonly zone: string;
-  /** The time when the pass expires. */
+  /** The time at which the view ends because its pass expires. */
   readonly endsAt: number;
   readonly status: StatusReport;
   readonly month: Figures;

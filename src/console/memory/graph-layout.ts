@@ -9,7 +9,7 @@ export interface Point {
   readonly y: number;
 }
 
-/** Half of d3-force's default. The time that a layout takes is proportional to it. */
+/** This is half of d3-force's default, because the time that a layout takes is proportional to it. */
 const ticks = 150;
 /** Keeps the labels of two nodes apart. */
 const nodeRadius = 70;
@@ -29,7 +29,7 @@ export function layoutGraph(
     .force('x', forceX(width / 2).strength(0.05))
     .force('y', forceY(0).strength(0.1))
     .force('labels', forceCollide(nodeRadius))
-    // Cools down to d3-force's default minimum of 0.001 by the last tick.
+    // With this decay, the simulation reaches d3-force's default minimum of 0.001 at the last tick.
     .alphaDecay(1 - 0.001 ** (1 / ticks))
     .stop();
   for (let tick = 0; tick < ticks; tick += 1) {

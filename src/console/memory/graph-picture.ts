@@ -66,7 +66,7 @@ function countNodes(facts: readonly DrawnFact[]): Map<string, Node> {
     ] as const)
       nodes.set(id, { name, degree: (nodes.get(id)?.degree ?? 0) + 1 });
   }
-  // The layout places the first nodes in the centre.
+  // The layout places the first nodes in the center, so the best connected ones have to come first.
   return new Map([...nodes].sort(([, a], [, b]) => b.degree - a.degree || (a.name < b.name ? -1 : 1)));
 }
 

@@ -33,7 +33,7 @@ const fileScript = defineAsset(new URL('./import-file.js', import.meta.url));
 
 /** The maximum size of the rows after decompression. */
 const maxRowBytes = 16 * 1024 * 1024;
-/** We only count the rest. */
+/** The page lists at most this many entries and only counts the rest. */
 const maxListed = 200;
 const breadcrumbs = [{ label: 'Prices', href: pricesPath }];
 

@@ -1,4 +1,4 @@
-/** Shows a project's routing, lets owners change it, and tests it with a dry run. */
+/** Shows a project's routing and dry runs, and lets owners change the routing. */
 import type { Projects } from '../../projects/projects.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleRoute } from '../frame/route.ts';

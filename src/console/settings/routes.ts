@@ -1,7 +1,7 @@
 /**
- * The project's memory settings. If a change would delete more than before, people have to confirm it in a second
- * step that says what will be deleted. The change then takes effect after a day, and any member can cancel it until
- * then.
+ * Serves the page of the project's memory settings. If a change would delete more than before, people have to confirm
+ * it in a second step that says what will be deleted. The change then takes effect after a day, and any member can
+ * cancel it until then.
  */
 import { changedMembers } from '../../core/changed-members.ts';
 import { gatewayError } from '../../core/errors.ts';
@@ -191,7 +191,7 @@ function describeSaved({ zone }: ConsoleContext, changed: object, { pending_dele
   return `The settings are saved. The new deletion period takes effect at ${formatTimeIn(Date.parse(pending.effective_at), zone, 'minute')} (${zone}), unless a member cancels it.`;
 }
 
-/** We show this to every member, because any of them can cancel the deletion. */
+/** Describes the pending deletion. We show this to every member, because any of them can cancel it. */
 function describePending(context: ConsoleContext, { pending_deletion: pending }: ShownMemorySettings): Html | string {
   if (pending === null) return '';
   const { delete_conversations_after_days: days, delete_unlearned: unlearned, conversations, effective_at: at } = pending;
@@ -210,7 +210,10 @@ interface Unlearned {
   readonly hasModel: boolean;
 }
 
-/** People don't expect that conversations outlive the deletion period until memory has learned from them. */
+/**
+ * Explains that conversations outlive the deletion period until memory has learned from them, because people don't
+ * expect this.
+ */
 function describeUnlearned(context: ConsoleContext, { current, kept, hasModel }: Unlearned): Html | string {
   const { delete_conversations_after_days: days, delete_unlearned: unlearned, enabled } = current;
   if (days === null || unlearned || (enabled && hasModel && kept === 0)) return '';
@@ -319,7 +322,7 @@ ${describeDeletion(context, confirmation)}
   };
 }
 
-/** Names the first affected date and how many conversations. */
+/** Says when the deletion begins and how many conversations it affects. */
 function describeDeletion({ zone }: ConsoleContext, { before, rule, effectiveAt, preview }: Confirmation): Html {
   const { delete_conversations_after_days: days, delete_unlearned: unlearned } = rule;
   const { conversations, closedItems, oldestTurn } = preview;

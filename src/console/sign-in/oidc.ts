@@ -42,7 +42,7 @@ export function createOidcClient({ clock }: { readonly clock: Clock }): OidcClie
 
   const configurationOf = (settings: OidcSettings): Promise<client.Configuration> => {
     const now = clock.now();
-    // A reload of the configuration creates a new object.
+    // Reloading the configuration creates a new settings object, so it's enough to compare the references.
     if (cached?.settings === settings && now - cached.fetchedAt < metadataMs) return cached.configuration;
     const entry = { settings, fetchedAt: now, configuration: discover(settings) };
     cached = entry;

@@ -25,7 +25,7 @@ export interface PayloadKeyUsage {
 export interface KeyUsage {
   readonly runs: number;
   readonly schedules: number;
-  /** Up to five workflow and schedule ids. */
+  /** Contains up to five workflow and schedule ids. */
   readonly examples: readonly string[];
 }
 

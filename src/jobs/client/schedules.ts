@@ -68,8 +68,8 @@ function describeDailyCleanup(filterAttributes: FilterAttributes) {
   const input = { step: null };
   const { searchAttributes, ...description } = describeRun(workflowType, { workflow: workflowType, workflowId, input });
   return {
-    // 03:17 UTC, when the database usually has little load. The catch-up window covers a service that was off at that
-    // time.
+    // The cleanup runs at 03:17 UTC, when the database usually has little load. The catch-up window covers a service
+    // that was off at that time.
     spec: { calendars: [{ hour: 3, minute: 17 }] },
     policies: { overlap: 'SKIP', catchupWindow: '2 days' },
     action: {

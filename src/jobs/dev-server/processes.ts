@@ -12,7 +12,10 @@ const run = promisify(execFile);
 
 export interface ProcessIdentity {
   readonly pid: number;
-  /** In the format of the system: ticks since boot on Linux, a date elsewhere. We only compare it for equality. */
+  /**
+   * The start time in the system's own format, i.e. ticks since boot on Linux and a date elsewhere. We only compare it
+   * for equality.
+   */
   readonly startTime: string;
 }
 

@@ -61,9 +61,7 @@ export interface BatchWithGroups extends Batch {
   readonly groups: readonly BatchGroup[];
 }
 
-/**
- * Reports whether the state is stored in the table. We derive all other states of a `running` batch from its groups.
- */
+/** Reports whether the table contains this state. In the table, all other states are `running`. */
 const isStored = (state: BatchState): boolean => state === 'done' || state === 'failed' || state === 'stopped';
 
 const stoppedByOperator = { error: 'stopped_by_operator', errorMessage: 'stopped by an operator' } as const;

@@ -20,8 +20,8 @@ import { type MessageSize, type PlannedGroup, planGroups } from './plan-groups.t
 import { isFailingSql } from './replay.ts';
 
 /**
- * A project with this many failing batches gets no new one and its messages wait, because each failing batch makes
- * paid calls every day.
+ * We don't start a new batch for a project with this many failing batches, because each of them makes paid calls every
+ * day. The project's messages wait.
  */
 export const maxFailingBatches = 3;
 

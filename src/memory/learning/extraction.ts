@@ -102,7 +102,7 @@ export interface Extraction {
   readonly refusals: readonly Refusal[];
 }
 
-/** Null when the response is unusable. */
+/** Returns null if the response is unusable. */
 export function parseExtraction(
   response: string,
   messages: readonly GroupMessage[],

@@ -210,7 +210,7 @@ function isSameName(said: string, name: string): boolean {
 function hasSaidContent(text: string, evidence: string, context: Context): boolean {
   const all = splitWords(text);
   const numbers = all.some((word) => /^\p{N}/u.test(word)) ? 1 : 0;
-  // Skip pairs of letters, because they would count twice, and short words, because statements are rarely about them.
+  // Pairs of letters would count twice, and statements are rarely about short words, so we skip both.
   const words = all.filter((word) => !/^\p{N}/u.test(word) && (isCased(word) ? word.length > 2 : word.length !== 2));
   const said = words.filter((word) => isSaidWord(word, context)).length + numbers;
   const unsaid = words.filter((word) => (word.length > 3 || !isCased(word)) && !isSaidWord(word, context)).length;

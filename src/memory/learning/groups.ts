@@ -38,10 +38,11 @@ export interface Group extends GroupKey {
 }
 
 /**
- * Why an attempt failed.
- * - `unusable`: the response was unusable or the request was rejected. If this keeps happening to a group, its retries
+ * The reason why an attempt failed.
+ *
+ * - `unusable`: The response was unusable or the request was rejected. If this keeps happening to a group, its retries
  *   slow down to once a day and it no longer holds up the next batch.
- * - `blocked`: no attempt was made, because the project's settings don't allow it.
+ * - `blocked`: We didn't make an attempt, because the project's settings don't allow it.
  */
 export interface GroupFailure {
   readonly kind: 'vendor' | 'unusable' | 'blocked';

@@ -1,13 +1,17 @@
 /**
- * Measures how far learning is behind, i.e. how long the oldest message that still has to be learned has been due.
+ * Measures how far learning is behind. The lag is the time for which the oldest message that hasn't been learned yet
+ * has been due.
  *
  * A message is due as soon as we put it into a batch. Until then, it's due once its conversation has been idle for
  * `idleMs` and the project's `at_least_every_minutes` have passed after that, whether or not we've closed the
  * conversation by then.
  *
- * We don't count messages that nobody expects us to learn now. They belong to open conversations, to conversations that
- * consist of a single call without a subject, to projects that have turned off memory or have no model for it, to
- * conversations that the next cleanup deletes, and to batches that wait for a replay and have an alert of their own.
+ * We don't count messages that nobody expects us to learn now:
+ *
+ * - messages of open conversations, and of conversations that consist of a single call without a subject
+ * - messages of projects that have turned off memory or have no model for it
+ * - messages of conversations that the next cleanup deletes
+ * - messages of batches that wait for a replay, because there's a separate alert for these
  */
 import type { Queries } from '../../db/database.ts';
 import { defaultMemorySettings } from '../records/settings.ts';

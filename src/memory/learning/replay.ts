@@ -1,7 +1,7 @@
 /**
- * Replays failed and stopped batches. An operator can do this through the API or by resetting a batch's run, and the
- * signal `replay` does it for failed batches only. Each of them locks the batch's row first, so concurrent replays have
- * the effect of one.
+ * Replays failed and stopped batches. An operator can do this through the API or by resetting a batch's run. The signal
+ * `replay` only replays failed batches. Each of these locks the batch's row first, so concurrent replays are the same
+ * as one.
  */
 import { maxUnusableResponses } from '../../../workflows/contract.ts';
 import type { Clock } from '../../core/time.ts';
@@ -21,7 +21,7 @@ export interface LockedBatch {
   readonly projectId: string;
 }
 
-/** Opens the batch again and retries all groups that aren't done immediately. */
+/** Opens the batch again and makes all groups that aren't done due immediately. */
 async function reopenBatch(tx: Queries, batchId: string): Promise<void> {
   await tx.query(
     `update memory_batch_groups
@@ -40,9 +40,9 @@ export async function replayBatch(tx: Queries, batch: LockedBatch): Promise<void
 }
 
 /**
- * Reopens a failed or stopped batch if a different run closed it, because then this run is a reset of that one. A
- * batch without a run id stays closed: either a worker of an older version closed it, possibly for this run, or an
- * operator stopped it and its run hasn't ended yet. Returns whether the batch was reopened.
+ * Reopens a failed or stopped batch if a different run closed it, because then this run is a reset of that one. Returns
+ * whether the batch was reopened. A batch without a run id stays closed, because either a worker of an older version
+ * closed it, possibly for this run, or an operator stopped it and its run hasn't ended yet.
  */
 export async function reopenAfterReset(tx: Queries, { batchId, runId }: BatchRun): Promise<boolean> {
   const [closed] = await tx.query(

@@ -1,10 +1,11 @@
 /**
- * Stores extracted statements as items of origin `observed`, except for repeats.
+ * Stores extracted statements as items of origin `observed`, except for repeats. A statement is a repeat if there's a
+ * memory with the same normalized text that
  *
- * A statement is a repeat if there's a memory with the same normalized text in one of three cases. The memory is live
- * and belongs to the end user or the whole project. Or it was recalled into the conversation, no matter which subject
- * it belongs to, so the response only repeated it. Or it was closed after the statement was made, so that we don't
- * learn a removed or corrected memory again from older messages, but only from newer ones.
+ * - is live and belongs to the end user or the whole project,
+ * - was recalled into the conversation, no matter which subject it belongs to, because the response only repeated it, or
+ * - was closed after the statement was made, so that we don't learn a removed or corrected memory again from older
+ *   messages. We may still learn it again from newer ones.
  */
 import { newId } from '../../core/ids.ts';
 import type { Clock } from '../../core/time.ts';
