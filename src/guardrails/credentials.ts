@@ -36,10 +36,10 @@ function replaceAll(text: string, found: readonly Credential[]): string {
 
 /** Returns the credentials of a text in order and without overlaps. */
 export function findCredentials(text: string): Credential[] {
-  const terms = hasDigit(text) ? findTerms(text) : [];
+  const tokens = hasDigit(text) ? findTokens(text) : [];
   const found = [
-    ...terms.flatMap(([start, end]) => findPrefixed(text, start, end)),
-    ...findFramed(text, terms.length > 0),
+    ...tokens.flatMap(([start, end]) => findPrefixed(text, start, end)),
+    ...findFramed(text, tokens.length > 0),
     ...findAssigned(text),
   ].sort((a, b) => a.start - b.start || b.end - a.end);
   const separate: Credential[] = [];
@@ -63,43 +63,43 @@ function followRun(text: string, credential: Credential): Credential {
 }
 
 /** The shortest kind is `slack`. An `authorization` has at least 16 characters. */
-const minTermLength = 15;
+const minTokenLength = 15;
 /**
- * The ASCII characters of terms. They include everything that the patterns in `credential-kinds.ts` and authorization
+ * The ASCII characters of tokens. They include everything that the patterns in `credential-kinds.ts` and authorization
  * headers may contain.
  */
-const termCharacters = Uint8Array.from({ length: 128 }, (_, code) => Number(/[\w.~+/:=-]/.test(String.fromCharCode(code))));
+const tokenCharacters = Uint8Array.from({ length: 128 }, (_, code) => Number(/[\w.~+/:=-]/.test(String.fromCharCode(code))));
 
 /**
- * Finds the runs of term characters that contain a digit and are long enough for a credential, so that the expression
- * for all kinds doesn't have to search ordinary text. We only look at one character per possible term, and at its
- * neighbors if it's a term character.
+ * Finds the runs of token characters that contain a digit and are long enough for a credential, so that the expression
+ * for all kinds doesn't have to search ordinary text. We only look at one character per possible token, and at its
+ * neighbors if it's a token character.
  */
-function findTerms(text: string): [start: number, end: number][] {
-  const terms: [number, number][] = [];
+function findTokens(text: string): [start: number, end: number][] {
+  const tokens: [number, number][] = [];
   let searchedTo = 0;
-  for (let at = minTermLength - 1; at < text.length; at += minTermLength) {
-    if (!isTermAt(text, at)) continue;
+  for (let at = minTokenLength - 1; at < text.length; at += minTokenLength) {
+    if (!isTokenAt(text, at)) continue;
     let start = at;
-    while (start > searchedTo && isTermAt(text, start - 1)) start -= 1;
+    while (start > searchedTo && isTokenAt(text, start - 1)) start -= 1;
     let end = at + 1;
-    while (end < text.length && isTermAt(text, end)) end += 1;
-    if (end - start >= minTermLength && hasDigit(text.slice(start, end))) terms.push([start, end]);
+    while (end < text.length && isTokenAt(text, end)) end += 1;
+    if (end - start >= minTokenLength && hasDigit(text.slice(start, end))) tokens.push([start, end]);
     searchedTo = end;
     at = end;
   }
-  return terms;
+  return tokens;
 }
 
-function isTermAt(text: string, at: number): boolean {
+function isTokenAt(text: string, at: number): boolean {
   const code = text.charCodeAt(at);
-  return code < 128 && termCharacters[code] === 1;
+  return code < 128 && tokenCharacters[code] === 1;
 }
 
-/** Searches one term. We include the character before it, because the pattern looks at that one too. */
-function findPrefixed(text: string, termStart: number, termEnd: number): Credential[] {
-  const from = Math.max(0, termStart - 1);
-  const found = matchEach(prefixedCredential, text.slice(from, termEnd), ({ 0: whole, index, groups = {} }) => ({
+/** Searches one token. We include the character before it, because the pattern looks at that one too. */
+function findPrefixed(text: string, tokenStart: number, tokenEnd: number): Credential[] {
+  const from = Math.max(0, tokenStart - 1);
+  const found = matchEach(prefixedCredential, text.slice(from, tokenEnd), ({ 0: whole, index, groups = {} }) => ({
     kind: Object.keys(groups).find((kind) => groups[kind] !== undefined) ?? 'unknown',
     start: from + index,
     end: from + index + whole.length,
@@ -170,14 +170,14 @@ const inUserOption = /(?<![\w-])(?:-u|--user)[ \t=]{0,4}["']?[^\s:"'`]{1,64}:([^
  * Finds credentials by their context. We only run an expression if the text contains its literal part, because
  * searching for a literal is much faster.
  */
-function findFramed(text: string, hasTerms: boolean): Credential[] {
+function findFramed(text: string, hasTokens: boolean): Credential[] {
   const find = (mayMatch: boolean, kind: string, ...patterns: readonly RegExp[]): Credential[] =>
     mayMatch ? patterns.flatMap((pattern) => findCaptured(kind, pattern, text)) : [];
   const hasAddress = text.includes('://');
   const found = [
     ...find(hasAddress, 'address', inAddress),
     ...find(text.includes('sig='), 'signed_address', inQuery),
-    ...find(hasTerms, 'authorization', inHeader).filter(({ start, end }) => hasDigit(text.slice(start, end))),
+    ...find(hasTokens, 'authorization', inHeader).filter(({ start, end }) => hasDigit(text.slice(start, end))),
     ...find(text.includes('=') && /(?:word|pwd)=/i.test(text), 'connection_string', inConnection),
     ...find(text.includes('--') || text.includes('-u'), 'option', inOption, inUserOption).filter(({ start, end }) =>
       /^(?!-)(?=.*[\p{L}])(?=.*\d)/u.test(text.slice(start, end)),

@@ -18,7 +18,7 @@ export interface ClosedRun {
   readonly byOperator: boolean;
 }
 
-/** Access to the tables that track the work of runs. */
+/** Gives access to the tables that track the work of runs. */
 export interface WorkOfRuns {
   /**
    * Returns the runs whose work is still open. Leaves out runs that have already closed their work once, because if

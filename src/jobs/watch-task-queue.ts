@@ -19,7 +19,7 @@ export interface TaskQueueWatch {
   stop(): Promise<void>;
 }
 
-/** The same threshold as the alert `TemporalBacklog`. */
+/** This is the same threshold as in the alert `TemporalBacklog`. */
 const maxAgeMs = 60_000;
 
 /** Starts reading immediately. */

@@ -58,10 +58,10 @@ ${context.role === 'owner' && isActive ? ownerActions(context, record, form, err
 }
 
 /** Explains what happens to the key's calls while its ceilings can't be checked. */
-function outage({ project }: ConsoleContext, { onBudgetStoreDown, ceilings }: KeyRecord, ofDeployment: StoreDownPolicy): Html {
-  const ofProject = project.settings.onBudgetStoreDown;
-  const policy = onBudgetStoreDown ?? ofProject ?? ofDeployment;
-  const from = onBudgetStoreDown ? 'key' : ofProject ? 'project' : 'deployment';
+function outage({ project }: ConsoleContext, { onBudgetStoreDown, ceilings }: KeyRecord, deploymentPolicy: StoreDownPolicy): Html {
+  const projectPolicy = project.settings.onBudgetStoreDown;
+  const policy = onBudgetStoreDown ?? projectPolicy ?? deploymentPolicy;
+  const from = onBudgetStoreDown ? 'key' : projectPolicy ? 'project' : 'deployment';
   const isPrepaid = ceilings.cost.limit !== null && ceilings.cost.window === 'total';
   const warning =
     isPrepaid && policy === 'allow'

@@ -12,7 +12,7 @@ import type { Temporal } from './temporal.ts';
 
 const scheduleId = 'daily-cleanup';
 /**
- * An update begins with a query, and if Temporal's own worker loses a query, Temporal only sends it to another one
+ * An update begins with a query. If Temporal's own worker loses that query, Temporal only sends it to another worker
  * after 5 s.
  */
 const requestTimeoutMs = 15_000;

@@ -1,6 +1,6 @@
 /**
- * The Temporal client that starts workflows, and the worker that runs them. Only this file, `temporal-connection.ts`
- * and `temporal-worker.ts` import the SDK's client and worker.
+ * Creates the Temporal client that starts workflows, and the worker that runs them. Only this file,
+ * `temporal-connection.ts` and `temporal-worker.ts` import the SDK's client and worker.
  *
  * If the server is unavailable, work is only delayed. The client's channel reconnects automatically, and each request
  * times out after five seconds. The pollers of a running worker retry inside the SDK, and if a worker ends anyway, we

@@ -58,7 +58,7 @@ export async function servesNamespace(address: string, namespace: string): Promi
     await withRequestTimeout(connection, () => connection.workflowService.describeNamespace({ namespace }));
     return true;
   } catch {
-    // It isn't up yet, or it's a different server. The caller retries or terminates it.
+    // The server isn't up yet, or it's a different one. The caller retries or terminates it.
     return false;
   } finally {
     await connection.close();

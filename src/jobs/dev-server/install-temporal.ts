@@ -1,6 +1,7 @@
 /**
  * Installs the Temporal program, either from the official download or with `go install`. Both functions put `temporal`
- * into an empty folder and return its version. They throw if they fail, and the caller then tries the other one.
+ * into an empty folder and return its version. They throw if they fail, and the caller then tries the other one. We
+ * don't retry a download that the server rejects.
  */
 import { execFile, spawn } from 'node:child_process';
 import { createWriteStream } from 'node:fs';

@@ -90,7 +90,7 @@ export function startDispatcher(options: DispatcherOptions): Dispatcher {
   let reachable: boolean | null = null;
   /** The dependency that is currently unavailable. It has been logged already. */
   let outage: Dependency | null = null;
-  /** When the oldest row was written, by this process's clock. */
+  /** The time at which the oldest row was written, according to this process's clock. */
   let oldestCreatedAt: number | null = null;
   let listening: { stop(): Promise<void> } | null = null;
   const loop = createBackgroundLoop({

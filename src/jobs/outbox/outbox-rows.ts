@@ -1,6 +1,6 @@
 /**
- * The dispatcher's statements on the `outbox` table. It claims rows, starts their workflows, and then deletes,
- * postpones or releases each row.
+ * Contains the dispatcher's statements on the `outbox` table. The dispatcher claims rows, starts their workflows, and
+ * then deletes, postpones or releases each row.
  *
  * Each statement is a transaction of its own. The embedded database has only one session, so no transaction may stay
  * open during requests to Temporal.

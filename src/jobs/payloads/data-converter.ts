@@ -1,13 +1,13 @@
 /**
- * The data converter of all Temporal clients and workers. It applies the payload rule, encryption and the failure
- * converter.
+ * Creates the data converters of all Temporal clients and workers. They apply the payload rule, encryption and the
+ * failure converter.
  */
 import { fileURLToPath } from 'node:url';
 import type { DataConverter } from '@temporalio/common';
 import { createEncryptionCodec, type OnMissingKey, type PayloadKeys } from './encryption.ts';
 import { createPayloadCodec } from './payloads.ts';
 
-/** Payloads are checked first and then encrypted with the first key, if there is one. */
+/** Creates a converter that checks payloads and then encrypts them with the first key, if there is one. */
 export function createDataConverter(payloadKeys: PayloadKeys = [], onMissingKey?: OnMissingKey): DataConverter {
   return {
     payloadCodecs: [createPayloadCodec(), createEncryptionCodec(payloadKeys, onMissingKey)],

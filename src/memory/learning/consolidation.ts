@@ -131,8 +131,8 @@ function parseFact(fact: unknown, { added, facts }: ConsolidationContext): NewFa
   const relation = toRelation(fact['relation']);
   if (item === undefined || source === '' || target === '' || sentence === '' || relation === '') return null;
   const names = facts.flatMap((known) => [known.source, known.target]);
-  const isSaid = createNameCheck([item.text, ...names]);
-  if (!isSaid(source, 'name') || !isSaid(target, 'name') || !isSaid(sentence, 'sentence')) return null;
+  const isGrounded = createNameCheck([item.text, ...names]);
+  if (!isGrounded(source, 'name') || !isGrounded(target, 'name') || !isGrounded(sentence, 'sentence')) return null;
   const old = facts.find(({ id }) => id === fact['replaces']);
   // A new fact only replaces one with the same source and relation. Facts with other relations stay valid.
   const isSame = old !== undefined && isSameName(old.source, source) && old.relation === relation && !isSameName(old.target, target);
@@ -152,13 +152,13 @@ const sentenceEnd = /(?<=[\p{L}\p{N}]{3}[.!?] )|(?<=[。！？])/u;
  * one.
  */
 function keepSupportedLines(page: string, { added, known }: ConsolidationContext): string {
-  const isSaid = createNameCheck([...added, ...known].map((item) => item.text));
+  const isGrounded = createNameCheck([...added, ...known].map((item) => item.text));
   return page
     .split('\n')
     .flatMap((line) => {
-      if (isSaid(line.replace(listNumber, ''), 'sentence')) return [line];
+      if (isGrounded(line.replace(listNumber, ''), 'sentence')) return [line];
       const sentences = line.split(sentenceEnd);
-      const unsupported = sentences.findIndex((sentence) => !isSaid(sentence.replace(listNumber, ''), 'sentence'));
+      const unsupported = sentences.findIndex((sentence) => !isGrounded(sentence.replace(listNumber, ''), 'sentence'));
       return unsupported <= 0 ? [] : [sentences.slice(0, unsupported).join('').trimEnd()];
     })
     .join('\n')

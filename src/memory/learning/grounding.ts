@@ -68,9 +68,9 @@ export function createGroundingCheck(messages: readonly GroupMessage[]): (claim:
     if (message.role === 'assistant' && !hasReply(messages, index)) return result('evidence');
     const context = contexts.get(index) ?? readContext(messages, index);
     contexts.set(index, context);
-    if (!hasSaidNumbers(claim, context)) return result('numbers');
-    if (!hasSaidNames(claim, context)) return result('names');
-    return result(hasSaidContent(claim.text, `${question ?? ''} ${evidence}`, context) ? null : 'content');
+    if (!areNumbersGrounded(claim, context)) return result('numbers');
+    if (!areNamesGrounded(claim, context)) return result('names');
+    return result(isContentGrounded(claim.text, `${question ?? ''} ${evidence}`, context) ? null : 'content');
   };
 }
 
@@ -80,8 +80,8 @@ export function createGroundingCheck(messages: readonly GroupMessage[]): (claim:
 export function createNameCheck(texts: readonly string[]): (said: string, form: 'sentence' | 'name') => boolean {
   const context = toContext(texts.join('\n'));
   return (text, form) =>
-    hasSaidNumbers({ text, numbers: [], dates: [] }, context) &&
-    (hasSaidNames({ text, names: form === 'name' ? [text] : [] }, context) || (form === 'name' && foldName(text) === 'user'));
+    areNumbersGrounded({ text, numbers: [], dates: [] }, context) &&
+    (areNamesGrounded({ text, names: form === 'name' ? [text] : [] }, context) || (form === 'name' && foldName(text) === 'user'));
 }
 
 function weigh(evidence: string): number {
@@ -156,21 +156,21 @@ function readContext(messages: readonly GroupMessage[], index: number): Context 
  * Reports whether every number was said or belongs to a relative date that was said. In a date such as `2031-08-04`, we
  * don't compare the month if the year and the day were said, because the user may have written the month's name.
  */
-function hasSaidNumbers({ text, numbers, dates }: Pick<Claim, 'text' | 'numbers' | 'dates'>, context: Context): boolean {
+function areNumbersGrounded({ text, numbers, dates }: Pick<Claim, 'text' | 'numbers' | 'dates'>, context: Context): boolean {
   const resolved = dates
     .filter(({ said }) => said.trim() !== '' && context.near.includes(said))
     .flatMap(({ offset }) => context.origins.flatMap((origin) => resolveOffset(origin, offset)));
-  const isSaid = (digits: string): boolean => digits === '0' || context.numbers.has(digits) || resolved.includes(digits);
+  const wasSaid = (digits: string): boolean => digits === '0' || context.numbers.has(digits) || resolved.includes(digits);
   const rest = text.replace(/\b(\d{4})-\d{2}-0?(\d{1,2})\b/g, (date, year, day) =>
     context.numbers.has(year) && context.numbers.has(day) ? ' ' : date,
   );
   return (
-    findNumbers(rest).every(([whole = '', ...parts]) => isSaid(whole) || parts.every(isSaid)) &&
-    numbers.filter((number) => !/\p{N}/u.test(number)).every((number) => isSaidExactly(number, context))
+    findNumbers(rest).every(([whole = '', ...parts]) => wasSaid(whole) || parts.every(wasSaid)) &&
+    numbers.filter((number) => !/\p{N}/u.test(number)).every((number) => wasSaidExactly(number, context))
   );
 }
 
-function isSaidExactly(number: string, { text, words }: Context): boolean {
+function wasSaidExactly(number: string, { text, words }: Context): boolean {
   return isCased(number) ? splitWords(number).every((word) => words.has(word)) : text.includes(normalizeWords(number));
 }
 
@@ -183,13 +183,13 @@ const germanWords = /(?<!\p{L})(?:der|die|das|und|ist|nicht|mit|ein|eine|einen)(
 const capitalized = /(?<=[\p{L}\p{M}\p{N}][^\p{L}\p{M}\p{N}.!?:;\n]+)(?=[\p{L}\p{M}\p{N}]{2})[\p{L}\p{M}\p{N}]*\p{Lu}[\p{L}\p{M}\p{N}]*/gu;
 
 /** Reports whether every proper name was said, possibly with a different inflection. */
-function hasSaidNames({ text, names }: Pick<Claim, 'text' | 'names'>, context: Context): boolean {
+function areNamesGrounded({ text, names }: Pick<Claim, 'text' | 'names'>, context: Context): boolean {
   const listed = names.filter((name) => text.includes(name)).flatMap((name) => name.match(/[\p{L}\p{M}\p{N}]+/gu) ?? []);
   const found = germanWords.test(text) ? [] : (text.match(capitalized) ?? []);
-  return [...listed, ...found].every((name) => isSaidName(name, context));
+  return [...listed, ...found].every((name) => wasNameSaid(name, context));
 }
 
-function isSaidName(name: string, { text, byStart }: Context): boolean {
+function wasNameSaid(name: string, { text, byStart }: Context): boolean {
   if (!isCased(name)) return text.includes(normalizeWords(name));
   return splitWords(name).every((word) => byStart.get(word.slice(0, 3))?.some((said) => isSameName(said, word)));
 }
@@ -207,15 +207,15 @@ function isSameName(said: string, name: string): boolean {
  * Reports whether the evidence mentions something from the statement, and enough of the statement's words were said.
  * One word may be missing, because few users say "the user". All numbers together count as one word.
  */
-function hasSaidContent(text: string, evidence: string, context: Context): boolean {
+function isContentGrounded(text: string, evidence: string, context: Context): boolean {
   const all = splitWords(text);
   const numbers = all.some((word) => /^\p{N}/u.test(word)) ? 1 : 0;
   // Pairs of letters would count twice, and statements are rarely about short words, so we skip both.
   const words = all.filter((word) => !/^\p{N}/u.test(word) && (isCased(word) ? word.length > 2 : word.length !== 2));
-  const said = words.filter((word) => isSaidWord(word, context)).length + numbers;
-  const unsaid = words.filter((word) => (word.length > 3 || !isCased(word)) && !isSaidWord(word, context)).length;
+  const said = words.filter((word) => wasWordSaid(word, context)).length + numbers;
+  const unsaid = words.filter((word) => (word.length > 3 || !isCased(word)) && !wasWordSaid(word, context)).length;
   const quoted = toContext(evidence);
-  const isNamed = words.length === 0 || numbers > 0 || words.some((word) => isSaidWord(word, quoted));
+  const isNamed = words.length === 0 || numbers > 0 || words.some((word) => wasWordSaid(word, quoted));
   return isNamed && said > minSaidShare * (said + unsaid - 1);
 }
 
@@ -223,7 +223,7 @@ function hasSaidContent(text: string, evidence: string, context: Context): boole
  * Reports whether the word was said in a form that shares most of its beginning, or as a part of another word. Some
  * languages also put letters in front of a word.
  */
-function isSaidWord(word: string, { text, words, byStart }: Context): boolean {
+function wasWordSaid(word: string, { text, words, byStart }: Context): boolean {
   if (words.has(word)) return true;
   if (!isCased(word)) return [0, 1, 2].some((skipped) => word.length - skipped > 2 && text.includes(word.slice(skipped)));
   if (word.length > 3 && text.includes(word)) return true;

@@ -17,13 +17,13 @@ const maxImportant = 40;
 const maxFacts = 60;
 
 const columns = `item.id, item.text, (item.origin <> 'observed' or item.pinned) as "isProtected"`;
-const ofGroupSql = `item.project_id = $1::uuid and ${hasSameScope('item.subject', '$2')} and ${inRecallSql}`;
+const belongsToGroupSql = `item.project_id = $1::uuid and ${hasSameScope('item.subject', '$2')} and ${inRecallSql}`;
 const matchesQuerySql = anyTermSql('$3::text');
 
 /** Returns null if none of the learned memories is live and there's no page to rebuild. */
 export async function loadContext(database: Database, { projectId, subject, batchId }: Group): Promise<ConsolidationContext | null> {
   const added = await database.query<ContextItem>(
-    `select ${columns} from memory_items item where ${ofGroupSql} and item.batch_id = $3::uuid order by item.id`,
+    `select ${columns} from memory_items item where ${belongsToGroupSql} and item.batch_id = $3::uuid order by item.id`,
     [projectId, subject, batchId],
   );
   if (added.length === 0 && !(await isPageBatch(database, batchId))) return null;
@@ -31,14 +31,14 @@ export async function loadContext(database: Database, { projectId, subject, batc
   const related = await database.query<ContextItem>(
     `select ${columns}
        from memory_passages passage join memory_items item on item.id = passage.item_id
-      where passage.project_id = $1::uuid and passage.lexemes @@ ${matchesQuerySql} and ${ofGroupSql} and item.batch_id is distinct from $4::uuid
+      where passage.project_id = $1::uuid and passage.lexemes @@ ${matchesQuerySql} and ${belongsToGroupSql} and item.batch_id is distinct from $4::uuid
       order by ts_rank(passage.lexemes, ${matchesQuerySql}) desc, item.id desc
       limit $5::integer`,
     [projectId, subject, query, batchId, maxRelated],
   );
   const important = await database.query<ContextItem>(
     `select ${columns} from memory_items item
-      where ${ofGroupSql} and item.batch_id is distinct from $3::uuid
+      where ${belongsToGroupSql} and item.batch_id is distinct from $3::uuid
       order by item.pinned desc, item.importance desc, item.created_at desc
       limit $4::integer`,
     [projectId, subject, batchId, maxImportant],
