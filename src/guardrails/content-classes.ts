@@ -58,15 +58,13 @@ function passesLuhn(digits: string): boolean {
 
 /** Matches from the @ sign on, so that we try each of them only once. */
 const email = /(?<=(?<name>[\p{L}\p{N}_.+%'-]))@(?:[\p{L}\p{N}](?:[\p{L}\p{N}-]{0,62})\.){1,8}(?<top>[\p{L}]{2,24})(?![\p{L}\p{N}_-])/gu;
-/**
- * File endings that rule out an address, because `icon@2x.png` is a file. `git@host` isn't an address either, because
- * it's the start of a repository URL.
- */
+/** Texts with these endings aren't addresses. For example, `icon@2x.png` is a file. */
 const fileEndings = /^(?:png|jpe?g|gif|webp|svg|ico|css|js|ts|tsx|jsx|json|md|ya?ml)$/i;
 
 function containsEmail(text: string): boolean {
   for (const { index, groups = {} } of text.matchAll(email)) {
     const before = text.slice(Math.max(0, index - 4), index);
+    // `git@host` is the beginning of a repository URL.
     if (!fileEndings.test(groups.top ?? '') && !/(?:^|[^\p{L}\p{N}.])git$/u.test(before)) return true;
   }
   return false;

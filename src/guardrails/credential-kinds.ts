@@ -91,7 +91,7 @@ export function boundRuns(pattern: string): string {
   return pattern.replaceAll(/\{(\d+),\}/g, `{$1,${maxRunLength}}`);
 }
 
-/** Matches the start of a word. In a string in JSON, a word may also start after an escape. */
+/** Matches the start of a word. Inside a JSON string, a word may also follow an escape such as `\n`. */
 const atStart = '(?:(?<![\\w-])|(?<=\\\\[bfnrt])|(?<=\\\\u[0-9a-fA-F]{4}))';
 
 /** Searches for all kinds in one pass. The name of the group that matched is the kind. */

@@ -54,7 +54,7 @@ export function findCredentials(text: string): Credential[] {
 
 const restOfRun = /[\w+/=~.%-]{1,4096}/y;
 
-/** If a credential has the maximum length of a repetition, extends it to the end of its run. */
+/** Extends a credential to the end of its run if the pattern had to stop at `maxRunLength`. */
 function followRun(text: string, credential: Credential): Credential {
   if (credential.end - credential.start < maxRunLength) return credential;
   let { end } = credential;
@@ -62,18 +62,21 @@ function followRun(text: string, credential: Credential): Credential {
   return { ...credential, end };
 }
 
-/** The shortest kind is `slack`. An `authorization` has at least 16 characters. */
+/**
+ * The minimum length of a token. The shortest kind of credential is `slack`, and an `authorization` has at least 16
+ * characters.
+ */
 const minTokenLength = 15;
 /**
- * The ASCII characters of tokens. They include everything that the patterns in `credential-kinds.ts` and authorization
- * headers may contain.
+ * The ASCII characters that a token consists of. They include everything that the patterns in `credential-kinds.ts` and
+ * authorization headers may contain.
  */
 const tokenCharacters = Uint8Array.from({ length: 128 }, (_, code) => Number(/[\w.~+/:=-]/.test(String.fromCharCode(code))));
 
 /**
- * Finds the runs of token characters that contain a digit and are long enough for a credential, so that the expression
- * for all kinds doesn't have to search ordinary text. We only look at one character per possible token, and at its
- * neighbors if it's a token character.
+ * Finds the tokens in a text, i.e. runs of token characters that contain a digit and are long enough for a credential.
+ * Ordinary text has few of them, so we rarely have to run the slow expression for all kinds. We look at every 15th
+ * character, and at its neighbors only if it belongs to a token.
  */
 function findTokens(text: string): [start: number, end: number][] {
   const tokens: [number, number][] = [];
@@ -96,7 +99,10 @@ function isTokenAt(text: string, at: number): boolean {
   return code < 128 && tokenCharacters[code] === 1;
 }
 
-/** Searches one token. We include the character before it, because the pattern looks at that one too. */
+/**
+ * Finds the credentials in a token. We include the character before the token, because the pattern looks at that one
+ * too.
+ */
 function findPrefixed(text: string, tokenStart: number, tokenEnd: number): Credential[] {
   const from = Math.max(0, tokenStart - 1);
   const found = matchEach(prefixedCredential, text.slice(from, tokenEnd), ({ 0: whole, index, groups = {} }) => ({

@@ -27,7 +27,8 @@ export interface CeilingsDeps {
 }
 
 /**
- * A forecast is based on the rate of the last seven days. For younger projects we use their age, but at least an hour.
+ * We base forecasts on the rate of the last seven days. If the project is younger, we use its age, but at least an
+ * hour.
  */
 const maxSpanMs = 7 * 24 * hourMs;
 
