@@ -36,8 +36,8 @@ export interface RuleVerdict {
   /** The classes of the observing rules that matched. */
   readonly observed: readonly RuleClass[];
   /**
-   * If the texts couldn't be evaluated completely, this contains the reason, the class of the slowest rule, and the error that broke the
-   * thread if there was one. Otherwise it is null.
+   * If we couldn't evaluate the texts completely, this contains the reason, the class of the slowest rule, and the
+   * error that broke the thread if there was one. Otherwise it's null.
    */
   readonly unfinished: { readonly class: RuleClass; readonly reason: string; readonly cause: unknown } | null;
 }
