@@ -1,6 +1,6 @@
 /**
- * Detects personal and payment data by class. Numbers are verified: cards by Luhn checksum and issuer prefix, IBANs by the length for their
- * country and mod 97. Linear in the length of the text.
+ * Detects personal and payment data by class. We verify the Luhn checksum and the issuer prefix of card numbers, and
+ * the length (by country) and mod-97 checksum of IBANs. Takes linear time in the length of the text.
  */
 import { findCredentials, maskCredentials } from './credentials.ts';
 import { ibanLengths } from './iban-lengths.ts';
@@ -13,7 +13,10 @@ export const detectors = {
   iban: containsIban,
 } as const;
 
-/** Replaces credentials and personal data by placeholders such as `[email]`. For short texts: some of its patterns look far back. */
+/**
+ * Replaces credentials and personal data with placeholders such as `[email]`. Only use this for short texts, because
+ * some of the patterns look far back.
+ */
 export function maskPrivateData(text: string): string {
   const withoutEmails = maskCredentials(text).replaceAll(/[\p{L}\p{N}_.+%'-]{1,64}@[\p{L}\p{N}.-]{1,253}/gu, (run) =>
     containsEmail(run) ? '[email]' : run,
@@ -25,13 +28,16 @@ export function maskPrivateData(text: string): string {
 }
 
 const digitGroups = /(?<![\p{L}\p{N}_]|\p{N}[.,-])\d(?:[ -]?\d){12,22}(?![\p{L}\p{N}_])/gu;
-/** Prefixes and lengths of American Express, Diners, Visa, Mastercard, Discover, JCB, Maestro, UnionPay, Mir. */
+/**
+ * Matches the prefixes and lengths of American Express, Diners, Visa, Mastercard, Discover, JCB, Maestro, UnionPay and
+ * Mir.
+ */
 const cardForm =
   /^(?:3[47]\d{13}|3(?:0[0-5]|095|[689]\d)\d{11,16}|4(?:\d{12}|\d{15}|\d{18})|5[1-5]\d{14}|2(?:2[2-9]|[3-6]\d|7[01])\d{13}|220[0-4]\d{12,15}|6(?:011|4[4-9]\d|5\d{2})\d{12}|35(?:2[89]|[3-8]\d)\d{12,15}|(?:5[06-8]|6\d)\d{10,17}|62\d{14,17})$/;
 
 function containsCardNumber(text: string): boolean {
   for (const { 0: run } of text.matchAll(digitGroups)) {
-    // The match may include digits after the number (its expiry date), which are removed group by group.
+    // The match may include digits that follow the number, such as the expiry date. We drop them group by group.
     for (let rest = run; rest !== ''; rest = rest.replace(/(?:^|[ -])\d+$/, '')) {
       const digits = rest.replace(/[ -]/g, '');
       if (cardForm.test(digits) && passesLuhn(digits)) return true;
@@ -50,28 +56,29 @@ function passesLuhn(digits: string): boolean {
   return sum % 10 === 0 && /[1-9]/.test(digits);
 }
 
-/** Starts at the @ sign, so that each is tried once. */
+/** Matches from the @ sign on, so that we try each of them only once. */
 const email = /(?<=(?<name>[\p{L}\p{N}_.+%'-]))@(?:[\p{L}\p{N}](?:[\p{L}\p{N}-]{0,62})\.){1,8}(?<top>[\p{L}]{2,24})(?![\p{L}\p{N}_-])/gu;
-/** Not addresses: `icon@2x.png` is a file, `git@host` the start of a repository URL. */
+/** Texts with these endings aren't addresses. For example, `icon@2x.png` is a file. */
 const fileEndings = /^(?:png|jpe?g|gif|webp|svg|ico|css|js|ts|tsx|jsx|json|md|ya?ml)$/i;
 
 function containsEmail(text: string): boolean {
   for (const { index, groups = {} } of text.matchAll(email)) {
     const before = text.slice(Math.max(0, index - 4), index);
+    // `git@host` is the beginning of a repository URL.
     if (!fileEndings.test(groups.top ?? '') && !/(?:^|[^\p{L}\p{N}.])git$/u.test(before)) return true;
   }
   return false;
 }
 
 const phones: readonly RegExp[] = [
-  // International, with a plus: 7 to 15 digits (E.164).
+  // International numbers with a plus sign and 7 to 15 digits (E.164).
   /(?<![\p{L}\p{N}+.,-])\+[1-9](?:[ ()./-]{0,2}\d){6,14}(?![\p{L}\p{N}_]|\.\d)/u,
   /\btel:[+\d](?:[ ().-]{0,2}\d){5,14}/i,
-  // International with two zeros, in groups.
+  // International numbers that start with two zeros and are written in groups.
   /(?<![\p{L}\p{N}.,:-])00[1-9]\d{0,2}[ ()./-]{1,2}\d(?:[ ()./-]{0,2}\d){5,12}(?![\p{L}\p{N}_])/u,
-  // North America.
+  // North American numbers.
   /(?<![\p{L}\p{N}.,:-])(?:1[ .-])?(?:\([2-9]\d{2}\) ?|[2-9]\d{2}[ .-])[2-9]\d{2}[ .-]\d{4}(?![\p{L}\p{N}_-])/u,
-  // National with a leading zero: an area and a number, or pairs as in France.
+  // National numbers with a leading zero, either an area code and a number, or pairs of digits as in France.
   /(?<![\p{L}\p{N}.,:/+-])\(?0[1-9]\d{1,4}\)?[ /-]{1,3}\d{3,9}(?:[ -]\d{2,6}){0,3}(?![\p{L}\p{N}_:/.-])/u,
   /(?<![\p{L}\p{N}.,:/+-])0[1-9](?:[ .]\d{2}){4}(?![\p{L}\p{N}_:/.-])/u,
 ];
@@ -87,7 +94,7 @@ function containsIban(text: string): boolean {
   return false;
 }
 
-/** ISO 7064: the first four characters moved to the end, letters as 10 to 35. */
+/** Computes the remainder as in ISO 7064. The first four characters move to the end, and letters count as 10 to 35. */
 function remainderOf97(iban: string): number {
   let remainder = 0;
   for (const character of iban.slice(4) + iban.slice(0, 4)) {

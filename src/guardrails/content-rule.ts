@@ -1,4 +1,4 @@
-/** The content rules of a project, as stored and as JSON of the provisioning routes. */
+/** Parses the content rules of a project, both as we store them and as the provisioning routes accept them. */
 import { RE2JS } from 're2js';
 import { z } from 'zod';
 import { errorMessage } from '../core/error-messages.ts';
@@ -13,7 +13,7 @@ export interface ContentRule {
   readonly class: RuleClass;
   readonly place: RulePlace;
   readonly action: 'block' | 'observe';
-  /** Only with the class `expression`; in the syntax of RE2. */
+  /** An expression in RE2 syntax. Only rules of the class `expression` have one. */
   readonly expression?: string;
 }
 
@@ -45,12 +45,15 @@ const rule = storedRule.superRefine((input, context) => {
 const storedRules = z.array(storedRule);
 const body = z.strictObject({ rules: z.array(rule).max(maxRules) });
 
-/** Parses the body of `PUT /provision/teams/{project}/rules`; throws `bad_request` that names every issue. */
+/** Parses the body of `PUT /provision/teams/{project}/rules`. Throws a `bad_request` that lists every issue. */
 export function parseRulesInput(input: unknown): readonly ContentRule[] {
   return parseOrBadRequest(body, input).rules;
 }
 
-/** Parses the rules of a row, which were validated when they were written; earlier versions accepted larger expressions. */
+/**
+ * Parses the rules of a row. They were validated when they were written, but earlier versions accepted larger
+ * expressions.
+ */
 export function parseStoredRules(row: unknown): readonly ContentRule[] {
   return storedRules.parse(row);
 }

@@ -1,21 +1,23 @@
 /**
- * Credentials that are recognised by their format: a prefix chosen by the issuer, then random characters.
+ * Defines the credentials that we recognize by their format, which is a prefix chosen by the issuer, followed by random
+ * characters.
  *
- * Each kind is one line of the table. Two rules keep all patterns linear in the length of the text: no match starts within a run that a former
- * attempt has scanned (`atStart`), and only a single character outside the run may follow an unbounded run. Sources: the issuers' documentation
- * and the rules of public secret scanners.
+ * Each kind is one line of the table. Two rules keep all patterns linear in the length of the text. No match starts
+ * inside a run that an earlier attempt has scanned (`atStart`), and an unbounded run may only be followed by a single
+ * character that can't be part of it. The patterns come from the issuers' documentation and the rules of public secret
+ * scanners.
  */
 
 export interface Credential {
   readonly kind: string;
-  /** Offset of the secret itself, without a name or an address around it. */
+  /** The offset of the secret itself, without the name or URL around it. */
   readonly start: number;
   readonly end: number;
 }
 
-/** Patterns without flags, matched at the start of a term. */
+/** Patterns without flags, which we match at the start of a word. */
 export const prefixed: Readonly<Record<string, string>> = {
-  // Keys of this gateway, without verifying the checksum: a mistyped key still reveals the secret.
+  // Keys of this gateway. We don't verify the checksum, because even a mistyped key reveals the secret.
   gateway_key: 'sk-gw-[a-z0-9]{8}-[0-9A-Za-z]{20,}',
   gateway_personal_token: 'gwp_[\\w-]{16,}',
   anthropic: 'sk-ant-[\\w-]{20,}',
@@ -78,20 +80,21 @@ export const prefixed: Readonly<Record<string, string>> = {
 };
 
 /**
- * Maximum length of one repetition. For each character of an unbounded run the regular-expression engine keeps a backtracking entry, and throws
- * when these fill its stack (megabytes of text without a space). `credentials.ts` follows longer credentials to their end.
+ * The maximum length of one repetition. The regex engine keeps a backtracking entry for each character of an unbounded
+ * run, and throws if these fill its stack, which happens with megabytes of text without a space. `credentials.ts`
+ * follows longer credentials to their end.
  */
 export const maxRunLength = 65_536;
 
-/** Adds a bound to each unbounded repetition of the pattern. */
+/** Adds an upper bound to each unbounded repetition of the pattern. */
 export function boundRuns(pattern: string): string {
   return pattern.replaceAll(/\{(\d+),\}/g, `{$1,${maxRunLength}}`);
 }
 
-/** The start of a term, also after an escape of a text within JSON. */
+/** Matches the start of a word. Inside a JSON string, a word may also follow an escape such as `\n`. */
 const atStart = '(?:(?<![\\w-])|(?<=\\\\[bfnrt])|(?<=\\\\u[0-9a-fA-F]{4}))';
 
-/** One pass for all kinds; the name of the matching group is the kind. */
+/** Searches for all kinds in one pass. The name of the group that matched is the kind. */
 export const prefixedCredential = new RegExp(
   `${atStart}(?:${Object.entries(prefixed)
     .map(([kind, pattern]) => `(?<${kind}>${boundRuns(pattern)})`)
@@ -99,7 +102,7 @@ export const prefixedCredential = new RegExp(
   'g',
 );
 
-/** Webhooks: their address is all that is needed to use them. */
+/** Matches the URLs of webhooks, because anybody who knows such a URL can use it. */
 export const secretAddress = new RegExp(
   boundRuns('https://(?:hooks\\.slack\\.com/(?:services|workflows|triggers)|discord(?:app)?\\.com/api/webhooks)/[\\w/-]{20,}'),
   'g',

@@ -1,27 +1,34 @@
 /**
- * Removes from a vendor's error what the vendor quotes from the request, because such a text is kept and shown where prompts are not. Names of
- * parameters, models and roles stay. Best effort: a vendor that rewords the prompt is not recognized.
+ * Removes the parts of a vendor's error message that quote the request. We keep and show such messages in places that
+ * must not contain prompts. Names of parameters, models and roles stay. This is best effort, because we can't recognize
+ * a prompt that the vendor has reworded.
  */
 
 const placeholder = '[…]';
-/** Longer quotes are removed even if the request doesn't contain them, because the vendor may have changed or shortened them. */
+/**
+ * We remove longer quotes even if the request doesn't contain them, because the vendor may have changed or shortened
+ * them.
+ */
 const maxQuotedLength = 40;
-/** A run of so many words that the request contains too is a quote. Shorter runs occur in both by chance. */
+/**
+ * If the request contains this many words of the message in a row, they're a quote. Shorter runs may occur in both by
+ * chance.
+ */
 const quotedWords = 4;
 const minRunLength = 12;
 /** A single word of this length is a quote if the request contains it. */
 const quotedWordLength = 16;
-/** Longer runs of characters are data, such as base64. */
+/** Longer runs without a space are data, such as base64. */
 const data = /\S{81,}/g;
 
-/** `request` is the text of the request, as `readRequestText` or `collapseSpace` returns it. */
+/** `request` has to be the result of `readRequestText` or `collapseSpace`. */
 export function removeEchoes(text: string, request: string): string {
   const withoutRuns = removeRuns(collapseSpace(unescapeJson(text)).replaceAll(data, placeholder), request);
   return removeSegments(removeQuotes(withoutRuns, request), request).replaceAll(/\[…\](?:\s*\[…\])+/g, placeholder);
 }
 
 const closingQuotes: Readonly<Record<string, string>> = { '“': '”', '‘': '’', '«': '»', '「': '」' };
-/** A quotation mark within a word is an apostrophe. */
+/** A quotation mark inside a word is an apostrophe, so we ignore it. */
 const opening = /(?<![\p{L}\p{N}])["'`“‘«「]/gu;
 
 function removeQuotes(text: string, request: string): string {
@@ -34,7 +41,7 @@ function removeQuotes(text: string, request: string): string {
     const quoted = text.slice(start, end ?? text.length);
     const isRemoved =
       quoted.length > maxQuotedLength || quoted.includes(placeholder) || isEchoed(quoted, request) || hasPair(quoted, request);
-    // A text that was cut off may end within a quote. Otherwise a mark without its counterpart quotes nothing.
+    // A truncated message may end inside a quote. Otherwise, a mark without a counterpart doesn't quote anything.
     if (end === null && !isRemoved) continue;
     chunks.push(text.slice(at, start), isRemoved ? placeholder : quoted);
     at = end ?? text.length;
@@ -45,7 +52,10 @@ function removeQuotes(text: string, request: string): string {
 
 const minPairLength = 6;
 
-/** Reports whether two words of a quote follow each other in the request too: the vendor may have shortened what it quotes. */
+/**
+ * Reports whether the request contains two consecutive words of a quote, because the vendor may have shortened what it
+ * quotes.
+ */
 function hasPair(quoted: string, request: string): boolean {
   const words = quoted.split(' ');
   return words.some((word, index) => {
@@ -66,16 +76,16 @@ const delimiters = /([:：;,，。=(){}<>|]|\.{3}|(?<!\[)…)/;
 
 const segmentCore = /[^\s"'`“”‘’«»「」](?:.*[^\s"'`“”‘’«»「」])?/su;
 
-/** Removes what stands between two delimiters if the request contains all of it, as in `Invalid value: <text>`. */
+/** Removes the text between two delimiters if the request contains all of it, as in `Invalid value: <text>`. */
 function removeSegments(text: string, request: string): string {
   const [first = '', ...rest] = text.split(delimiters);
   return first + rest.map((segment) => segment.replace(segmentCore, (core) => (isEchoed(core, request) ? placeholder : core))).join('');
 }
 
-/** Everything but white space and punctuation, of ASCII and of other scripts. */
+/** Matches everything except white space and punctuation, both in ASCII and in other scripts. */
 const words = /[^\s!-,./:-@[-^`{-~\u2000-\u206f\u3000-\u303f\uff00-\uff20]+/g;
 
-/** Removes each run of words that the request contains too. */
+/** Removes each run of words that also occurs in the request. */
 function removeRuns(text: string, request: string): string {
   const found = [...text.matchAll(words)].map(({ 0: word, index }) => ({ word, start: index, end: index + word.length }));
   const isQuoted = found.map(({ word }) => word.length >= quotedWordLength && isEchoed(word, request));
@@ -94,10 +104,16 @@ function removeRuns(text: string, request: string): string {
   return chunks.join('');
 }
 
-/** Names occur more often in few requests. A longer search would be slow. */
+/**
+ * If a text occurs more often than this, we stop searching and treat it as a quote. Names rarely occur this often in a
+ * request.
+ */
 const maxOccurrences = 50;
 
-/** Reports whether the request contains the text other than as the name of a member, or as the value of `model` or `role`. */
+/**
+ * Reports whether the request contains the text anywhere except as the name of a member or as the value of `model` or
+ * `role`.
+ */
 function isEchoed(text: string, request: string): boolean {
   if (!/[\p{L}]|\d{5}/u.test(text) || text.length < 2) return false;
   let count = 0;
@@ -112,13 +128,13 @@ function isEchoed(text: string, request: string): boolean {
   return false;
 }
 
-/** Requests with more text are not compared. */
+/** We don't compare errors with requests that have more text than this. */
 const maxRequestLength = 256 * 1_024;
 const readTexts = new WeakMap<Buffer, string>();
 
 /**
- * The text of a JSON body, to be compared with errors: without base64, and unescaped twice, because the arguments of tool calls are JSON in a
- * string. Null if it is too long to be compared.
+ * Returns the text of a JSON body for the comparison with errors, or null if it's too long. Base64 is left out. The
+ * text is unescaped twice, because the arguments of tool calls are JSON inside a string.
  */
 export function readRequestText(body: Buffer): string | null {
   const known = readTexts.get(body);
@@ -133,7 +149,10 @@ export function readRequestText(body: Buffer): string | null {
 const minDataBytes = 4_096;
 const quote = 0x22;
 
-/** Removes strings that have no space in their first 4 KiB and are ASCII. A native search for quotes skips each of them. */
+/**
+ * Removes strings whose first 4 KiB are printable ASCII without a space, because they're data such as base64. This is
+ * fast because Node searches for the quotes natively.
+ */
 function omitData(body: Buffer): Buffer {
   const kept: Buffer[] = [];
   let from = 0;

@@ -8,9 +8,9 @@ import { RE2JS } from 're2js';
 
 /** Limits the states of a single expression. If a text needs more of them, RE2 continues without the automaton. */
 const maxAutomatonBytes = 512 * 1024;
-/** Measured heap size of an instruction. */
+/** The heap size of an instruction (measured). */
 const instructionBytes = 200;
-/** Measured heap size of a bound of a character range in an instruction. */
+/** The heap size of one bound of a character range in an instruction (measured). */
 const rangeBytes = 16;
 
 export interface ExpressionCache {

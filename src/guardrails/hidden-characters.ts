@@ -1,23 +1,26 @@
 /**
- * Detects characters that hide text from a reader: Unicode tags, runs of variation selectors, direction overrides, zero-width characters between
- * letters. Their legitimate use in scripts and emoji is allowed.
+ * Detects characters that hide text from a reader, such as Unicode tags, runs of variation selectors, direction
+ * overrides, and zero-width characters between letters. We allow their legitimate uses in scripts and emoji.
  */
 
-/** Tags encode invisible ASCII. After a black flag, up to the cancel tag, they name a region (Unicode emoji). */
+/**
+ * Tags encode invisible ASCII. Between a black flag and a cancel tag, they stand for the flag of a region (Unicode
+ * emoji).
+ */
 const tags = /[\u{e0001}-\u{e007f}]/u;
 const regionFlags = /\u{1f3f4}[\u{e0030}-\u{e0039}\u{e0061}-\u{e007a}]{2,7}\u{e007f}/gu;
-/** A character has at most one selector; several in a row encode bytes. */
+/** A character has at most one selector, so several in a row encode hidden bytes. */
 const selectorRun = /[\ufe00-\ufe0f\u{e0100}-\u{e01ef}]{2}/u;
-/** Overrides are never typed by hand; embeddings and isolates belong to text that runs from right to left. */
+/** Nobody types overrides by hand. Embeddings and isolates are normal in text that runs from right to left. */
 const override = /[\u202d\u202e]/;
 const embedding = /[\u202a\u202b\u2066-\u2068]/;
 const rightToLeft = /[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]/u;
-/** Zero-width characters between letters of scripts that need no joiners. */
+/** Matches zero-width characters between letters of scripts that don't need joiners. */
 const splitWord =
   /(?<=[\p{Script=Latin}\p{Script=Cyrillic}\p{Script=Greek}])[\u200b-\u200d\u2060-\u2064\ufeff\u180e]+(?=[\p{Script=Latin}\p{Script=Cyrillic}\p{Script=Greek}])/gu;
-/** One or two occur in text copied from a web page. */
+/** Text that was copied from a web page may contain one or two of them. */
 const maxSplits = 2;
-/** Bits encoded in zero-width characters. */
+/** Matches bits that are encoded in zero-width characters. */
 const zeroWidthRun = /[\u200b-\u200d\u2060-\u2064\ufeff]{8}/;
 
 export function containsHiddenCharacters(text: string): boolean {

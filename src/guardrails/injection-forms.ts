@@ -1,10 +1,15 @@
-/** Normalized forms of a text for the comparison with phrases. Each step is one pass. */
+/** Normalizes a text in several ways so that we can compare it with phrases. Each step is a single pass. */
 import { limitMarks } from '../core/combining-marks.ts';
 
-/** Zero-width and direction characters, variation selectors, tags: they do not change the meaning of a text. */
+/**
+ * Matches zero-width and direction characters, variation selectors and tags, which don't change the meaning of a text.
+ */
 export const ignorable = /\p{Default_Ignorable_Code_Point}+/gu;
 
-/** Lower case, without compatibility forms (full width, mathematical letters), without accents on Latin, Greek and Arabic letters, single spaces, same paragraphs. */
+/**
+ * Converts the text to lower case and single spaces, and removes compatibility forms (e.g. full-width or mathematical
+ * letters) and the accents of Latin, Greek and Arabic letters. Paragraphs stay as they are.
+ */
 export function normalizeText(text: string): string {
   return limitMarks(text.replace(ignorable, ''))
     .normalize('NFKC')
@@ -18,11 +23,11 @@ export function normalizeText(text: string): string {
     .replace(/([^\n])\n(?!\n)(?=[\p{L}\d])(?!(?:system|developer|human|assistant)\b)/gu, '$1 ');
 }
 
-/** Each Latin letter, followed by letters of other scripts, digits and signs that resemble it. */
+/** Each entry is a Latin letter, followed by the letters of other scripts, digits and signs that look like it. */
 const imitations = 'a4аӓαɑ@ bвβ cсϲ dԁδ e3еёҽεѐ gԍɡց hһнհ i1іїιıɩɪ!| jјȷ kкκ lӏ mм nηɴո o0оӧοσօ pрρ qԛ rгʀ s5ѕꜱ$ t7тτ uμυս vѵν wԝω xхχ yу';
 const imitatedLetters = new Map(imitations.split(' ').flatMap(([letter = '', ...signs]) => signs.map((sign) => [sign, letter] as const)));
 
-/** Candidates for folding: only those that mix Latin letters with similar characters are folded. */
+/** Matches words that we may have to fold. We only fold those that mix Latin letters with similar characters. */
 const mixedWord = /[\p{L}\d@$!|]+/gu;
 
 export function foldLookalikes(text: string): string {
@@ -32,7 +37,7 @@ export function foldLookalikes(text: string): string {
   });
 }
 
-/** Removes Markdown marks and HTML tags, and replaces signs between letters by a space. */
+/** Removes Markdown marks and HTML tags, and replaces signs between letters with a space. */
 export function joinMarked(text: string): string {
   return text
     .replace(/<\/?[a-z][^<>]{0,100}>/g, '')
@@ -41,7 +46,7 @@ export function joinMarked(text: string): string {
     .replace(/ {2,}/g, ' ');
 }
 
-/** Runs of at least eight single letters separated by spaces or signs, without the separators. */
+/** Returns each run of at least eight single letters that are separated by spaces or signs, without the separators. */
 export function joinSpaced(text: string): string[] {
   return Array.from(text.matchAll(/(?<![\p{L}\d])(?:\p{L}[ ._*~-]{1,3}){7,}\p{L}(?![\p{L}\d])/gu), ([run]) =>
     run.replace(/[^\p{L}]/gu, ''),

@@ -1,6 +1,7 @@
 /**
- * Phrases of prompt injections, for text as `injection.ts` normalizes it: lower case, no accents on Latin letters. A single word such as `ignore`
- * is ordinary, so an order needs a verb, what it refers to, and instructions, all within a few words of each other.
+ * Defines phrases of prompt injections for text that `injection.ts` has normalized to lower case without accents on
+ * Latin letters. A single word such as `ignore` is ordinary. We only recognize an order if a verb, the word
+ * "instructions" or a synonym, and a reference to them (e.g. `previous`) are within a few words of each other.
  */
 
 export interface Phrase {
@@ -8,7 +9,7 @@ export interface Phrase {
   readonly pattern: RegExp;
 }
 
-/** Words of a language, as alternatives of a regular expression. Nouns and adjectives may be stems. */
+/** The words of a language as alternatives of a regular expression. Nouns and adjectives may be stems. */
 interface Language {
   readonly ignore: string;
   readonly previous: string;
@@ -17,7 +18,7 @@ interface Language {
   readonly prompt?: string;
 }
 
-/** Excludes reports and prohibitions: `we ignore …`, `never ignore …`. */
+/** Excludes reports and prohibitions, such as `we ignore …` and `never ignore …`. */
 const notReported =
   '(?<!\\b(?:we|they|he|she|who|which|users?|people|models?|never|not|don.?t|cannot|can.?t|won.?t|didn.?t|doesn.?t|shouldn.?t) (?:(?:often|usually|always|sometimes|also|just|simply) )?)';
 
@@ -117,17 +118,20 @@ const languages: readonly Language[] = [
   { ignore: 'bo qua|phot lo|quen', previous: 'truoc|o tren|ban dau', orders: 'huong dan|chi dan|lenh|quy tac|chi thi' },
 ];
 
-/** A few words of the same sentence. */
+/** Matches a few words of the same sentence. */
 const gap = '[^.!?\\n。！？]{0,24}?';
-/** One word at most. The words themselves may be stems. */
+/** Matches the rest of a stem and at most one more word. */
 const smallGap = '[^.!?\\n。！？]{0,8}?';
 
-/** Only Latin words have to start where a word starts, because Chinese has no spaces and Arabic attaches articles. */
+/**
+ * Makes Latin words match only at the start of a word. We don't require this of other scripts, because Chinese has no
+ * spaces and Arabic attaches articles.
+ */
 function anyOf(words: string): string {
   return /^[^\p{Lo}\p{Script=Cyrillic}]+$/u.test(words) ? `\\b(?:${words})` : `(?:${words})`;
 }
 
-/** The verb precedes the other words, or in some languages follows them. */
+/** Builds the phrases of a language. The verb comes before the other words, or after them in some languages. */
 function toPhrases({ ignore, previous, orders, reveal, prompt }: Language): Phrase[] {
   const [verb, reference, object] = [`${anyOf(ignore)}(?!\\p{Ll})`, anyOf(previous), anyOf(orders)];
   const override = `${verb}${gap}(?:${reference}${smallGap}${object}|${object}${smallGap}${reference})|${reference}${smallGap}${object}${gap}${verb}`;
@@ -160,6 +164,6 @@ export const phrases: readonly Phrase[] = [
   { kind: 'role_marker', pattern: roleMarkers },
 ];
 
-/** The same orders in spaced-out letters (`i g n o r e …`), after the spaces have been removed. */
+/** Matches the same orders written in spaced-out letters (`i g n o r e …`), after the spaces have been removed. */
 export const spacedOut =
   /(?:ignore|disregard|forget|bypass|override).{0,12}(?:previous|prior|above|earlier|system|safety).{0,12}(?:instruction|prompt|rule|guideline)|(?:reveal|show|print|repeat|leak).{0,6}systemprompt/;

@@ -1,9 +1,10 @@
 /**
- * Detects prompt injections: orders to ignore instructions or to reveal hidden ones, markers that imitate another speaker, invisible characters.
- * Memories are inserted into prompts later, so such text is rejected when it is written.
+ * Detects prompt injections, i.e. orders to ignore instructions or to reveal hidden ones, markers that imitate another
+ * speaker, and invisible characters. We insert memories into prompts later, so we reject such text when it's written.
  *
- * The text is compared in the form in which a model reads it: without invisible characters, in lower case, with similar letters and digits
- * folded to the letters they imitate. Linear in the length of the text.
+ * We compare the text in the form in which a model reads it. Invisible characters are removed, letters are in lower
+ * case, and similar letters and digits are folded to the letters that they imitate. Takes linear time in the length of
+ * the text.
  */
 import { containsHiddenCharacters } from './hidden-characters.ts';
 import { foldLookalikes, joinMarked, joinSpaced, normalizeText } from './injection-forms.ts';
@@ -11,7 +12,7 @@ import { type Phrase, phrases, spacedOut } from './injection-phrases.ts';
 
 export type InjectionKind = Phrase['kind'] | 'hidden_characters';
 
-/** The kind of injection; null for ordinary text. */
+/** Returns the kind of injection, or null for ordinary text. */
 export function findInjection(text: string): InjectionKind | null {
   if (containsHiddenCharacters(text)) return 'hidden_characters';
   const normalized = normalizeText(text);

@@ -21,7 +21,10 @@ export interface MatchRequest {
   readonly from: MatchPosition;
 }
 
-/** Both members are indices. The piece length depends on the rule, so `piece` only makes sense together with `rule`. */
+/**
+ * A rule's index and a piece's index. The piece length depends on the rule, so `piece` only makes sense together with
+ * `rule`.
+ */
 export interface MatchPosition {
   readonly rule: number;
   readonly piece: number;
@@ -30,7 +33,7 @@ export interface MatchPosition {
 export interface MatchResult {
   /** Indices of the rules that match, in ascending order. The list ends with the first rule that blocks. */
   readonly matched: readonly number[];
-  /** Where to continue, or null if everything has been matched. */
+  /** The position at which to continue, or null if everything has been matched. */
   readonly next: MatchPosition | null;
 }
 
@@ -86,14 +89,17 @@ function measureProgram(expression: string): ProgramSize {
 }
 
 /**
- * Upper bound for the time per character, in microseconds. We measured 20 ns per instruction of an expression and 0.4
- * µs for the other rule classes.
+ * Returns an upper bound for the time per character in microseconds. We measured 20 ns per instruction of an expression
+ * and 0.4 µs for the other rule classes.
  */
 export function matchingCost({ class: ruleClass, expression = '' }: ContentRule): number {
   return ruleClass === 'expression' ? 0.02 * programSizes.memo(expression).instructions : 0.4;
 }
 
-/** Time to compile a rule's expression and its automaton before it reads any text, in microseconds (measured). */
+/**
+ * Returns the time that it takes to compile a rule's expression and its automaton, before it reads any text, in
+ * microseconds (measured).
+ */
 export function compilingCost({ class: ruleClass, expression = '' }: ContentRule): number {
   if (ruleClass !== 'expression') return 0;
   const { instructions, bounds } = programSizes.memo(expression);

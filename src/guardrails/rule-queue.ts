@@ -23,7 +23,7 @@ export interface RuleWork {
 export interface RuleOutcome {
   /** The rules that match, up to and including the first rule that blocks. */
   readonly matched: ReadonlySet<ContentRule>;
-  /** Why we stopped before every rule was evaluated on every text, or null if the evaluation wasn't cut short. */
+  /** The reason why we stopped before we had evaluated every rule on every text, or null if we evaluated everything. */
   readonly stopped: string | null;
   /** The error that broke the thread, for the log. */
   readonly cause?: unknown;
@@ -68,14 +68,17 @@ interface Batch {
 
 interface Share {
   readonly tasks: Task[];
-  /** Virtual time. Of all projects with work, the one with the lowest value is served next. */
+  /** The project's virtual time. We always serve the project with the lowest value next. */
   usedMicros: number;
 }
 
 export function createRuleQueue(options: Partial<RuleQueueOptions> = {}): RuleQueue {
   const { thread = createRuleThread(), maxCallMs, maxWaitingCalls, maxWaitingCharacters } = { ...defaults, ...options };
   const shares = new Map<string, Share>();
-  /** Virtual time of the project that was served last. Idle projects resume from here, so they can't save up turns. */
+  /**
+   * The virtual time of the project that was served last. Idle projects resume from this value, so they can't save up
+   * turns.
+   */
   let virtualMicros = 0;
   let isRunning = false;
 

@@ -1,4 +1,4 @@
-/** The thread of `rule-thread.ts`. */
+/** Runs in the worker thread that `rule-thread.ts` starts. */
 import { parentPort } from 'node:worker_threads';
 import { createMatcher, type MatchRequest } from './match-rules.ts';
 import type { ThreadResult } from './rule-thread.ts';

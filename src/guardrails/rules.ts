@@ -8,36 +8,36 @@ import type { ContentRule, RuleClass } from './content-rule.ts';
 import { compilingCost, createMatcher, firstPosition, matchingCost } from './match-rules.ts';
 import { createRuleQueue, type RuleOutcome } from './rule-queue.ts';
 
-/** Rules for input or output. */
+/** The rules for either input or output. */
 export interface PlaceRules {
   readonly rules: readonly ContentRule[];
-  /** At least one of them blocks. */
+  /** True if at least one of the rules blocks. */
   readonly blocks: boolean;
-  /** Upper bound of the time to evaluate a character, in microseconds. */
+  /** The maximum time that it takes to evaluate a character, in microseconds. */
   readonly cost: number;
   /**
-   * Time to compile all expressions, in microseconds. If other projects have evicted these expressions from the
-   * cache, even the shortest text takes this long.
+   * The time that it takes to compile all expressions, in microseconds. If other projects have evicted these
+   * expressions from the cache, even the shortest text takes this long.
    */
   readonly compilingCost: number;
   /** The SHA-256 of the rules. */
   readonly revision: string;
 }
 
-/** Null without rules: texts are not evaluated then. */
+/** The rules of both places. A place is null if it has no rules, so we don't evaluate its texts. */
 export interface CompiledRules {
   readonly input: PlaceRules | null;
   readonly output: PlaceRules | null;
 }
 
 export interface RuleVerdict {
-  /** Class of the first rule that blocks the text; null when none does. */
+  /** The class of the first rule that blocks the text, or null if no rule blocks it. */
   readonly blockedBy: RuleClass | null;
-  /** Classes of the observing rules that matched. */
+  /** The classes of the observing rules that matched. */
   readonly observed: readonly RuleClass[];
   /**
-   * If the texts couldn't be evaluated completely, this contains the reason, the class of the slowest rule, and the error that broke the
-   * thread if there was one. Otherwise it is null.
+   * If we couldn't evaluate the texts completely, this contains the reason, the class of the slowest rule, and the
+   * error that broke the thread if there was one. Otherwise it's null.
    */
   readonly unfinished: { readonly class: RuleClass; readonly reason: string; readonly cause: unknown } | null;
 }
@@ -49,7 +49,7 @@ export interface Evaluation {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Time for which the event loop may be blocked; a turn of the thread costs 0.1 ms. */
+/** We may block the event loop for this long. A turn of the thread costs 0.1 ms. */
 const maxInlineMicros = 2_000;
 /** Limits the memory for expressions that are evaluated on the event loop. */
 const maxInlineBytes = 16 * 1024 * 1024;
@@ -83,7 +83,10 @@ const passed = new LRUCache<string, true>({ max: 100_000 });
 /** We evaluate shorter texts again, which takes about as long as looking them up. */
 const minRememberedLength = 64;
 
-/** Malformed texts have no key: their UTF-8 is the same as that of other texts, in which another rule may match. */
+/**
+ * Returns null for texts that we don't remember. Malformed texts are among them, because in UTF-8 they're the same as
+ * other texts in which a different rule may match.
+ */
 function keyOf(text: string, project: string, revision: string): string | null {
   if (text.length < minRememberedLength || !text.isWellFormed()) return null;
   return hash('sha256', `${project} ${revision} ${text}`, 'base64');

@@ -13,7 +13,7 @@ export interface TextChunk {
 }
 
 const overlap = 1024;
-/** How far back we search for white space. */
+/** We search at most this many characters back for white space. */
 const maxShift = 256;
 
 /** `length` must be more than 2,000, because every chunk has to advance past the overlap. */

@@ -18,11 +18,17 @@ export interface ClosedRun {
   readonly byOperator: boolean;
 }
 
-/** Access to the tables that track the work of runs. */
+/** Gives access to the tables that track the work of runs. */
 export interface WorkOfRuns {
-  /** Returns the runs whose work is open. Leaves out runs that have closed it before, because it was opened again since. */
+  /**
+   * Returns the runs whose work is still open. Leaves out runs that have already closed their work once, because if
+   * that work is open again, somebody has reopened it since.
+   */
   filterOpen(runs: readonly ClosedRun[]): Promise<readonly ClosedRun[]>;
-  /** Closes the work of a run that is the latest of its workflow id. May be called repeatedly for the same run. */
+  /**
+   * Closes the work of a run, which has to be the latest one of its workflow id. It's safe to call this repeatedly for
+   * the same run.
+   */
   close(run: ClosedRun): Promise<void>;
   /** Reports whether the work of this workflow id is open. */
   isOpen(workflowId: string): Promise<boolean>;
@@ -40,7 +46,7 @@ export interface ClosedRunsOptions {
 
 const intervalMs = 10_000;
 const requestTimeoutMs = 10_000;
-/** Longer than the lag of any visibility store plus the clock skew. */
+/** This is longer than the lag of any visibility store plus the clock skew. */
 const overlapMs = 5 * 60_000;
 /** The retention period of namespaces that the gateway creates. */
 const initialRangeMs = 3 * 24 * 3_600_000;

@@ -1,5 +1,5 @@
 /**
- * The implementation for `GATEWAY_TEMPORAL=off`. It's separate from `durable.ts`, so that we don't have to load
+ * Implements `Durable` for `GATEWAY_TEMPORAL=off`. It's separate from `durable.ts`, so that we don't have to load
  * Temporal's SDK.
  */
 export const durableOff = {

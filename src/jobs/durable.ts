@@ -29,7 +29,7 @@ import { prepareWorkflowBundle } from './worker/workflow-bundle.ts';
 export type DurableState =
   | 'off' // disabled, or stopped
   | 'fetching' // the program is being resolved, downloaded or built
-  | 'connecting' // the server starts, or has not responded yet
+  | 'connecting' // the server is starting or hasn't responded yet
   | 'ready'
   | 'down'; // the connection was lost, or the program can't be installed, and we're retrying
 
@@ -58,16 +58,16 @@ export interface DurableOptions {
    * daily.
    */
   readonly reenqueueUnfinished: () => Promise<void>;
-  /** The work that runs of `learningBatch` do. */
+  /** Gives access to the learning batches, which are the work of `learningBatch` runs. */
   readonly batches: WorkOfRuns;
   readonly clock: Clock;
   /**
-   * Returns how long a workflow of this name can wait before it has anything to do, counted from its outbox row. The
-   * server delays the start by this time.
+   * Returns how long a workflow of this name has nothing to do after its outbox row was written. The server delays the
+   * start by this time.
    */
   readonly startDelayMs?: (workflow: string) => number;
   readonly logger: Logger;
-  /** How long running activities may take to finish during a stop. */
+  /** The time that running activities get to finish during a stop. */
   readonly graceMs: number;
   /** Called once, when durable work is ready for the first time. */
   readonly onReady?: (durable: Durable) => void;
@@ -76,17 +76,17 @@ export interface DurableOptions {
 export interface Durable {
   state(): DurableState;
   /**
-   * Returns the reasons for which durable work, or a part of it, is waiting. It's empty if nothing is waiting or
+   * Returns the reasons why durable work, or a part of it, has to wait. The list is empty if nothing is waiting or
    * durable work is off.
    */
   waitReasons(): readonly string[];
-  /** Reports whether the worker is polling Temporal. Null if there's no worker. */
+  /** Reports whether the worker is polling Temporal, or returns null if there's no worker. */
   isPolling(): boolean | null;
   /** Returns the age of the oldest undelivered outbox row in milliseconds, or 0 if there is none. */
   lagMs(): number;
   /** Returns the state of Temporal's queue, at most a few seconds old, or null if we can't read it. */
   taskQueue(): TaskQueueState | null;
-  /** How long activities of this process's worker waited in the queue. */
+  /** Measures how long activities waited in the queue before this process's worker started them. */
   readonly activityWaits: Pick<Histogram, 'samples'>;
   /** Returns the URL of the dev server's web UI for its namespace, or null if there's no dev server. */
   uiUrl(): string | null;

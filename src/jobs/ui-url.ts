@@ -9,7 +9,7 @@ interface UiSettings {
 }
 
 /**
- * Returns the URL of the list of workflows, to which you can append a workflow id, or null if we don't know it. Reads
+ * Returns the URL of the list of workflows, or null if we don't know it. You can append a workflow id to it. We read
  * the dev server's record, because only one process of a cluster runs the server.
  */
 export async function readUiUrl(settings: UiSettings, dataDir: string): Promise<string | null> {

@@ -1,6 +1,6 @@
 /**
- * Monitors how long tasks wait in Temporal's queue, for metrics and the log. Once Temporal has accepted work, it's no
- * longer in the outbox, and it doesn't fail either if no worker takes it.
+ * Monitors how long tasks wait in Temporal's queue, for metrics and the log. Nothing else would tell us that no worker
+ * takes a task, because it's no longer in the outbox and doesn't fail either.
  */
 import { memoryQueue } from '../../workflows/contract.ts';
 import { createBackgroundLoop } from '../core/background-loop.ts';
@@ -19,7 +19,7 @@ export interface TaskQueueWatch {
   stop(): Promise<void>;
 }
 
-/** The same threshold as the alert `TemporalBacklog`. */
+/** This is the same threshold as in the alert `TemporalBacklog`. */
 const maxAgeMs = 60_000;
 
 /** Starts reading immediately. */

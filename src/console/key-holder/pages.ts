@@ -1,4 +1,7 @@
-/** The two views of `/my-key`: the form for the key, and its usage. No texts of calls, and nothing of other keys. */
+/**
+ * Renders the two views of `/my-key`, i.e. the form for the key and the usage of the key. They never show the text of a
+ * call, or anything about other keys.
+ */
 import type { KeyRecord } from '../../keys/key-record.ts';
 import type { Project } from '../../projects/projects.ts';
 import type { CallPage, CallSummary } from '../../usage/analytics/call-list.ts';
@@ -58,7 +61,7 @@ export interface KeyViewInput {
   readonly record: KeyRecord;
   readonly project: Project;
   readonly zone: string;
-  /** Of the view. */
+  /** The time at which the view ends because its pass expires. */
   readonly endsAt: number;
   readonly status: StatusReport;
   readonly month: Figures;

@@ -1,6 +1,7 @@
 /**
- * `/my-key`: a person who has a virtual key and no account pastes it and sees its usage. The browser keeps a pass for an hour, never the key; the
- * pass is no session of a person, and nothing can be changed with it. Each request checks the key again, so that a revoked key ends it.
+ * Serves `/my-key`, where people who have a virtual key but no account can paste the key and see its usage. The browser
+ * never keeps the key, only a pass that lasts an hour. The pass isn't a person's session and doesn't allow any changes.
+ * We check the key again on each request, so the pass ends when the key is revoked.
  */
 import { GatewayError, gatewayError } from '../../core/errors.ts';
 import { addDays, startOf, startOfNext } from '../../core/time-zone.ts';
@@ -20,10 +21,10 @@ export interface KeyHolderDeps {
   readonly keyring: Pick<Keyring, 'issuePass' | 'findByPass'>;
   readonly attempts: Pick<AttemptLimit, 'count' | 'takeBack'>;
   readonly findProject: (projectId: string) => Project | Promise<Project>;
-  /** Response of `GET /status/peek`. */
+  /** Returns the response of `GET /status/peek`. */
   readonly getStatus: (caller: KeyOfPass['caller']) => Promise<StatusReport>;
   readonly analytics: Pick<Analytics, 'figures' | 'callPage' | 'streamCalls'>;
-  /** Runs a query after the calls that have ended are stored. */
+  /** Waits until all calls that have ended are stored, and then runs the query. */
   readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
 }
 
@@ -35,7 +36,7 @@ const chartDays = 30;
 export function createKeyHolderRoutes(deps: KeyHolderDeps): readonly ConsoleRoute[] {
   const { keyring, attempts, findProject, getStatus, analytics, readStored } = deps;
 
-  /** Null without a pass. Throws `invalid_key` when the key or the pass has ended. */
+  /** Returns null if the browser has no pass. Throws `invalid_key` if the key or the pass is no longer valid. */
   const findKey = async (context: ConsoleContext): Promise<KeyOfPass | null> => {
     const pass = context.cookies[cookieName(context)];
     return pass === undefined ? null : keyring.findByPass(pass);
@@ -79,7 +80,7 @@ export function createKeyHolderRoutes(deps: KeyHolderDeps): readonly ConsoleRout
     method: 'post',
     path: myKeyPath,
     access: 'anyone',
-    // Changes nothing.
+    // This doesn't change anything, so we don't audit it.
     action: null,
     async handle(context, form) {
       const address = limitKey('key', networkOf(context.remoteAddress), maxFailuresPerAddress);

@@ -1,4 +1,4 @@
-/** A key: its settings and use, and for owners rotation and revocation. */
+/** Shows the settings and usage of a key. Owners can also rotate and revoke it. */
 import type { StoreDownPolicy } from '../../core/windows.ts';
 import type { KeyRecord } from '../../keys/key-record.ts';
 import { ceilingMeters } from '../frame/ceilings.ts';
@@ -58,10 +58,10 @@ ${context.role === 'owner' && isActive ? ownerActions(context, record, form, err
 }
 
 /** Explains what happens to the key's calls while its ceilings can't be checked. */
-function outage({ project }: ConsoleContext, { onBudgetStoreDown, ceilings }: KeyRecord, ofDeployment: StoreDownPolicy): Html {
-  const ofProject = project.settings.onBudgetStoreDown;
-  const policy = onBudgetStoreDown ?? ofProject ?? ofDeployment;
-  const from = onBudgetStoreDown ? 'key' : ofProject ? 'project' : 'deployment';
+function outage({ project }: ConsoleContext, { onBudgetStoreDown, ceilings }: KeyRecord, deploymentPolicy: StoreDownPolicy): Html {
+  const projectPolicy = project.settings.onBudgetStoreDown;
+  const policy = onBudgetStoreDown ?? projectPolicy ?? deploymentPolicy;
+  const from = onBudgetStoreDown ? 'key' : projectPolicy ? 'project' : 'deployment';
   const isPrepaid = ceilings.cost.limit !== null && ceilings.cost.window === 'total';
   const warning =
     isPrepaid && policy === 'allow'

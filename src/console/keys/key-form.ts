@@ -1,4 +1,4 @@
-/** The form of a new key, and the page that shows the key this once. */
+/** Renders the form for a new key, and the page that shows the new key once. */
 
 import { formatTime } from '../../core/time.ts';
 import { fromLocalTime } from '../../core/time-zone.ts';
@@ -83,7 +83,7 @@ export function newKeyPage(context: ConsoleContext, form: URLSearchParams, { onB
   };
 }
 
-/** The body of "issue a key". */
+/** Converts the form to the body of the API request that issues a key. */
 export function readKeyInput(form: URLSearchParams, zone: string): Record<string, unknown> {
   const models = listOf(form, 'models');
   const ceilings = {
@@ -104,7 +104,7 @@ export function readKeyInput(form: URLSearchParams, zone: string): Record<string
   };
 }
 
-/** RFC 3339; anything that is not a local time stays as it is, for the error of the store. */
+/** Converts a local time to RFC 3339. We return any other text unchanged, so that the store can reject it. */
 function toInstant(text: string | null, zone: string): string | null {
   const match = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d)(?::\d\d)?$/.exec(text ?? '');
   if (!match) return text;
@@ -112,7 +112,7 @@ function toInstant(text: string | null, zone: string): string | null {
   return formatTime(fromLocalTime(zone, { year, month, day, hour, minute }));
 }
 
-/** The only page that contains a key. */
+/** Renders the only page that ever contains a key. */
 export function issuedKeyPage(context: ConsoleContext, { secret, record }: IssuedKey): PageContent {
   const path = projectPath(context, '/keys');
   const model = record.models?.[0] ?? 'auto';

@@ -1,4 +1,4 @@
-/** The keys of a project with the use of their ceilings. */
+/** Lists the keys of a project and how much of their ceilings they've used. */
 import type { ReadCounters } from '../../ceilings/counter-usage.ts';
 import type { KeyRecord } from '../../keys/key-record.ts';
 import type { Keyring } from '../../keys/keyring.ts';
@@ -26,11 +26,11 @@ import type { ConsoleContext, CsvValue, PageResult } from '../frame/route.ts';
 export interface KeyListDeps {
   readonly keyring: Pick<Keyring, 'list'>;
   readonly readCounters: ReadCounters;
-  /** Start of the latest call by key id. */
+  /** Returns the start of each key's latest call, by key id. */
   readonly lastCalls: (keyIds: readonly string[]) => Promise<ReadonlyMap<string, number>>;
 }
 
-/** A key with its use. */
+/** A key and how much of its ceilings it has used. */
 export interface UsedKey {
   readonly record: KeyRecord;
   readonly uses: readonly CeilingUse[];
@@ -111,7 +111,7 @@ function describeModels(models: readonly string[] | null): Html | string {
   return html`${models.slice(0, shownModels).map((model, index) => html`${index === 0 ? '' : ', '}<code>${model}</code>`)}${more > 0 ? ` and ${more} more` : ''}`;
 }
 
-/** Full text for one key. */
+/** Returns the visible part of a key with a button that copies it. */
 export function prefixOf({ prefix }: KeyRecord): Html {
   return copyable(`sk-gw-${prefix}`);
 }
@@ -126,7 +126,7 @@ async function readKeys(deps: KeyListDeps, context: ConsoleContext, before: stri
   return withUse(deps, project.id, records, now);
 }
 
-/** Adds the use of each key's ceilings; keys of one chain of rotations share it. */
+/** Adds how much each key has used of its ceilings. Keys that were rotated share this with their successors. */
 export async function withUse(deps: KeyListDeps, projectId: string, records: readonly KeyRecord[], now: number): Promise<UsedKey[]> {
   const counters = records.map(({ quotaKeyId, ceilings }) => countersOf({ projectId, scope: 'key', scopeId: quotaKeyId }, ceilings, now));
   const [counted, lastUsed] = await Promise.all([

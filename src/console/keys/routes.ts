@@ -1,4 +1,4 @@
-/** Virtual keys: list, issue, rotate, revoke. */
+/** Lets people list, issue, rotate and revoke virtual keys. */
 
 import type { StoreDownPolicy } from '../../core/windows.ts';
 import type { Keyring } from '../../keys/keyring.ts';

@@ -28,7 +28,7 @@ import { type IssuedLink, signInLinkPage } from './sign-in-link.ts';
 
 export interface MemberRoutesDeps {
   readonly people: Pick<People, 'accounts' | 'links' | 'members'>;
-  /** URL of a sign-in link; `origin` is that of the request. */
+  /** Returns the URL of a sign-in link. `origin` is the origin of the request. */
   readonly linkUrl: (origin: string, secret: string) => string;
 }
 

@@ -1,4 +1,7 @@
-/** People of the deployment, for its admins: list, create, disable, admin flag, sign-in links, sessions. */
+/**
+ * Lets deployment admins list and create people, disable them or make them admins, create sign-in links, and end
+ * sessions.
+ */
 import { gatewayError } from '../../core/errors.ts';
 import { isUuid } from '../../core/ids.ts';
 import type { PersonRecord } from '../../people/accounts.ts';
@@ -26,7 +29,7 @@ import { signInLinkPage } from './sign-in-link.ts';
 
 export interface PeopleRoutesDeps {
   readonly people: Pick<People, 'accounts' | 'links' | 'sessions'>;
-  /** URL of a sign-in link; `origin` is that of the request. */
+  /** Returns the URL of a sign-in link. `origin` is the origin of the request. */
   readonly linkUrl: (origin: string, secret: string) => string;
 }
 
@@ -51,7 +54,7 @@ export function createPeopleRoutes({ people, linkUrl }: PeopleRoutesDeps): reado
     notice: (name: string) => string,
   ) => {
     const personId = personOf(context);
-    // Somebody else must remain who can sign in as an admin.
+    // Admins can't change their own account, so at least one admin can always sign in.
     if (personId === context.session.person.id) throw gatewayError('conflict', { message: 'another admin must change this for you' });
     const before = await accounts.get(personId);
     const { name } = await accounts.change(personId, input);

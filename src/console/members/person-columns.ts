@@ -1,4 +1,4 @@
-/** How a person's account is described, in the list and on its page. */
+/** Describes a person's account, both in the list and on the person's own page. */
 import type { PersonRecord } from '../../people/accounts.ts';
 import { badge } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';

@@ -1,4 +1,4 @@
-/** A person for admins: account, what can be done, sessions. */
+/** Shows a person's account and sessions to admins, and what they can do with them. */
 import type { PersonRecord } from '../../people/accounts.ts';
 import type { SessionRecord } from '../../people/sessions.ts';
 import { actionButton, ago, card, definitions, section, table, time } from '../frame/components.ts';

@@ -1,4 +1,4 @@
-/** Projects of the deployment, for its admins: list, create. */
+/** Lets deployment admins list and create projects. */
 import { gatewayError } from '../../core/errors.ts';
 import type { Project, Projects } from '../../projects/projects.ts';
 import { badge, csvLink, cutPage, pageParameter, pager, form as renderForm, table, textField, time, usd } from '../frame/components.ts';

@@ -1,4 +1,7 @@
-/** Places the nodes of a graph by d3-force, which starts from fixed positions, so the same graph always has the same picture. */
+/**
+ * Computes the positions of a graph's nodes with d3-force. It starts from fixed positions, so the same graph always
+ * looks the same.
+ */
 import { forceCollide, forceLink, forceManyBody, forceSimulation, forceX, forceY, type SimulationNodeDatum } from 'd3-force';
 
 export interface Point {
@@ -6,14 +9,14 @@ export interface Point {
   readonly y: number;
 }
 
-/** Half of d3-force's default. The time that a layout takes is proportional to it. */
+/** This is half of d3-force's default, because the time that a layout takes is proportional to it. */
 const ticks = 150;
 /** Keeps the labels of two nodes apart. */
 const nodeRadius = 70;
 /** Labels are wide and low, so nodes need less vertical than horizontal distance. */
 const flatness = 0.6;
 
-/** `edges` are pairs of indexes of nodes. The height follows from the layout. */
+/** Each edge is a pair of node indexes. The height depends on the layout. */
 export function layoutGraph(
   nodes: number,
   edges: readonly (readonly [number, number])[],
@@ -26,7 +29,7 @@ export function layoutGraph(
     .force('x', forceX(width / 2).strength(0.05))
     .force('y', forceY(0).strength(0.1))
     .force('labels', forceCollide(nodeRadius))
-    // Cools down to d3-force's default minimum of 0.001 by the last tick.
+    // With this decay, the simulation reaches d3-force's default minimum of 0.001 at the last tick.
     .alphaDecay(1 - 0.001 ** (1 / ticks))
     .stop();
   for (let tick = 0; tick < ticks; tick += 1) {

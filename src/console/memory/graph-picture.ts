@@ -1,4 +1,4 @@
-/** Draws facts as nodes and arrows. Every label is text, escaped as everywhere; nodes are links. */
+/** Draws facts as nodes and arrows. The nodes are links. Labels are escaped text, as everywhere in the console. */
 import { type Html, html } from '../frame/html.ts';
 import { layoutGraph, type Point } from './graph-layout.ts';
 
@@ -11,7 +11,7 @@ interface DrawnFact {
 }
 
 export interface PictureOptions {
-  /** Target of the link on an entity. */
+  /** Returns the link target of an entity. */
   readonly hrefOf: (entity: string) => string;
   readonly title: string;
 }
@@ -20,12 +20,14 @@ const width = 1_000;
 const marginX = 90;
 const marginY = 40;
 const maxLabelLength = 22;
-/** With more arrows their labels would cover each other; their tooltips and the table have them. */
+/**
+ * With more arrows than this, their labels would cover each other. The tooltips and the table contain the labels too.
+ */
 const maxLabelledArrows = 12;
 
 interface Node {
   readonly name: string;
-  /** Facts that name it. */
+  /** The number of facts that mention this node. */
   readonly degree: number;
 }
 
@@ -64,7 +66,7 @@ function countNodes(facts: readonly DrawnFact[]): Map<string, Node> {
     ] as const)
       nodes.set(id, { name, degree: (nodes.get(id)?.degree ?? 0) + 1 });
   }
-  // The layout places the first nodes in the centre.
+  // The layout places the first nodes in the center, so the best connected ones have to come first.
   return new Map([...nodes].sort(([, a], [, b]) => b.degree - a.degree || (a.name < b.name ? -1 : 1)));
 }
 
@@ -74,7 +76,7 @@ interface Arrow {
   readonly relations: readonly string[];
 }
 
-/** One arrow for all facts from one entity to another. */
+/** Merges all facts that lead from one entity to another into one arrow. */
 function mergeArrows(facts: readonly DrawnFact[]): Arrow[] {
   const arrows = Map.groupBy(facts, ({ sourceId, targetId }) => `${sourceId} ${targetId}`);
   return [...arrows.values()].flatMap((group) => {
@@ -84,7 +86,10 @@ function mergeArrows(facts: readonly DrawnFact[]): Arrow[] {
   });
 }
 
-/** Ends at the edge of the target's circle; a fact about itself is a loop. */
+/**
+ * Returns the path of an arrow, which ends at the edge of the target's circle. If source and target are the same, the
+ * arrow is a loop.
+ */
 function arrowPath(from: Point, to: Point, radius: number): string {
   const length = Math.hypot(to.x - from.x, to.y - from.y);
   if (length < 1) return `M${from.x} ${from.y - radius} c-40 -46 40 -46 4 -2`;

@@ -1,4 +1,4 @@
-/** The live facts of the graph as a table, and as a picture of the newest ones. */
+/** Shows the live facts of the graph as a table, and draws the newest ones. */
 import { parseOrBadRequest } from '../../core/parse-or-bad-request.ts';
 import type { Queries } from '../../db/database.ts';
 import { countFacts, type createGraph, type Fact, type GraphQuery, graphQuerySchema } from '../../memory/search/graph.ts';
@@ -14,7 +14,7 @@ export interface GraphDeps {
 }
 
 const maxFacts = 100;
-/** More nodes make a picture that nobody can read. */
+/** Nobody could read a picture with more nodes than this. */
 const maxNodes = 60;
 const maxCounted = 10_000;
 const maxExported = 10_000;

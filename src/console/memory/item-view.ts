@@ -1,4 +1,4 @@
-/** Parts of pages that show memories. */
+/** Contains the parts that several pages about memories share. */
 import type { Item, ItemKind, ItemOrigin } from '../../memory/records/item-record.ts';
 import { defineAsset } from '../frame/assets.ts';
 import { badge } from '../frame/components.ts';
@@ -22,7 +22,7 @@ export const originLabels: Readonly<Record<ItemOrigin, string>> = {
   person: 'Written by a person',
 };
 
-/** Short forms of `originLabels`, for tables. */
+/** Short forms of `originLabels` that we use in tables. */
 export const originNames: Readonly<Record<ItemOrigin, string>> = { agent: 'Application', observed: 'Learned', person: 'Person' };
 
 export const importanceOptions = ['1', '2', '3', '4', '5'].map((value) => ({
@@ -32,7 +32,7 @@ export const importanceOptions = ['1', '2', '3', '4', '5'].map((value) => ({
 
 const maxLineLength = 220;
 
-/** One line of a text, shortened. */
+/** Joins the lines of a text into one, and truncates it. */
 export function shorten(text: string, maxLength = maxLineLength): string {
   const line = text.replaceAll(/\s+/g, ' ').trim();
   return line.length <= maxLength ? line : `${line.slice(0, maxLength - 1).toWellFormed()}…`;
@@ -42,7 +42,7 @@ export function memoryPath(context: Pick<ConsoleContext, 'project'>, id = ''): s
   return projectPath(context, `/memory${id === '' ? '' : `/${id}`}`);
 }
 
-/** State of a memory as badges; nothing for an ordinary live one. */
+/** Shows the state of a memory as badges. An ordinary live memory doesn't get one. */
 export function stateBadges({ state, pinned, inRecall, supersededBy }: Item): Html {
   return html`${pinned ? html` ${badge('Pinned', 'accent')}` : ''}${state === 'live' && !inRecall ? html` ${badge('Left out of recall', 'warning')}` : ''}${
     state === 'closed' ? html` ${badge(supersededBy === null ? 'Removed' : 'Replaced')}` : ''
@@ -53,7 +53,7 @@ export function subjectLabel(subject: string | null): Html | string {
   return subject === null ? html`<span class="muted">Whole project</span>` : html`<span class="cut" title="${subject}">${subject}</span>`;
 }
 
-/** `2 useful, 1 wrong`. */
+/** Returns e.g. `2 useful, 1 wrong`. */
 export function ratingsLabel({ useful, wrong }: Pick<Item, 'useful' | 'wrong'>): Html {
   const parts = [useful > 0 && `${useful} useful`, wrong > 0 && `${wrong} wrong`].filter((part) => part !== false);
   return parts.length === 0 ? html`<span class="muted">–</span>` : html`<span class="cut">${parts.join(', ')}</span>`;

@@ -1,4 +1,4 @@
-/** One memory: what is known about it, and what a person may do with it. */
+/** Shows what we know about a memory, and lets people correct, remove or pin it. */
 import { GatewayError, gatewayError } from '../../core/errors.ts';
 import { isUuid } from '../../core/ids.ts';
 import { parseOrBadRequest } from '../../core/parse-or-bad-request.ts';
@@ -27,7 +27,9 @@ export interface MemoryDetailDeps {
 }
 
 const maxFacts = 50;
-/** Messages on a page of a conversation; `conversations/conversation-text.ts` has the same number. */
+/**
+ * The number of messages on a page of a conversation. It has to be the same as in `conversations/conversation-text.ts`.
+ */
 const messagesPerPage = 25;
 
 export function createMemoryDetailRoutes({ queries, items, findNames }: MemoryDetailDeps): readonly ConsoleRoute[] {
@@ -46,7 +48,10 @@ export function createMemoryDetailRoutes({ queries, items, findNames }: MemoryDe
     return detailPage(context, { ...details, facts, names, typed });
   };
 
-  /** An action on a live memory. Of two concurrent ones that close it the second is a conflict, which the page explains. */
+  /**
+   * Creates a route that changes a live memory. If two people close the memory at the same time, the second one gets a
+   * conflict, which the page explains.
+   */
   const action = (verb: string, run: (change: Change) => Promise<ActionResult>): ActionRoute => ({
     method: 'post',
     path: `/memory/:id/${verb}`,
@@ -115,7 +120,7 @@ function idOf({ id = '' }: Readonly<Record<string, string>>): string {
 interface Shown extends ItemDetails {
   readonly facts: readonly Fact[];
   readonly names: ReadonlyMap<string, string>;
-  /** A correction that was rejected. */
+  /** The text of a correction that we rejected. */
   readonly typed: string | undefined;
 }
 

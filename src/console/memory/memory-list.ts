@@ -1,4 +1,4 @@
-/** The list of memories: search by the function of the API, filters, CSV. */
+/** Lists a project's memories with filters and a CSV export. The search is the same as in the API. */
 import { parseOrBadRequest } from '../../core/parse-or-bad-request.ts';
 import type { Queries } from '../../db/database.ts';
 import { type ItemFilter, itemStates, listItems, matchesFilter } from '../../memory/items/list-items.ts';
@@ -29,13 +29,13 @@ import { kindLabels, memoryPath, originNames, ratingsLabel, shorten, stateBadges
 
 export interface MemoryListDeps {
   readonly queries: Queries;
-  /** The search of `POST /v1/memory/search`, as the project itself. */
+  /** Runs the search of `POST /v1/memory/search` on behalf of the project. */
   readonly search: (projectId: string, request: SearchRequest) => Promise<SearchResult>;
   readonly findNames: FindNames;
 }
 
 const pageSize = 50;
-/** The most that the search of the API returns. */
+/** The search of the API doesn't return more than this. */
 const maxMatches = 50;
 const stateLabels = { live: 'Live', left_out: 'Left out of recall', closed: 'Corrected or removed', all: 'All' } as const;
 

@@ -1,4 +1,7 @@
-/** What recall would insert into a call: a form whose state is in the URL, and the dry run of the API. */
+/**
+ * Shows what recall would insert into a call. The state of the form is in the URL, and the result comes from the dry
+ * run of the API.
+ */
 import { parseOrBadRequest } from '../../core/parse-or-bad-request.ts';
 import { type DryRunRequest, dryRunRequestSchema } from '../../memory/recall/dry-run.ts';
 import type { FoundMemory } from '../../memory/recall/find-memories.ts';
@@ -9,7 +12,7 @@ import type { ConsoleContext, ConsoleRoute, PageContent } from '../frame/route.t
 import { memoryPath, shorten, stateBadges, styles, subjectLabel } from './item-view.ts';
 
 export interface RecallPageDeps {
-  /** The dry run of `POST /v1/memory/recall`, as the project itself. */
+  /** Runs the dry run of `POST /v1/memory/recall` on behalf of the project. */
   readonly explainRecall: (projectId: string, request: DryRunRequest) => Promise<RecallExplanation>;
 }
 
@@ -106,7 +109,7 @@ function memoryTable<Memory extends FoundMemory>(
   });
 }
 
-/** `similarity 0.71, terms 0.40`. */
+/** Returns e.g. `similarity 0.71, terms 0.40`. */
 function describeParts(parts: FoundMemory['parts']): string {
   const named = Object.entries(parts).flatMap(([name, value]) => (value ? [`${partLabels[name] ?? name} ${value.toFixed(2)}`] : []));
   return named.join(', ');

@@ -1,4 +1,7 @@
-/** The ceilings of a project with their use: its cap, those of its keys and of its applications, and when each is reached. */
+/**
+ * Reads the ceilings of a project, its keys and its applications, how much of each is used, and when each will be
+ * reached.
+ */
 import type { ReadCounters } from '../../ceilings/counter-usage.ts';
 import { countersFor, formatCounterKey, type LimitedCounter, type Limits } from '../../ceilings/counters.ts';
 import { type Forecast, forecastCeiling } from '../../ceilings/forecast.ts';
@@ -10,9 +13,9 @@ import { amountOf } from '../frame/window-counters.ts';
 
 export interface CeilingUse {
   readonly counter: LimitedCounter;
-  /** Name of the key, or of the application. */
+  /** The name of the key or the application. */
   readonly holder: string;
-  /** Of settled calls. Null when no call was counted since the ceiling was set. */
+  /** The amount that settled calls have used. Null if no call was counted since the ceiling was set. */
   readonly used: number | null;
   readonly reserved: number;
   readonly forecast: Forecast;
@@ -23,13 +26,19 @@ export interface CeilingsDeps {
   readonly readCounters: ReadCounters;
 }
 
-/** The rate of a forecast is that of the last seven days, or of the project's age, but at least an hour's. */
+/**
+ * We base forecasts on the rate of the last seven days. If the project is younger, we use its age, but at least an
+ * hour.
+ */
 const maxSpanMs = 7 * 24 * hourMs;
 
 const unlimited = { limit: null, window: 'month' } as const;
 const noKeyCeilings: Limits['key'] = { calls: unlimited, cost: unlimited, rpm: unlimited, tpm: unlimited };
 
-/** The fullest first. Per-minute ceilings are left out: their use is over before the page is read. */
+/**
+ * Returns the fullest ceilings first. We leave out per-minute ceilings, because their minute is over before anybody has
+ * read the page.
+ */
 export async function readCeilings(
   { analytics, readCounters }: CeilingsDeps,
   { project, keys, now }: { readonly project: Project; readonly keys: readonly KeyRecord[]; readonly now: number },
@@ -78,6 +87,6 @@ function listCounters(project: Project, keys: readonly KeyRecord[], now: number)
     ...bySource,
   ];
   const lasting = all.filter(({ counter }) => counter.key.window !== 'minute');
-  // Rotated keys share counters, and every list has the project's.
+  // Remove duplicates, because rotated keys share counters, and each list contains the project's counters.
   return [...new Map(lasting.map((entry) => [formatCounterKey(entry.counter.key), entry])).values()];
 }

@@ -1,4 +1,4 @@
-/** What a project without calls shows: how to make the first one. */
+/** Explains how to make the first call. We show this for projects that don't have any calls yet. */
 import { codeBlock, emptyState } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';

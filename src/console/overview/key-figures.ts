@@ -1,4 +1,4 @@
-/** The key figures of a period, with their change against the period before. */
+/** Shows the key figures of a period and how they've changed since the period before. */
 import type { Figures } from '../../usage/analytics/figures.ts';
 import { share } from '../../usage/analytics/metrics.ts';
 import { formatCompact, formatCount, formatDuration, formatPercent, formatUsd, type Stat } from '../frame/components.ts';
@@ -9,7 +9,7 @@ import { rangeQuery } from '../frame/time-range.ts';
 export function statsOf(context: ConsoleContext, current: Figures, previous: Figures): Stat[] {
   const calls = (query: Record<string, string>): string => projectPath(context, '/calls', { ...rangeQuery(context), ...query });
   const explore = (metric: string): string => projectPath(context, '/explore', { ...rangeQuery(context), metric });
-  /** `isGood`: whether an increase is. */
+  /** `isGood` says whether an increase is good, or is null if it's neither good nor bad. */
   const delta = (now: number | null, before: number | null, isGood: boolean | null): Pick<Stat, 'delta'> => {
     if (now === null || !before) return {};
     const change = (now - before) / before;

@@ -1,4 +1,4 @@
-/** Tables of the overview: ceilings with their use and forecast, and the circuit breakers of providers. */
+/** Renders the overview's tables of ceilings, with their usage and forecast, and of the providers' circuit breakers. */
 import type { BreakerReport } from '../../failover/breaker.ts';
 import { badge, formatCount, formatTimeIn, formatUsd, meter, table, time } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';

@@ -1,4 +1,7 @@
-/** Overview: what the project spent and how its calls went in a period, its ceilings and the breakers of its providers. */
+/**
+ * Shows what the project spent and how its calls went in a period, and the current state of its ceilings and its
+ * providers' breakers.
+ */
 
 import type { KeyRecord } from '../../keys/key-record.ts';
 import type { Project } from '../../projects/projects.ts';
@@ -36,11 +39,11 @@ import { breakerTable, ceilingTable } from './limits.ts';
 
 export interface OverviewDeps extends CeilingsDeps {
   readonly analytics: Analytics;
-  /** Runs a query after the calls that this process answered are stored. */
+  /** Waits until all calls that this process answered are stored, and then runs the query. */
   readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
   readonly listKeys: (projectId: string) => Promise<readonly KeyRecord[]>;
   readonly readBreakers: ReadBreakers;
-  /** Providers that the project may use. */
+  /** Returns the names of the providers that the project may use. */
   readonly providersOf: (project: Project) => readonly string[];
 }
 

@@ -1,10 +1,10 @@
-/** The form of the playground. */
+/** Parses and validates the playground's form. */
 import { gatewayError } from '../../core/errors.ts';
 
 export interface PlaygroundInput {
-  /** Tier or model. */
+  /** The name of a tier or model. */
   readonly model: string;
-  /** Second tier or model, for comparison; empty: none. */
+  /** The second tier or model for a comparison, or an empty string. */
   readonly other: string;
   readonly system: string;
   readonly prompt: string;
@@ -27,14 +27,17 @@ export function parseInput(fields: URLSearchParams): PlaygroundInput {
   return input;
 }
 
-/** The fields as they are, to fill the form again; numbers that are not numbers become NaN. */
+/**
+ * Returns the fields without validating them, so that we can fill the form again. A number that can't be parsed becomes
+ * NaN.
+ */
 export function readInput(fields: URLSearchParams): PlaygroundInput {
   const text = (name: string) => fields.get(name) ?? '';
   const number = (name: string) => (text(name).trim() === '' ? null : Number(text(name)));
   return {
     model: text('model'),
     other: text('other'),
-    // Browsers send CRLF.
+    // Browsers send line breaks as CRLF.
     system: text('system').replaceAll('\r\n', '\n'),
     prompt: text('prompt').replaceAll('\r\n', '\n'),
     temperature: number('temperature'),

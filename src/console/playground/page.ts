@@ -1,4 +1,4 @@
-/** The page of the playground: the form, the responses next to each other, and the call as code. */
+/** Renders the playground with its form, the responses side by side, and the call as code. */
 import { defineAsset } from '../frame/assets.ts';
 import {
   card,
@@ -84,7 +84,10 @@ ${textArea({ name: 'prompt', label: 'Message', rows: 6, required: true, value: i
 </div></form>`;
 }
 
-/** A name that is chosen but not in the list, such as one from a link, stays. */
+/**
+ * Returns the options of the model field. If the chosen name isn't in the list, e.g. because it comes from a link, we
+ * add it.
+ */
 function options({ tiers, models }: ModelChoice, chosen: string): Option[] {
   const known = [
     ...tiers.map((name) => ({ value: name, label: name, group: 'Tiers' })),

@@ -1,4 +1,5 @@
-// Streams the responses of one or two models into the page. Without this script the form shows them when they are complete.
+// Streams the responses of one or two models into the page. Without this script, the form only shows them once they're
+// complete.
 {
   const form = document.querySelector('#playground');
   const stop = document.querySelector('#stop');

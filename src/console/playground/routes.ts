@@ -1,4 +1,4 @@
-/** `/playground`: a person tries models of the project. */
+/** Serves `/playground`, where people can try the project's models. */
 
 import { formatEvent } from '../../core/sse.ts';
 import type { Project } from '../../projects/projects.ts';
@@ -8,9 +8,9 @@ import { codeBlocks, type ModelChoice, playgroundPage, type RunResult } from './
 import { type RunDeps, type RunEnd, runModel } from './run.ts';
 
 export interface PlaygroundDeps extends RunDeps {
-  /** What the project may choose from. */
+  /** Returns the tiers and models that the project may use. */
   readonly listModels: (project: Project) => ModelChoice;
-  /** Public URL of the gateway; null: that of the request. */
+  /** Returns the public URL of the gateway. If it's null, we use the origin of the request. */
   readonly publicUrl: () => string | null;
 }
 
@@ -37,7 +37,8 @@ export function createPlaygroundRoutes(deps: PlaygroundDeps): readonly ConsoleRo
       invalidForm: async (context, fields) => page(context, readInput(fields)),
     },
     {
-      // One model, as server-sent events: `text` while it responds, then `end`.
+      // Runs one model and streams its response as server-sent events. These are `text` events while it responds, and
+      // then an `end` event.
       method: 'post',
       path: `${path}/stream`,
       access: 'member',

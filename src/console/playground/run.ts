@@ -1,4 +1,4 @@
-/** Runs a model for the playground and reports its text, and then the figures of the recorded call. */
+/** Runs a model for the playground. Streams the text first, and then the figures of the recorded call. */
 import { GatewayError } from '../../core/errors.ts';
 import type { RunInPlayground } from '../../pipeline/internal/playground.ts';
 import type { CallDetail } from '../../usage/analytics/call-detail.ts';
@@ -8,7 +8,7 @@ import type { PlaygroundInput } from './input.ts';
 
 export interface RunDeps {
   readonly run: RunInPlayground;
-  /** The recorded call; null when none was recorded. */
+  /** Returns the recorded call, or null if we didn't record one. */
   readonly readCall: (projectId: string, callId: string) => Promise<CallDetail | null>;
   readonly newCallId: () => string;
 }
@@ -17,11 +17,11 @@ export type RunEvent = { readonly kind: 'text'; readonly text: string } | RunEnd
 
 export interface RunEnd {
   readonly kind: 'end';
-  /** Why the call failed; null when it did not. */
+  /** The reason why the call failed, or null if it succeeded. */
   readonly error: string | null;
-  /** Labels and values. */
+  /** The labels and values of the figures. */
   readonly figures: readonly (readonly [label: string, value: string])[];
-  /** Page of the call; null when none was recorded. */
+  /** The page of the call, or null if we didn't record one. */
   readonly href: string | null;
 }
 

@@ -1,11 +1,11 @@
-/** The call of the playground as code to copy. The key is a placeholder. */
+/** Turns the playground's call into code that people can copy. The key is a placeholder. */
 import { chatMembers } from '../../pipeline/internal/playground.ts';
 import type { PlaygroundInput } from './input.ts';
 
 const keyVariable = 'GATEWAY_KEY';
 const keyFromEnvironment = 'process.env.GATEWAY_KEY';
 
-/** `origin`: scheme and host of the gateway. */
+/** `origin` is the scheme and host of the gateway. */
 export function curlSnippet(input: PlaygroundInput, origin: string): string {
   const body = JSON.stringify(requestBody(input), null, 2);
   return `curl ${shellQuote(`${origin}/v1/chat/completions`)} \\
@@ -31,7 +31,7 @@ for await (const chunk of stream) {
 }
 
 export function pythonSnippet(input: PlaygroundInput, origin: string): string {
-  // A JSON string is also one of Python; the other values are lists, dictionaries and numbers.
+  // A JSON string is also a valid Python string. All other values are lists, dictionaries and numbers.
   const members = Object.entries(requestBody(input)).map(([name, value]) => `    ${name}=${indent(JSON.stringify(value, null, 4), 4)},`);
   return `import os
 from openai import OpenAI

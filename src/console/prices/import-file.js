@@ -1,4 +1,4 @@
-// Reads a chosen file into the text area, so that the form needs no upload.
+// Reads the chosen file into the text area, so that the form doesn't have to upload files.
 for (const holder of document.querySelectorAll('[data-file-for]')) {
   const area = document.getElementById(holder.dataset.fileFor);
   const input = holder.querySelector('input');

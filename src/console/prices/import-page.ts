@@ -1,4 +1,7 @@
-/** Import of a public price table: a text is converted for the configured providers, its changes are shown, and then imported. */
+/**
+ * Imports a public price table. We convert the text to rows for the configured providers and show what would change
+ * before we import it.
+ */
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { gatewayError } from '../../core/errors.ts';
 import { isObject, type JsonObject } from '../../core/json/narrow.ts';
@@ -11,12 +14,12 @@ import type { ConsoleContext, PageContent } from '../frame/route.ts';
 import { type PricedModel, priceColumns } from './price-columns.ts';
 import { pricesPath } from './price-list.ts';
 
-/** Rows for the configured providers, and what has none. */
+/** The rows for the configured providers, and the entries that we couldn't convert. */
 export interface ConvertedPrices {
-  /** By `<provider>/<model>`, in the form of gateway.yaml. */
+  /** The rows by `<provider>/<model>`, in the format of gateway.yaml. */
   readonly models: Readonly<Record<string, JsonObject>>;
   readonly skipped: readonly { readonly entry: string; readonly reason: string }[];
-  /** Number of entries of vendors that are not configured. */
+  /** The number of entries whose vendor isn't configured. */
   readonly unmatched: number;
 }
 
@@ -28,9 +31,9 @@ export interface PricePreview {
 
 const fileScript = defineAsset(new URL('./import-file.js', import.meta.url));
 
-/** Of the unpacked rows. */
+/** The maximum size of the rows after decompression. */
 const maxRowBytes = 16 * 1024 * 1024;
-/** More are counted, not listed. */
+/** The page lists at most this many entries and only counts the rest. */
 const maxListed = 200;
 const breadcrumbs = [{ label: 'Prices', href: pricesPath }];
 
@@ -75,7 +78,7 @@ ${renderForm({
 
 export function previewPage(context: ConsoleContext, converted: ConvertedPrices, preview: PricePreview): PageContent {
   const { receipt, before, after } = preview;
-  // Unchanged rows would only change where their price comes from.
+  // Leave out unchanged rows, because importing them would only change the source of their price.
   const effective = [...receipt.added, ...receipt.changed];
   const models = Object.fromEntries(effective.map((id) => [id, converted.models[id]]));
   return {
@@ -155,7 +158,7 @@ function skippedTable({ skipped }: ConvertedPrices): Html | '' {
   );
 }
 
-/** The rows of the form of `previewPage`. Throws `bad_request`. */
+/** Parses the rows in the form of `previewPage`. Throws `bad_request`. */
 export function parseRows(form: URLSearchParams): JsonObject {
   try {
     const rows: unknown = JSON.parse(
@@ -163,7 +166,7 @@ export function parseRows(form: URLSearchParams): JsonObject {
     );
     if (isObject(rows)) return rows;
   } catch {
-    // The same error as for JSON that is not an object.
+    // Throw the same error as for JSON that isn't an object.
   }
   throw gatewayError('bad_request', { message: 'the form is incomplete: show the changes again' });
 }

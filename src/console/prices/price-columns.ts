@@ -1,10 +1,10 @@
-/** How prices are shown: USD per million tokens, per image, per second and so on. */
+/** Formats prices in USD per million tokens, per image, per second and so on. */
 import type { ModelPrices } from '../../usage/prices/stored-price.ts';
 import { badge, type Column, usd } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import type { CsvValue } from '../frame/route.ts';
 
-/** A model of the catalog, as the pages show it. */
+/** A model of the catalog with everything that the pages show about it. */
 export interface PricedModel extends ModelPrices {
   readonly id: string;
   readonly kind: string;
@@ -13,7 +13,7 @@ export interface PricedModel extends ModelPrices {
   readonly maxOutputTokens: number | null;
 }
 
-/** Columns of a table whose rows have prices; null prices are unknown. */
+/** Returns the columns of a table whose rows have prices. A price of null is unknown. */
 export function priceColumns<Row>(pricesOf: (row: Row) => ModelPrices | null): Column<Row>[] {
   return [
     { label: 'Input', align: 'end', value: (row) => usd(pricesOf(row)?.price?.inputNanos ?? null) },

@@ -1,4 +1,4 @@
-/** The models of the catalog with the prices in force, and the price history of one model. */
+/** Lists the models of the catalog with their current prices, and shows the price history of a model. */
 import { gatewayError } from '../../core/errors.ts';
 import type { PricePeriod } from '../../usage/prices/price-history.ts';
 import {
@@ -24,7 +24,7 @@ import { type PricedModel, priceColumns, priceCsv, priceCsvHeader, sourceBadge }
 export interface PriceListDeps {
   readonly listModels: () => readonly PricedModel[];
   readonly latestPrices: (models: readonly string[]) => Promise<readonly PricePeriod[]>;
-  /** Newest first. */
+  /** Returns the newest price first. */
   readonly priceHistory: (model: string) => Promise<readonly PricePeriod[]>;
 }
 
@@ -77,7 +77,7 @@ function providerOf(id: string): string {
   return id.split('/', 1)[0] ?? '';
 }
 
-/** By id. */
+/** Filters the models by the text in their id, the provider and the kind, and sorts them by id. */
 function filterModels(models: readonly PricedModel[], query: URLSearchParams): PricedModel[] {
   const [wanted, provider, kind] = [query.get('q')?.trim().toLowerCase() ?? '', query.get('provider') ?? '', query.get('kind') ?? ''];
   return models

@@ -1,20 +1,23 @@
-/** Prices: everybody reads them, deployment admins import them. */
+/** Serves the pages about prices. Everybody can read prices, but only deployment admins can import them. */
 import type { ImportReceipt } from '../../usage/prices/active-models.ts';
 import type { ConsoleRoute } from '../frame/route.ts';
 import { type ConvertedPrices, importPage, type PricePreview, parseRows, previewPage } from './import-page.ts';
 import { exportHistory, exportPrices, modelPath, type PriceListDeps, pricesPath, showModel, showPrices } from './price-list.ts';
 
 export interface PriceRoutesDeps extends PriceListDeps {
-  /** Converts a public price table for the configured providers. `as`: `<name in the table>=<provider>`. Throws `bad_request`. */
+  /**
+   * Converts a public price table for the configured providers. Each entry of `as` is `<name in the table>=<provider>`.
+   * Throws `bad_request`.
+   */
   readonly convertTable: (text: string, as: readonly string[]) => ConvertedPrices;
-  /** Throws `bad_request`, naming every mistake. */
+  /** Returns what an import would change. Throws a `bad_request` that lists every mistake. */
   readonly preview: (models: unknown) => PricePreview;
-  /** Null removes an imported row. Throws as `preview` does. */
+  /** Imports the rows. A row of null removes an imported row. Throws the same errors as `preview`. */
   readonly importModels: (models: unknown) => Promise<ImportReceipt>;
 }
 
 const path = '/admin/prices';
-/** The public table has about 2 MB, and characters that forms encode. */
+/** The public table is about 2 MB long, and forms encode some of its characters. */
 const maxBytes = 16 * 1024 * 1024;
 
 export function createPriceRoutes(deps: PriceRoutesDeps): readonly ConsoleRoute[] {

@@ -1,4 +1,7 @@
-/** What would happen to a call: a form whose state is in the URL, and the plan that the call would get. */
+/**
+ * Shows what would happen to a call. The state of the form is in the URL, and the page shows the plan that we'd make
+ * for the call.
+ */
 import { type Caller, internalKeyId, textRoutes } from '../../core/call.ts';
 import { gatewayError } from '../../core/errors.ts';
 import type { ContentRule } from '../../guardrails/content-rule.ts';
@@ -16,11 +19,11 @@ export interface DryRunPageDeps {
   readonly runDry: RunDry;
   readonly keyring: Pick<Keyring, 'list' | 'read'>;
   readonly contentRules: { find(projectId: string): Promise<readonly ContentRule[]> };
-  /** Names of tiers that a call may request. */
+  /** Returns the names of the tiers that a call may request. */
   readonly tierNames: () => readonly string[];
 }
 
-/** Keys to choose from; others are entered by prefix in the URL. */
+/** The number of keys that people can choose from. For other keys, you have to put the prefix into the URL. */
 const maxKeys = 200;
 const maxInputBytes = 1024 * 1024;
 

@@ -1,4 +1,4 @@
-/** The plan that a call would get: candidates, skipped models, ceilings, cache and content rules. */
+/** Shows the plan that we'd make for a call, with its candidates, skipped models, ceilings, cache and content rules. */
 import type { CounterKey } from '../../ceilings/counters.ts';
 import type { ContentRule } from '../../guardrails/content-rule.ts';
 import type { DryRun, DryRunCandidate, DryRunCeiling, DryRunRequest } from '../../pipeline/call/dry-run.ts';

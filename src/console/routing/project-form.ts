@@ -1,4 +1,7 @@
-/** Settings of the project as a whole: name, time zone, monthly cap, response cache, and whether it may call at all. */
+/**
+ * Lets people edit the settings that concern the whole project, such as its name, time zone, monthly cap and response
+ * cache, and whether it may make calls at all.
+ */
 
 import type { ReadCounters } from '../../ceilings/counter-usage.ts';
 import { monthAt } from '../../core/time.ts';
@@ -114,7 +117,7 @@ function cacheSummary({ enabled, ttlMs, sampled }: ProjectSettings['cache']): st
   return `On, responses are kept for ${formatDuration(ttlMs)}${sampled ? ', also sampled ones' : ''}`;
 }
 
-/** The members of the settings that the form edits. */
+/** Returns the settings that the form can change. */
 function settingsOf({ project }: ConsoleContext): Settings {
   const { time_zone, may_call, monthly_cap, on_budget_store_down, cache, cache_sampled, error_codes } = toSettingsJson(project.settings);
   return { name: project.name, time_zone, may_call, monthly_cap, on_budget_store_down, cache, cache_sampled, error_codes };

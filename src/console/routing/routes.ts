@@ -1,4 +1,4 @@
-/** Routing of a project: what is in force, changes, and a dry run. */
+/** Shows a project's routing and dry runs, and lets owners change the routing. */
 import type { Projects } from '../../projects/projects.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleRoute } from '../frame/route.ts';
@@ -36,7 +36,7 @@ export function createRoutingRoutes(deps: RoutingRoutesDeps): readonly ConsoleRo
           audit: { changed: auditOf(edit) },
         };
       },
-      // The project as it is now: another person may have changed it.
+      // Show the project's current state, because somebody else may have changed it in the meantime.
       invalidForm: async (context, form, errors) => routingForm(deps, context, { form, errors }),
     },
   ];

@@ -1,4 +1,4 @@
-/** The form of the project's routing settings. */
+/** Renders and parses the form of the project's routing settings. */
 import { type StoredSettings, toSettingsJson } from '../../projects/project-settings.ts';
 import { checkboxField, fieldset, form as renderForm, selectField, textArea } from '../frame/components.ts';
 import { type FieldErrors, noErrors } from '../frame/field-errors.ts';
@@ -24,7 +24,7 @@ const kinds = [
   ['transcription_tiers', 'Tiers for transcription'],
 ] as const;
 
-/** The members of the project's settings that this form edits. */
+/** Returns the project's settings that this form can change. */
 function routingOf({ providers, tiers, image_tiers, speech_tiers, transcription_tiers, retired, catalog_fill }: StoredSettings) {
   return { providers, tiers, image_tiers, speech_tiers, transcription_tiers, retired, catalog_fill };
 }
@@ -39,7 +39,8 @@ export function routingForm(
   const form = rejected?.form ?? toForm(current);
   const errors = rejected?.errors ?? noErrors;
   const chosen = form.getAll('providers');
-  // Chosen ones first, so that an unchanged choice is sent in its stored order.
+  // List the chosen providers first. If the choice doesn't change, the browser then sends them in the order in which
+  // they're stored.
   const names = [...new Set([...chosen, ...deps.listProviders().map(({ name }) => name)])];
   const path = projectPath(context, '/routing');
   return {
@@ -105,7 +106,7 @@ export function routingForm(
   };
 }
 
-/** Throws `bad_request` for input that the settings cannot express. */
+/** Throws `bad_request` if two tiers have the same name, because the settings can't express that. */
 export function assertTiers(form: URLSearchParams): void {
   for (const [name] of kinds) assertDistinctTiers(form, name);
 }

@@ -1,4 +1,7 @@
-/** How calls of the project are routed: tiers in force, providers with their breakers, retired models, catalog fill. */
+/**
+ * Shows how we route the project's calls, i.e. its current tiers, its providers with their breakers, retired models,
+ * and the catalog fill.
+ */
 
 import type { Tiers } from '../../core/call.ts';
 import type { Breakers } from '../../failover/breaker.ts';
@@ -9,7 +12,7 @@ import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, CsvValue, PageContent, PageResult } from '../frame/route.ts';
 
-/** A configured provider; never its key. */
+/** A configured provider. This never includes its key. */
 export interface ProviderSummary {
   readonly name: string;
   readonly host: string;
@@ -22,7 +25,7 @@ export interface RoutingPageDeps {
   readonly listProviders: () => readonly ProviderSummary[];
   readonly breakers: Pick<Breakers, 'isHealthy'>;
   readonly readBreakers: ReadBreakers;
-  /** For projects without their own setting. */
+  /** Returns the default for projects that don't have their own setting. */
   readonly catalogFill: () => boolean;
 }
 
@@ -31,7 +34,7 @@ interface TierRow {
   readonly name: string;
   readonly models: readonly string[];
   readonly origin: 'project' | 'configuration';
-  /** The project replaces a tier of the configuration. */
+  /** True if the project replaces a tier of the configuration. */
   readonly isOverride: boolean;
 }
 
@@ -52,7 +55,7 @@ ${section('Catalog fill', html`<p>${badge(fill ? 'on' : 'off', fill ? 'good' : '
   };
 }
 
-/** Tiers in force. */
+/** Returns the project's current tiers. */
 function tierRows(catalog: Catalog, settings: ConsoleContext['project']['settings']): TierRow[] {
   const rowsOf = (kind: string, own: Tiers, configured: ReadonlyMap<string, readonly string[]>): TierRow[] => {
     const names = [...new Set([...configured.keys(), ...Object.keys(own)])];

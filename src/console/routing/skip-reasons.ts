@@ -1,4 +1,4 @@
-/** Sentences for the reasons for which a plan skips a model (docs/architecture/routing-and-failover.md). */
+/** Explains why a plan skips a model (docs/architecture/routing-and-failover.md). */
 import type { TextRoute } from '../../core/call.ts';
 
 export function explainSkip(reason: string, model: string, route: TextRoute): string {

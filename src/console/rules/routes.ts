@@ -1,4 +1,4 @@
-/** Content rules of a project: list, change, test. */
+/** Lets people list, change and test the content rules of a project. */
 import type { ContentRule } from '../../guardrails/content-rule.ts';
 import type { ContentRules } from '../../projects/content-rules.ts';
 import { badge, csvLink, table } from '../frame/components.ts';

@@ -1,4 +1,4 @@
-/** The form of all content rules of a project: a row per rule. Empty rows are ignored. */
+/** Renders and parses the form of a project's content rules, which has one row per rule. We ignore empty rows. */
 import { type ContentRule, ruleClasses } from '../../guardrails/content-rule.ts';
 import { type Option, form as renderForm, selectField, textField } from '../frame/components.ts';
 import { type FieldErrors, noErrors } from '../frame/field-errors.ts';
@@ -7,10 +7,10 @@ import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, PageContent } from '../frame/route.ts';
 import { compareSettings, parseSettingsField, rebaseSettings, type SettingsEdit, settingsField } from '../frame/settings-edit.ts';
 
-/** Class of a spare row, and of a rule that the editor removes. Not empty: a browser would not submit the form. */
+/** The class of a spare row. It can't be an empty string, because browsers wouldn't submit the form then. */
 const unset = 'none';
 const removed = 'remove';
-/** Empty rows for further rules. */
+/** The number of empty rows for new rules. */
 const spareRows = 2;
 
 export const classLabels: Readonly<Record<ContentRule['class'], string>> = {
@@ -40,7 +40,7 @@ export function ruleForm(
   const form = rejected?.form ?? toForm(rules);
   const errors = rejected?.errors ?? noErrors;
   const path = projectPath(context, '/rules');
-  // The store numbers the rules that it received; rows that were cleared are not among them.
+  // The store numbers only the rules that it received, so we don't count rows that were cleared.
   let sent = 0;
   const rows = Array.from({ length: rowCount(form) + spareRows }, (_, row) => {
     const isSent = isRule(form, row);
@@ -92,7 +92,7 @@ function readRules(form: URLSearchParams): Readonly<Record<string, string>>[] {
   return Array.from({ length: rowCount(form) }, (_, row) => row).flatMap((row) => {
     const value = (member: string): string => form.get(`rules.${row}.${member}`) ?? '';
     if (!isRule(form, row)) return [];
-    // Not trimmed: a space is part of an expression.
+    // Don't trim this, because a space is part of an expression.
     const expression = value('expression');
     return [
       {
@@ -105,7 +105,10 @@ function readRules(form: URLSearchParams): Readonly<Record<string, string>>[] {
   });
 }
 
-/** A row that is neither empty nor removed. One with an expression but without a class is sent, so that the store rejects it. */
+/**
+ * Reports whether the row is neither empty nor removed. If a row has an expression but no class, we send it so that the
+ * store rejects it.
+ */
 function isRule(form: URLSearchParams, row: number): boolean {
   const ruleClass = form.get(`rules.${row}.class`) ?? unset;
   return ruleClass !== removed && (ruleClass !== unset || (form.get(`rules.${row}.expression`) ?? '') !== '');

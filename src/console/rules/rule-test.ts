@@ -1,4 +1,4 @@
-/** Evaluates the rules of a project on a text. Nothing is stored, and the text is not in a URL. */
+/** Evaluates a project's rules on a text. We don't store the text, and it never appears in a URL. */
 import { setImmediate as turn } from 'node:timers/promises';
 import type { ContentRule } from '../../guardrails/content-rule.ts';
 import { compileRules, evaluateTexts } from '../../guardrails/rules.ts';
@@ -10,13 +10,13 @@ import { classLabels, placeOptions } from './rule-form.ts';
 
 interface RuleResult {
   readonly rule: ContentRule;
-  /** Null: not tested, since the rules before took too long. */
+  /** Null if we didn't test this rule because the rules before it took too long. */
   readonly isMatch: boolean | null;
 }
 
 const maxTextLength = 10_000;
 
-/** `form`: a text that was sent; null for the empty form. */
+/** `form` contains the text that somebody sent, or is null if the form should be empty. */
 export async function ruleTest(context: ConsoleContext, rules: readonly ContentRule[], form: URLSearchParams | null): Promise<Html> {
   const place = form?.get('place') === 'output' ? 'output' : 'input';
   const text = form?.get('text') ?? '';
@@ -44,8 +44,9 @@ export async function ruleTest(context: ConsoleContext, rules: readonly ContentR
 }
 
 /**
- * Each rule alone, also those that a call blocked by an earlier rule would not reach. An expression may take a second; other requests are
- * served between two rules, and after `budgetMs` the remaining rules are not tested.
+ * Evaluates each rule separately, including those that a call wouldn't reach because an earlier rule blocks it. An
+ * expression may take a second, so we serve other requests between two rules. After `budgetMs`, we don't test the
+ * remaining rules.
  */
 export async function evaluateRules(project: string, rules: readonly ContentRule[], text: string, budgetMs = 2_000): Promise<RuleResult[]> {
   const results: RuleResult[] = [];

@@ -1,7 +1,7 @@
 /**
- * The project's memory settings. If a change would delete more than before, people have to confirm it in a second
- * step that says what will be deleted. The change then takes effect after a day, and any member can cancel it until
- * then.
+ * Serves the page of the project's memory settings. If a change would delete more than before, people have to confirm
+ * it in a second step that says what will be deleted. The change then takes effect after a day, and any member can
+ * cancel it until then.
  */
 import { changedMembers } from '../../core/changed-members.ts';
 import { gatewayError } from '../../core/errors.ts';
@@ -111,7 +111,7 @@ export function createSettingsRoutes(deps: SettingsPageDeps): readonly ConsoleRo
   ];
 }
 
-/** The form as text, also while it is invalid. */
+/** Returns the fields of the form as text. */
 function toFields(settings: MemorySettings): URLSearchParams {
   const {
     enabled,
@@ -132,7 +132,10 @@ function toFields(settings: MemorySettings): URLSearchParams {
   });
 }
 
-/** What the form changes compared with what it showed, so that another person's change of another setting stays. */
+/**
+ * Returns only the settings that differ from what the form showed, so that we don't undo another person's change of a
+ * different setting.
+ */
 function readChange(fields: URLSearchParams, current: MemorySettings): Partial<MemorySettings> {
   const days = fields.get('delete_conversations_after_days')?.trim() ?? '';
   const given = {
@@ -147,7 +150,7 @@ function readChange(fields: URLSearchParams, current: MemorySettings): Partial<M
   return Object.fromEntries(Object.keys(changedMembers(shown, given)).map((name) => [name, given[name as keyof typeof given]]));
 }
 
-/** NaN for an empty field, which the settings reject. */
+/** Returns NaN for an empty field, which the settings then reject. */
 function toNumber(text: string | null): number {
   return text === null || text.trim() === '' ? Number.NaN : Number(text);
 }
@@ -157,7 +160,7 @@ function readShown(fields: URLSearchParams): object | null {
     const shown: unknown = JSON.parse(fields.get('shown') ?? '');
     return typeof shown === 'object' ? shown : null;
   } catch {
-    return null; // Not the form of this page: compared with the current settings.
+    return null; // If this isn't our form, we compare with the current settings.
   }
 }
 
@@ -174,7 +177,7 @@ function confirmationOf({ delete_conversations_after_days: days, delete_unlearne
   return unlearned ? `${days} unlearned` : String(days);
 }
 
-/** Null also for a form that is invalid for another reason. */
+/** Works like `newRule` for a form, but also returns null if the form is invalid. */
 function newRuleOf(before: ShownMemorySettings, fields: URLSearchParams): StricterRule | null {
   try {
     return newRule(before, readChange(fields, before));
@@ -188,7 +191,7 @@ function describeSaved({ zone }: ConsoleContext, changed: object, { pending_dele
   return `The settings are saved. The new deletion period takes effect at ${formatTimeIn(Date.parse(pending.effective_at), zone, 'minute')} (${zone}), unless a member cancels it.`;
 }
 
-/** We show this to every member, because any of them can cancel the deletion. */
+/** Describes the pending deletion. We show this to every member, because any of them can cancel it. */
 function describePending(context: ConsoleContext, { pending_deletion: pending }: ShownMemorySettings): Html | string {
   if (pending === null) return '';
   const { delete_conversations_after_days: days, delete_unlearned: unlearned, conversations, effective_at: at } = pending;
@@ -207,7 +210,10 @@ interface Unlearned {
   readonly hasModel: boolean;
 }
 
-/** People don't expect that conversations outlive the deletion period until memory has learned from them. */
+/**
+ * Explains that conversations outlive the deletion period until memory has learned from them, because people don't
+ * expect this.
+ */
 function describeUnlearned(context: ConsoleContext, { current, kept, hasModel }: Unlearned): Html | string {
   const { delete_conversations_after_days: days, delete_unlearned: unlearned, enabled } = current;
   if (days === null || unlearned || (enabled && hasModel && kept === 0)) return '';
@@ -316,7 +322,7 @@ ${describeDeletion(context, confirmation)}
   };
 }
 
-/** Names the first affected date and how many conversations. */
+/** Says when the deletion begins and how many conversations it affects. */
 function describeDeletion({ zone }: ConsoleContext, { before, rule, effectiveAt, preview }: Confirmation): Html {
   const { delete_conversations_after_days: days, delete_unlearned: unlearned } = rule;
   const { conversations, closedItems, oldestTurn } = preview;

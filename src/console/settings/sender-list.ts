@@ -1,11 +1,14 @@
-/** Names of applications as one line of text, separated by commas. A name with a comma, a quotation mark or outer spaces is quoted. */
+/**
+ * Converts between a list of application names and one line of text, in which commas separate the names. A name is
+ * quoted if it contains a comma or a quotation mark, or begins or ends with a space.
+ */
 import { gatewayError } from '../../core/errors.ts';
 
 export function formatSenders(names: readonly string[]): string {
   return names.map((name) => (/[",]|^\s|\s$/.test(name) ? `"${name.replaceAll('"', '""')}"` : name)).join(', ');
 }
 
-/** Each name once; empty entries are ignored. Throws `bad_request` for a quotation mark without a second one. */
+/** Returns each name once and ignores empty entries. Throws `bad_request` if a quotation mark isn't closed. */
 export function parseSenders(text: string): string[] {
   const names = Array.from(text.matchAll(/\s*(?:"((?:[^"]|"")*)"\s*(?=,|$)|([^,]*))(?:,|$)/g), ([, quoted, plain = '']) =>
     quoted === undefined ? parsePlain(plain) : quoted.replaceAll('""', '"'),

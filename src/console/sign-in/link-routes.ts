@@ -1,4 +1,7 @@
-/** Sign-in with a one-time link: opening it shows a button, and only the button uses it. */
+/**
+ * Signs people in with a one-time link. Opening the link only shows a button, and the link is used up when they press
+ * it.
+ */
 import { GatewayError } from '../../core/errors.ts';
 import type { People } from '../../people/people.ts';
 import { signInLinkPath } from '../../people/sign-in-links.ts';

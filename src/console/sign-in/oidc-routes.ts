@@ -1,4 +1,4 @@
-/** Sign-in with an identity provider: to the provider and back. */
+/** Redirects people to the identity provider and handles their return. */
 
 import { gatewayError } from '../../core/errors.ts';
 import { hostCookieName } from '../../http/cookies.ts';

@@ -1,8 +1,10 @@
 /**
- * Sign-in with an identity provider (OpenID Connect): authorization code with PKCE, state and nonce.
+ * Signs people in with an identity provider. This uses OpenID Connect's authorization code flow with PKCE, state and
+ * nonce.
  *
- * What the callback must match is in a cookie of the browser that began, so that it can end on any process. The provider's metadata is
- * fetched at the first sign-in and kept for an hour; its signing keys are fetched again when an unknown one appears.
+ * The values that the callback must match are in a cookie of the browser that started the sign-in, so any process can
+ * handle the callback. We fetch the provider's metadata at the first sign-in and keep it for an hour. If a token is
+ * signed with an unknown key, we fetch the provider's signing keys again.
  */
 import * as client from 'openid-client';
 import { asString, isObject, parseJson } from '../../core/json/narrow.ts';
@@ -16,19 +18,19 @@ export interface OidcSettings {
   readonly allowedDomains: readonly string[];
 }
 
-/** What the callback must match; kept in a cookie. */
+/** The values that the callback must match. We keep them in a cookie. */
 export interface OidcTransaction {
   readonly state: string;
   readonly nonce: string;
   readonly codeVerifier: string;
-  /** Path that the person wanted to open. */
+  /** The path that the person wanted to open. */
   readonly next: string;
 }
 
 export interface OidcClient {
-  /** Returns the provider's address to redirect to. Rejects when the provider cannot be reached. */
+  /** Returns the provider's URL to redirect to. Rejects if we can't reach the provider. */
   begin(settings: OidcSettings, redirectUri: string, next: string): Promise<{ url: string; transaction: OidcTransaction }>;
-  /** Verifies the callback and the ID token. Rejects when anything does not match. */
+  /** Verifies the callback and the ID token. Rejects if anything doesn't match. */
   complete(settings: OidcSettings, callbackUrl: URL, transaction: OidcTransaction): Promise<OidcIdentity>;
 }
 
@@ -40,7 +42,7 @@ export function createOidcClient({ clock }: { readonly clock: Clock }): OidcClie
 
   const configurationOf = (settings: OidcSettings): Promise<client.Configuration> => {
     const now = clock.now();
-    // A reload of the configuration creates a new object.
+    // Reloading the configuration creates a new settings object, so it's enough to compare the references.
     if (cached?.settings === settings && now - cached.fetchedAt < metadataMs) return cached.configuration;
     const entry = { settings, fetchedAt: now, configuration: discover(settings) };
     cached = entry;
@@ -79,7 +81,7 @@ export function createOidcClient({ clock }: { readonly clock: Clock }): OidcClie
       });
       const claims = tokens.claims();
       if (!claims) throw new Error('the identity provider returned no ID token');
-      // Providers may put the address into the ID token or leave it to the userinfo endpoint.
+      // Some providers put the email address into the ID token, and others only return it from the userinfo endpoint.
       const needsUserInfo = claims.email === undefined && configuration.serverMetadata().userinfo_endpoint !== undefined;
       const profile = needsUserInfo ? await client.fetchUserInfo(configuration, tokens.access_token, claims.sub) : claims;
       return {
@@ -96,7 +98,7 @@ export function encodeTransaction(transaction: OidcTransaction): string {
   return Buffer.from(JSON.stringify(transaction)).toString('base64url');
 }
 
-/** Null unless the text is of `encodeTransaction`. */
+/** Returns null if the text wasn't created by `encodeTransaction`. */
 export function decodeTransaction(text: string | undefined): OidcTransaction | null {
   const json = text === undefined ? null : parseJson(Buffer.from(text, 'base64url').toString());
   if (!isObject(json)) return null;
@@ -106,12 +108,12 @@ export function decodeTransaction(text: string | undefined): OidcTransaction | n
 
 async function discover({ issuer, clientId, clientSecret }: OidcSettings): Promise<client.Configuration> {
   const address = new URL(issuer);
-  // The settings allow HTTP on this machine only.
+  // The settings only allow HTTP for providers on this machine.
   const allowHttp = address.protocol === 'http:' ? [client.allowInsecureRequests] : [];
   const found = await client.discovery(address, clientId, undefined, client.None(), { execute: allowHttp, timeout: timeoutSeconds });
   if (clientSecret === null) return found;
   const metadata = found.serverMetadata();
-  // Absent means `client_secret_basic` (OpenID Connect Discovery, section 3).
+  // If it's absent, the default is `client_secret_basic` (OpenID Connect Discovery, section 3).
   const supportsBasic = metadata.token_endpoint_auth_methods_supported?.includes('client_secret_basic') ?? true;
   const authentication = supportsBasic ? client.ClientSecretBasic(clientSecret) : client.ClientSecretPost(clientSecret);
   const configuration = new client.Configuration(metadata, clientId, undefined, authentication);

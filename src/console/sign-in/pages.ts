@@ -1,4 +1,7 @@
-/** Pages before a session: sign-in, a sign-in link, and why either failed. */
+/**
+ * Renders the pages that people see before they have a session, i.e. the sign-in page, the page of a sign-in link, and
+ * the errors of both.
+ */
 import type { PersonRecord } from '../../people/accounts.ts';
 import { signInLinkPath } from '../../people/sign-in-links.ts';
 import { card, codeBlock, notice, textField } from '../frame/components.ts';
@@ -16,7 +19,7 @@ interface SignInView {
   readonly email?: string;
   readonly error?: string;
   readonly status?: number;
-  /** Issuer of the identity provider. */
+  /** The issuer of the identity provider, or null if there is none. */
   readonly provider: string | null;
   readonly nobodyExists: boolean;
 }
@@ -43,7 +46,7 @@ function providerButton(issuer: string, next: string): Html {
 }
 
 function passwordForm(context: FormContext, { next, email, isMain }: { next: string; email: string; isMain: boolean }): Html {
-  // A mistake leaves the address, so the password is next.
+  // After a mistake, the address is still filled in, so we focus the password.
   const isPasswordNext = email !== '';
   return html`${isMain ? '' : html`<p class="or">or with a password</p>`}
 <form class="form" method="post" action="${signInPath}">${csrfField(context)}<input type="hidden" name="next" value="${next}">
@@ -52,7 +55,7 @@ ${textField({ name: 'password', label: 'Password', type: 'password', required: t
 <div class="form-actions"><button class="button${isMain ? ' primary' : ''} block">Sign in</button></div></form>`;
 }
 
-/** A fresh installation. */
+/** Explains how to sign in on a fresh installation. */
 function firstSignIn(): Html[] {
   return [
     html`<p><strong>Nobody has an account yet.</strong> On the machine of the gateway, this command prints the link for the first sign-in:</p>`,
@@ -62,13 +65,13 @@ function firstSignIn(): Html[] {
 
 interface LinkView {
   readonly token: string;
-  /** Null: the link creates an account. */
+  /** Null if the link creates an account. */
   readonly person: PersonRecord | null;
-  /** What was entered before a mistake. */
+  /** What the person had entered before a mistake. */
   readonly entered?: { readonly email: string; readonly name: string };
 }
 
-/** Opening the page does not use the link: mail scanners open links too. */
+/** Opening this page doesn't use up the link, because mail scanners open links too. */
 export function linkView(context: FormContext, { token, person, entered = { email: '', name: '' } }: LinkView): PageContent {
   const password = (label: string, required: boolean, hint: string) =>
     textField({ name: 'password', label, type: 'password', required, autocomplete: 'new-password', hint });
@@ -87,7 +90,7 @@ export function linkView(context: FormContext, { token, person, entered = { emai
           password('Password', true, 'At least 12 characters.'),
         ]
       : [
-          // For password managers.
+          // Password managers need this field.
           html`<input class="hidden" type="email" name="username" value="${person.email}" autocomplete="username" readonly tabindex="-1" aria-hidden="true">`,
           person.hasPassword
             ? password('New password', false, 'Leave it empty to keep your password. At least 12 characters.')

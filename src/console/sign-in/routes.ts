@@ -1,4 +1,4 @@
-/** Sign-in with a password, and sign-out. The page does not reveal which accounts exist. */
+/** Signs people in with a password, and out again. The page doesn't reveal which accounts exist. */
 
 import { sessionCookieName } from '../../http/cookies.ts';
 import type { Audit } from '../../people/audit.ts';
@@ -14,7 +14,7 @@ import { createSessionStarter } from './start-session.ts';
 export interface SignInDeps {
   readonly people: People;
   readonly audit: Pick<Audit, 'begin' | 'finish'>;
-  /** Current settings; null without an identity provider. */
+  /** Returns the current settings, or null if there's no identity provider. */
   readonly oidc: () => { readonly settings: OidcSettings; readonly publicUrl: string } | null;
   readonly oidcClient: OidcClient;
   readonly logger: SignInLogger;
@@ -28,7 +28,7 @@ export function createSignInRoutes(deps: SignInDeps): readonly ConsoleRoute[] {
     signInView(context, {
       ...options,
       provider: oidc()?.settings.issuer ?? null,
-      // A fresh installation: nobody could sign in.
+      // On a fresh installation, nobody can sign in yet.
       nobodyExists: await people.accounts.isEmpty(),
     });
 
@@ -45,7 +45,7 @@ export function createSignInRoutes(deps: SignInDeps): readonly ConsoleRoute[] {
     method: 'post',
     path: signInPath,
     access: 'anyone',
-    // The session starter writes the audit row: who signs in is known only then.
+    // The session starter writes the audit row, because we don't know who is signing in until then.
     action: null,
     async handle(context, form) {
       const next = safePath(form.get('next'));

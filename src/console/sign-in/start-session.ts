@@ -1,4 +1,4 @@
-/** Starts the session of a person who has just proved who they are; each sign-in is in the audit log. */
+/** Starts a session for a person who has just proved their identity. The audit log records each sign-in. */
 
 import { type Cookie, sessionCookieName } from '../../http/cookies.ts';
 import type { Audit } from '../../people/audit.ts';
@@ -13,7 +13,7 @@ export interface SessionStarterDeps {
 
 type Method = 'password' | 'link' | 'oidc';
 
-/** Returns the cookies to set. The session of the browser, if any, ends. */
+/** Ends the browser's current session if there is one, and returns the cookies to set. */
 export type StartSession = (
   context: Pick<ConsoleContext, 'cookies' | 'secure' | 'userAgent'>,
   person: Person,

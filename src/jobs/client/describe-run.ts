@@ -1,6 +1,6 @@
 /**
- * Describes a run at its start for Temporal: static summary and details, memo, and search attributes. None of this is
- * encrypted.
+ * Builds the static summary and details, the memo and the search attributes with which we start a run. Temporal stores
+ * all of these unencrypted.
  */
 import type { SearchAttributePair } from '@temporalio/common';
 import { searchAttributes, type WorkflowName } from '../../../workflows/contract.ts';
@@ -17,7 +17,7 @@ export interface StartEntry extends OutboxEntry {
 
 export interface RunDescription {
   readonly staticSummary: string;
-  /** Markdown. */
+  /** This is Markdown. */
   readonly staticDetails: string;
   /** Repeats the summary, because a run that continues as new keeps its memo but not its static texts. */
   readonly memo: { readonly summary: string };

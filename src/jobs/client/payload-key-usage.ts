@@ -18,14 +18,14 @@ export interface PayloadKeyUsage {
   /** The number of open runs. */
   readonly runs: number;
   readonly schedules: number;
-  /** By key id. */
+  /** The usage of each key, by key id. */
   readonly keys: ReadonlyMap<string, KeyUsage>;
 }
 
 export interface KeyUsage {
   readonly runs: number;
   readonly schedules: number;
-  /** Up to five workflow and schedule ids. */
+  /** Contains up to five workflow and schedule ids. */
   readonly examples: readonly string[];
 }
 

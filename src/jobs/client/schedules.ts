@@ -12,7 +12,7 @@ import type { Temporal } from './temporal.ts';
 
 const scheduleId = 'daily-cleanup';
 /**
- * An update begins with a query, and if Temporal's own worker loses a query, Temporal only sends it to another one
+ * An update begins with a query. If Temporal's own worker loses that query, Temporal only sends it to another worker
  * after 5 s.
  */
 const requestTimeoutMs = 15_000;
@@ -68,8 +68,8 @@ function describeDailyCleanup(filterAttributes: FilterAttributes) {
   const input = { step: null };
   const { searchAttributes, ...description } = describeRun(workflowType, { workflow: workflowType, workflowId, input });
   return {
-    // 03:17 UTC, when the database usually has little load. The catch-up window covers a service that was off at that
-    // time.
+    // The cleanup runs at 03:17 UTC, when the database usually has little load. The catch-up window covers a service
+    // that was off at that time.
     spec: { calendars: [{ hour: 3, minute: 17 }] },
     policies: { overlap: 'SKIP', catchupWindow: '2 days' },
     action: {

@@ -9,7 +9,7 @@ import type { connect } from '../connection/temporal-connection.ts';
 
 export interface TaskQueueState {
   readonly serverVersion: string;
-  /** Whether this version of the server can share a queue fairly. Null if we can't parse the version. */
+  /** True if this version of the server supports fairness keys. Null if we can't parse the version. */
   readonly knowsFairness: boolean | null;
   readonly backlogs: readonly Backlog[];
 }
@@ -17,9 +17,9 @@ export interface TaskQueueState {
 /** Tasks that are waiting in the queue. Some servers don't report them. */
 export interface Backlog {
   readonly type: 'workflow' | 'activity';
-  /** Approximate, like everything that the server reports about a queue. */
+  /** The server only reports an approximate number. */
   readonly tasks: number;
-  /** How long the oldest task has been waiting. */
+  /** The age of the oldest task. */
   readonly ageMs: number;
 }
 

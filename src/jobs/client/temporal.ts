@@ -1,6 +1,6 @@
 /**
- * The Temporal client that starts workflows, and the worker that runs them. Only this file, `temporal-connection.ts`
- * and `temporal-worker.ts` import the SDK's client and worker.
+ * Creates the Temporal client that starts workflows, and the worker that runs them. Only this file,
+ * `temporal-connection.ts` and `temporal-worker.ts` import the SDK's client and worker.
  *
  * If the server is unavailable, work is only delayed. The client's channel reconnects automatically, and each request
  * times out after five seconds. The pollers of a running worker retry inside the SDK, and if a worker ends anyway, we
@@ -43,15 +43,15 @@ export interface Temporal {
   /** Returns only the search attributes that the server knows, because starts with other attributes are rejected. */
   readonly filterAttributes: SearchAttributes['filter'];
   /**
-   * Resolves once the server responds and has the namespace, which is created if the options say so. Throws
-   * `MissingNamespaceError`.
+   * Resolves once the server responds and has the namespace. Creates the namespace if the options allow it, and throws
+   * `MissingNamespaceError` otherwise.
    */
   probe(): Promise<void>;
   /**
    * Starts the entry's workflow unless it's running, and sends its signal if it has one. Without a signal, the server
-   * delays the first workflow task by `delayMs`. Returns false if the start was refused, because the latest run has
-   * ended and neither `again` is set nor the entry is a replay. Throws `PermanentStartError` if a retry can't succeed,
-   * and any other error if Temporal is unavailable.
+   * delays the first workflow task by `delayMs`. Returns false if we don't start it because its latest run has ended,
+   * which happens to batches unless `again` is set or the entry is a replay. Throws `PermanentStartError` if a retry
+   * can't succeed, and any other error if Temporal is unavailable.
    */
   start(entry: StartEntry, options?: StartOptions): Promise<boolean>;
   /** Reads the current state of the task queue from the server. */

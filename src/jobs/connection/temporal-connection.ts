@@ -25,7 +25,7 @@ export interface TemporalOptions {
 type ConnectionTarget = Pick<TemporalOptions, 'address' | 'tls' | 'apiKey'>;
 
 const requestTimeoutMs = 5_000;
-// Keep this short, because an erasure can't edit histories.
+// We keep histories only briefly, because an erasure can't edit them.
 const retentionMs = 3 * 24 * 3_600_000;
 
 /** gRPC status codes (https://grpc.io/docs/guides/status-codes). */
@@ -41,7 +41,7 @@ export const grpcStatus = {
   unavailable: 14,
 };
 const unavailableCodes: readonly unknown[] = [
-  grpcStatus.cancelled, // caused by the request timeout
+  grpcStatus.cancelled, // our request timeout causes this
   grpcStatus.deadlineExceeded,
   grpcStatus.resourceExhausted,
   grpcStatus.unavailable,
@@ -58,7 +58,7 @@ export async function servesNamespace(address: string, namespace: string): Promi
     await withRequestTimeout(connection, () => connection.workflowService.describeNamespace({ namespace }));
     return true;
   } catch {
-    // It isn't up yet, or it's a different server. The caller retries or terminates it.
+    // The server isn't up yet, or it's a different one. The caller retries or terminates it.
     return false;
   } finally {
     await connection.close();
@@ -124,9 +124,9 @@ export async function ensureNamespace(
 }
 
 export interface SearchAttributeRegistration {
-  /** The names that the namespace has. */
+  /** The names that exist in the namespace. */
   readonly registered: readonly string[];
-  /** The error for which the others are missing. */
+  /** The error that kept us from registering the others. */
   readonly rejection?: unknown;
 }
 

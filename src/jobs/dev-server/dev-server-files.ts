@@ -33,7 +33,7 @@ export async function readOrCreateDataDirId(dataDir: string): Promise<string> {
     try {
       await writeFile(file, `${randomBytes(6).toString('hex')}\n`, { mode: 0o600, flag: 'wx' });
     } catch (error) {
-      // If another process has just created it, read that one.
+      // If another process has just created the file, use its id.
       if (errorCode(error) !== 'EEXIST') throw error;
     }
   }

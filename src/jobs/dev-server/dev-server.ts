@@ -38,7 +38,7 @@ export interface DevServer {
   readonly address: string;
   readonly uiUrl: string;
   readonly namespace: string;
-  /** Whether the server was started by an earlier gateway process. */
+  /** True if an earlier gateway process started the server. */
   readonly reattached: boolean;
   /** Returns the current process id, which changes on a restart. */
   pid(): number;

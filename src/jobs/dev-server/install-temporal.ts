@@ -1,6 +1,7 @@
 /**
- * Two installers for the Temporal program. Each puts `temporal` into an empty folder and returns its version. If one
- * throws, the caller tries the next. A rejected download fails immediately.
+ * Installs the Temporal program, either from the official download or with `go install`. Both functions put `temporal`
+ * into an empty folder and return its version. They throw if they fail, and the caller then tries the other one. We
+ * don't retry a download that the server rejects.
  */
 import { execFile, spawn } from 'node:child_process';
 import { createWriteStream } from 'node:fs';

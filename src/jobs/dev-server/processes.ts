@@ -12,7 +12,10 @@ const run = promisify(execFile);
 
 export interface ProcessIdentity {
   readonly pid: number;
-  /** In the format of the system: ticks since boot on Linux, a date elsewhere. We only compare it for equality. */
+  /**
+   * The start time in the system's own format, i.e. ticks since boot on Linux and a date elsewhere. We only compare it
+   * for equality.
+   */
   readonly startTime: string;
 }
 
@@ -61,7 +64,7 @@ async function readLinuxStartTime(pid: number): Promise<string | null> {
 }
 
 async function readPsStartTime(pid: number): Promise<string | null> {
-  // It exits with 1 if there's no such process.
+  // `ps` exits with 1 if there's no such process.
   const result = await run('ps', ['-o', 'lstart=', '-p', String(pid)]).catch(() => null);
   return result?.stdout.trim() || null;
 }

@@ -63,7 +63,7 @@ async function install(environment: TemporalEnvironment, logger: Logger, signal:
       const version = await installInto({ folder, environment, logger, signal });
       if (!(await isRunnable(join(folder, 'temporal'), signal))) throw new Error('the installed program does not run on this machine');
       const target = join(cacheDir, `temporal-${version}`);
-      // It can't contain a working program, because we'd have found it in the cache.
+      // If the target exists, its program doesn't work, because otherwise we would have found it in the cache.
       await rm(target, { recursive: true, force: true });
       await rename(folder, target);
       logger.info({ source, version, seconds: Math.round((performance.now() - startedAt) / 1000) }, 'installed temporal');
@@ -113,7 +113,7 @@ async function isRunnable(program: string, signal: AbortSignal): Promise<boolean
     return stdout.startsWith('temporal version');
   } catch {
     signal.throwIfAborted();
-    // It's missing or not executable. The next candidate may work.
+    // The program is missing or not executable, but the next candidate may work.
     return false;
   }
 }

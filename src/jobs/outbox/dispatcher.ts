@@ -25,7 +25,10 @@ export interface DispatcherOptions {
   readonly probe: () => Promise<void>;
   /** Writes outbox rows for all work that is unfinished according to the tables. */
   readonly reenqueueUnfinished: () => Promise<void>;
-  /** Updated on each (re)connection and daily. If they're rejected or lack attributes, we try again soon. */
+  /**
+   * We update them on each (re)connection and daily. If the server rejects them or they lack search attributes, we try
+   * again soon.
+   */
   readonly schedules?: Schedules;
   readonly logger: Logger;
   /** Called whenever Temporal becomes reachable or unreachable. */
@@ -87,7 +90,7 @@ export function startDispatcher(options: DispatcherOptions): Dispatcher {
   let reachable: boolean | null = null;
   /** The dependency that is currently unavailable. It has been logged already. */
   let outage: Dependency | null = null;
-  /** When the oldest row was written, by this process's clock. */
+  /** The time at which the oldest row was written, according to this process's clock. */
   let oldestCreatedAt: number | null = null;
   let listening: { stop(): Promise<void> } | null = null;
   const loop = createBackgroundLoop({

@@ -1,6 +1,6 @@
 /**
- * The dispatcher's statements on the `outbox` table. It claims rows, starts their workflows, and then deletes,
- * postpones or releases each row.
+ * Contains the dispatcher's statements on the `outbox` table. The dispatcher claims rows, starts their workflows, and
+ * then deletes, postpones or releases each row.
  *
  * Each statement is a transaction of its own. The embedded database has only one session, so no transaction may stay
  * open during requests to Temporal.
@@ -30,7 +30,8 @@ export interface OutboxRow extends OutboxEntry {
 
 const batchSize = 100;
 /**
- * A dev server handles one transaction at a time. With more parallel starts, the few requests of workers would starve.
+ * A dev server handles one transaction at a time, so with more concurrent starts the workers' few requests would
+ * starve.
  */
 const maxConcurrentStarts = 5;
 /** We retry rejected rows after 2, 4, 8 … seconds, and hourly after this many attempts. */

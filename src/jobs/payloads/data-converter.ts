@@ -1,13 +1,13 @@
 /**
- * The data converter of all Temporal clients and workers. It applies the payload rule, encryption and the failure
- * converter.
+ * Creates the data converters of all Temporal clients and workers. They apply the payload rule, encryption and the
+ * failure converter.
  */
 import { fileURLToPath } from 'node:url';
 import type { DataConverter } from '@temporalio/common';
 import { createEncryptionCodec, type OnMissingKey, type PayloadKeys } from './encryption.ts';
 import { createPayloadCodec } from './payloads.ts';
 
-/** Payloads are checked first and then encrypted with the first key, if there is one. */
+/** Creates a converter that checks payloads and then encrypts them with the first key, if there is one. */
 export function createDataConverter(payloadKeys: PayloadKeys = [], onMissingKey?: OnMissingKey): DataConverter {
   return {
     payloadCodecs: [createPayloadCodec(), createEncryptionCodec(payloadKeys, onMissingKey)],
@@ -16,8 +16,8 @@ export function createDataConverter(payloadKeys: PayloadKeys = [], onMissingKey?
 }
 
 /**
- * Encodes like `createDataConverter`, but decodes every payload as undefined. Use it for requests that must work
- * without the keys of others.
+ * Encodes like `createDataConverter`, but decodes every payload as undefined. Use it for requests that must work even
+ * if we don't have the keys of existing payloads.
  */
 export function createWriteOnlyDataConverter(payloadKeys?: PayloadKeys): DataConverter {
   const { payloadCodecs = [], ...converter } = createDataConverter(payloadKeys);
@@ -28,7 +28,10 @@ export function createWriteOnlyDataConverter(payloadKeys?: PayloadKeys): DataCon
   };
 }
 
-/** Returns the path of the module for the SDK to load. The workflow bundle has to be built with the same one. */
+/**
+ * Returns the path of the failure converter, which the SDK loads itself. The workflow bundle has to contain the same
+ * one.
+ */
 export function failureConverterPath(): string {
   const extension = import.meta.url.endsWith('.ts') ? '.ts' : '.js';
   return fileURLToPath(new URL(`./failure-converter${extension}`, import.meta.url));

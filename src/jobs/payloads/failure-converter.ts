@@ -1,11 +1,10 @@
 /**
- * Converts errors to failures of workflows and activities. The message and stack go into a payload
- * (`encodedAttributes`), so that they're encrypted as well, and only 'Encoded failure' and the error code stay
- * readable. If a message is a note, it stays readable too, but without its stack.
+ * Converts errors to failures of workflows and activities. The message and the stack go into a payload
+ * (`encodedAttributes`), so that they're encrypted too, and only 'Encoded failure' and the error code stay readable. If
+ * the message is a note, it stays readable as well, but without its stack.
  *
- * Only failures may contain sentences. We mark their payload so that `payloads.ts` accepts it, and the converter for
- * all other payloads never sets this mark. The SDK loads this module by path in the client, the worker and the workflow
- * bundle.
+ * Only failures may contain sentences. We mark their payload so that `payloads.ts` accepts it, and no other code sets
+ * this mark. The SDK loads this module by path in the client, the worker and the workflow bundle.
  */
 import { DefaultFailureConverter, type FailureConverter } from '@temporalio/common';
 import { isNote } from '../../../workflows/notes.ts';

@@ -1,6 +1,6 @@
 /**
- * Tracks the payload keys that this process lacks, for `/readyz` and the log. We only notice it when we can't decrypt a
- * payload, so if only waiting runs need a key, it's reported once one of them continues.
+ * Tracks which payload keys this process lacks, for `/readyz` and the log. We only notice a missing key when we can't
+ * decrypt a payload. A key that only waiting runs need is therefore reported once one of them continues.
  */
 import type { Clock } from '../../core/time.ts';
 import type { Logger } from '../../observability/logger.ts';
@@ -22,7 +22,7 @@ const maxWorkflowIds = 20;
 interface MissingKey {
   neededAt: number;
   loggedAt: number;
-  /** The ids since the last log line. */
+  /** The workflow ids that we've collected since the last log line. */
   readonly workflowIds: Set<string>;
 }
 

@@ -77,7 +77,7 @@ export function isPublic({ metadata, data }: Payload): boolean {
   return typeof value === 'string' ? isNote(value) : isWorkflowMetadata(value);
 }
 
-/** The mark allows an object with these two strings and nothing else. */
+/** Checks that a payload with the mark is an object with at most these two strings. */
 function checkFailure(text: string): void {
   const value = parse(text);
   const isFailure =

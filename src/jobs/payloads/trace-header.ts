@@ -1,6 +1,6 @@
 /**
- * The trace context in Temporal's headers, which `workflows/tracing.ts` passes on to activities. Only runs of sampled
- * calls have one.
+ * Reads and writes the trace context in Temporal's headers, which `workflows/tracing.ts` passes on to activities. Only
+ * runs of sampled calls have one.
  */
 import { defaultPayloadConverter, type Headers } from '@temporalio/common';
 import { traceHeader } from '../../../workflows/contract.ts';

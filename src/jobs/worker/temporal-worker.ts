@@ -18,7 +18,10 @@ export interface RunningWorker {
   stop(): Promise<void>;
 }
 
-/** Starts after the grace period for running activities. The SDK waits 5 s for activities that it has cancelled. */
+/**
+ * We wait this long for the worker to stop after the grace period. The SDK itself waits 5 s for activities that it has
+ * cancelled.
+ */
 const stopTimeoutMs = 10_000;
 
 /**

@@ -1,4 +1,4 @@
-/** What a worker runs, and how it's sized. */
+/** Defines what a worker runs and how many tasks it runs at once. */
 import type { DataConverter } from '@temporalio/common';
 import { memoryQueue } from '../../../workflows/contract.ts';
 import type { Logger } from '../../observability/logger.ts';
@@ -14,7 +14,7 @@ export interface WorkerSpec {
   readonly buildId?: string | undefined;
   /** Called at the start of each activity with the time that its task waited for a worker, in milliseconds. */
   readonly onActivityWait?: (ms: number) => void;
-  /** How long running activities and workflow tasks may take to finish during a stop. */
+  /** The time that running activities and workflow tasks get to finish during a stop. */
   readonly graceMs: number;
 }
 

@@ -1,4 +1,4 @@
-/** Learning batches for operators: list, inspect, replay, stop. Subjects are shown as hashes only. */
+/** Lets operators list, inspect, replay and stop learning batches. They only see hashes of subjects. */
 import { gatewayError } from '../../core/errors.ts';
 import { hashSubjectHex } from '../../core/subject.ts';
 import type { Database, Queries } from '../../db/database.ts';
@@ -19,7 +19,7 @@ export interface BatchProgress {
   readonly messages: number;
   readonly attempts: number;
   readonly nextTryAt: Date | null;
-  /** Code and message of the last failure. */
+  /** The error code of the last failure. */
   readonly error: string | null;
   readonly errorMessage: string | null;
   readonly written: number;
@@ -27,19 +27,19 @@ export interface BatchProgress {
   readonly dropped: number;
   readonly merged: number;
   readonly facts: number;
-  /** Known cost of its calls, in nano-dollars. */
+  /** The known cost of its calls in nano-dollars. */
   readonly costNanos: number;
 }
 
 export interface Batch extends BatchProgress {
   readonly id: string;
-  /** Slug of the project. */
+  /** The slug of the project. */
   readonly project: string;
   readonly kind: 'normal' | 'remember' | 'page';
   readonly state: BatchState;
   readonly conversationId: string | null;
   readonly workflowId: string;
-  /** Address of its latest run in Temporal's web UI; null when the address of the UI is unknown. */
+  /** The URL of the latest run in Temporal's web UI, or null if we don't know where the UI is. */
   readonly runUrl: string | null;
   readonly createdAt: Date;
   readonly finishedAt: Date | null;
@@ -61,13 +61,13 @@ export interface BatchWithGroups extends Batch {
   readonly groups: readonly BatchGroup[];
 }
 
-/** The other states are shown of batches that are stored as `running`. */
+/** Reports whether the table contains this state. In the table, all other states are `running`. */
 const isStored = (state: BatchState): boolean => state === 'done' || state === 'failed' || state === 'stopped';
 
 const stoppedByOperator = { error: 'stopped_by_operator', errorMessage: 'stopped by an operator' } as const;
 const runFailed = { error: 'run_failed', errorMessage: 'its Temporal run failed' } as const;
 
-/** Without a run, no attempt follows. */
+/** A batch that isn't running has no next attempt. */
 const nextTrySql = `case when batch.state = 'running' then part.next_try_at end`;
 
 const costSql = `(select coalesce(sum(call.cost_nanos), 0)::float8 from calls call where call.id = any(part.call_ids))`;
@@ -76,11 +76,11 @@ export type Batches = ReturnType<typeof createBatches>;
 
 export interface BatchesOptions {
   readonly database: Database;
-  /** Address of the list of workflows in Temporal's web UI; null when it is unknown. */
+  /** Returns the URL of the list of workflows in Temporal's web UI, or null if it's unknown. */
   readonly uiUrl: () => Promise<string | null>;
 }
 
-/** For all functions, a `projectId` of null means any project. */
+/** If a function's `projectId` is null, it covers all projects. */
 export function createBatches({ database, uiUrl }: BatchesOptions) {
   /** Throws `not_found`. */
   const findWithGroups = async (projectId: string | null, id: string): Promise<BatchWithGroups> => {
@@ -101,9 +101,9 @@ export function createBatches({ database, uiUrl }: BatchesOptions) {
   };
 
   return {
-    /** Newest first, at most 1,000. */
+    /** Lists up to 1,000 batches, newest first. */
     list: (projectId: string | null, state: BatchState | null) => findBatches(projectId, { state }),
-    /** A page of the same list; `before` is the id of the last batch shown. */
+    /** Returns a page of the same list. `before` is the id of the last batch on the previous page. */
     listPage: (projectId: string, page: BatchPage) => findBatches(projectId, page),
     /**
      * Counts the project's running, failing, failed and stopped batches. `running` includes those that are waiting or
@@ -111,7 +111,7 @@ export function createBatches({ database, uiUrl }: BatchesOptions) {
      */
     count: (projectId: string) => countOpenBatches(database, projectId),
     show: findWithGroups,
-    /** Retries failed and waiting groups immediately; finished groups stay. Throws `not_found`. */
+    /** Retries failed and waiting groups immediately, and leaves finished groups alone. Throws `not_found`. */
     async replay(projectId: string | null, id: string): Promise<BatchWithGroups> {
       await database.transaction(async (tx) => {
         const [batch] = await tx.query<LockedBatch & { state: string }>(
@@ -154,7 +154,7 @@ export function createBatches({ database, uiUrl }: BatchesOptions) {
         throw gatewayError('conflict', { message: `only a batch that failed or waits can be stopped; this one is ${batch.state}` });
       return batch;
     },
-    /** Replays all batches of a project in this state; returns their ids. */
+    /** Replays all batches of a project in this state and returns their ids. */
     replayAll: (projectId: string, state: EndedState) => replayProject(database, projectId, state),
   };
 
@@ -194,7 +194,7 @@ export function createBatches({ database, uiUrl }: BatchesOptions) {
     return rows.map(({ projectId, isPending, ...row }) => {
       const workflowId = batchWorkflowId({ id: row.id, projectId });
       const runUrl = runsUrl === null ? null : `${runsUrl}/${encodeURIComponent(workflowId)}`;
-      // A batch that its own run gives up has no pending group.
+      // If the run itself gave up the batch, none of its groups is pending, and each group has its own error.
       const end = row.state === 'stopped' ? stoppedByOperator : row.state === 'failed' && isPending ? runFailed : {};
       return { ...row, ...end, workflowId, runUrl };
     });

@@ -1,8 +1,10 @@
 /**
- * Starts learning batches: when enough messages of learnable conversations wait, when the oldest has waited long enough, or on `remember`.
+ * Starts learning batches. A normal batch starts when enough messages of learnable conversations are waiting, or when
+ * the oldest of them has waited long enough. A call to `remember` starts a batch immediately.
  *
- * Advancing `batched_messages` and writing the ranges is one transaction, so each message is in exactly one normal batch. Messages beyond one
- * model call wait for the next batch; `remember` creates several groups instead.
+ * One transaction advances `batched_messages` and writes the ranges, so each message is in exactly one normal batch.
+ * Messages that don't fit into one model call wait for the next batch, except that `remember` creates several groups
+ * for them.
  */
 import type { LearningCheckResult } from '../../../workflows/contract.ts';
 import { gatewayError } from '../../core/errors.ts';
@@ -18,26 +20,26 @@ import { type MessageSize, type PlannedGroup, planGroups } from './plan-groups.t
 import { isFailingSql } from './replay.ts';
 
 /**
- * A project with this many failing batches gets no new one and its messages wait, because each failing batch makes
- * paid calls every day.
+ * We don't start a new batch for a project with this many failing batches, because each of them makes paid calls every
+ * day. The project's messages wait.
  */
 export const maxFailingBatches = 3;
 
 export interface RememberReceipt {
   readonly conversationId: string;
   readonly batchId: string;
-  /** With credentials masked. */
+  /** Credentials in this text are masked. */
   readonly focus: string | null;
 }
 
 export function createBatchStarter({ database, clock }: { readonly database: Database; readonly clock: Clock }) {
   return {
-    /** Starts a normal batch when one is due and none runs. */
+    /** Starts a normal batch if one is due and no other is running. */
     checkLearning: (projectId: string) =>
       database.transaction(async (tx): Promise<LearningCheckResult> => {
         const [project] = await tx.query(`select 1 from projects where id = $1::uuid`, [projectId]);
         if (!project) return { kind: 'gone' };
-        // Concurrent checks would start two batches.
+        // Without this lock, concurrent checks could start two batches.
         await lockLearning(tx, projectId);
         const settings = await readProjectMemorySettings(tx, projectId);
         const ended = await countBatches(tx, projectId);
@@ -51,7 +53,10 @@ export function createBatchStarter({ database, clock }: { readonly database: Dat
         return { kind: 'running', batch: await startNormalBatch(tx, projectId), ...ended };
       }),
 
-    /** Starts a batch over a conversation from its first message, independent of running batches. Throws `not_found`, `memory_off`. */
+    /**
+     * Starts a batch that covers the whole conversation, no matter which batches are running. Throws `not_found` and
+     * `memory_off`.
+     */
     remember: (projectId: string, conversationId: string, focus: string | null) =>
       database.transaction(async (tx): Promise<RememberReceipt> => {
         await lockProject(tx, projectId, 'shared');
@@ -153,7 +158,7 @@ interface WaitingConversation {
   readonly from: number;
 }
 
-/** SQL condition on a conversation: it has messages that wait for a batch. */
+/** An SQL condition for conversations that have messages waiting for a batch. */
 const isWaitingSql = `state = 'read' and learnable and batched_messages < messages`;
 
 interface BatchCounts {
@@ -178,7 +183,10 @@ async function countBatches(tx: Queries, projectId: string): Promise<BatchCounts
   return row ?? { failed: 0, failing: 0, stopped: 0, blocked: 0 };
 }
 
-/** Waiting messages and the age of the oldest, for the settings `batch_of` and `at_least_every_minutes`. */
+/**
+ * Counts the waiting messages and returns the age of the oldest, for the settings `batch_of` and
+ * `at_least_every_minutes`.
+ */
 export async function countWaiting(tx: Queries, projectId: string): Promise<{ messages: number; oldestMs: number }> {
   const [row] = await tx.query<{ messages: number; oldestMs: number | null }>(
     `select coalesce(sum(messages - batched_messages), 0)::integer as messages,

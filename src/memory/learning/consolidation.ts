@@ -1,9 +1,10 @@
 /**
- * Prompt and parser of the consolidation step; pure.
+ * Builds the prompt of the consolidation step and parses the response, without side effects.
  *
- * The model selects and names but does not rewrite memories, so nothing is stored that was not said. In the schema the reason precedes the
- * verdict, and memories are referenced by id; entries with other ids are dropped, as are facts, and lines of the page, with names and numbers
- * that no memory contains. The context belongs to one end user or to the whole project.
+ * The model selects memories and names facts but doesn't rewrite memories, so we never store anything that nobody said.
+ * The schema asks for the reason before the verdict, and refers to memories by id. We drop entries with unknown ids. We
+ * also drop facts and lines of the page if they contain names or numbers that don't occur in any memory. The context
+ * belongs either to one end user or to the whole project.
  */
 import { asArray, asString, isObject } from '../../core/json/narrow.ts';
 import { toPostgresText } from '../../core/postgres-text.ts';
@@ -16,7 +17,7 @@ import { createNameCheck } from './grounding.ts';
 export interface ContextItem {
   readonly id: string;
   readonly text: string;
-  /** Written or pinned by a person, or saved by an application: never merged away. */
+  /** True if a person wrote or pinned the memory, or an application saved it. We never merge it into another one. */
   readonly isProtected: boolean;
 }
 
@@ -29,7 +30,7 @@ export interface ContextFact {
 
 export interface ConsolidationContext {
   readonly subject: string | null;
-  /** Learned in this batch. */
+  /** The memories that were learned in this batch. */
   readonly added: readonly ContextItem[];
   readonly known: readonly ContextItem[];
   readonly facts: readonly ContextFact[];
@@ -46,14 +47,14 @@ export interface NewFact {
   readonly relation: string;
   readonly target: string;
   readonly fact: string;
-  /** Id of a fact with the same source and relation that is no longer valid. */
+  /** The id of a fact with the same source and relation that is no longer valid, or null. */
   readonly replaces: string | null;
 }
 
 export interface Consolidation {
   readonly merges: readonly Merge[];
   readonly facts: readonly NewFact[];
-  /** Null keeps the current page. */
+  /** If this is null, the current page stays. */
   readonly page: string | null;
 }
 
@@ -89,10 +90,10 @@ export function buildConsolidationPrompt({ subject, added, known, facts }: Conso
 const maxNameLength = 200;
 const maxFactLength = 1_000;
 const maxPageLength = 8_000;
-/** One per memory that a group can learn (`extraction.ts`). */
+/** This allows for one fact per memory that a group can learn (`extraction.ts`). */
 const maxFacts = 500;
 
-/** Null when the response is unusable. */
+/** Returns null if the response is unusable. */
 export function parseConsolidation(response: string, context: ConsolidationContext): Consolidation | null {
   const parsed = parseResponse(response);
   if (!isObject(parsed) || !Array.isArray(parsed['merges']) || !Array.isArray(parsed['facts'])) return null;
@@ -104,7 +105,7 @@ export function parseConsolidation(response: string, context: ConsolidationConte
   };
 }
 
-/** Each memory appears in one merge at most, and a protected memory is the one kept. */
+/** Makes sure that each memory appears in at most one merge, and that a protected memory is the one we keep. */
 function parseMerges(merges: readonly unknown[], { added, known }: ConsolidationContext): Merge[] {
   const items = new Map([...added, ...known].map((item) => [item.id, item]));
   const addedIds = new Set(added.map(({ id }) => id));
@@ -130,35 +131,41 @@ function parseFact(fact: unknown, { added, facts }: ConsolidationContext): NewFa
   const relation = toRelation(fact['relation']);
   if (item === undefined || source === '' || target === '' || sentence === '' || relation === '') return null;
   const names = facts.flatMap((known) => [known.source, known.target]);
-  const isSaid = createNameCheck([item.text, ...names]);
-  if (!isSaid(source, 'name') || !isSaid(target, 'name') || !isSaid(sentence, 'sentence')) return null;
+  const isGrounded = createNameCheck([item.text, ...names]);
+  if (!isGrounded(source, 'name') || !isGrounded(target, 'name') || !isGrounded(sentence, 'sentence')) return null;
   const old = facts.find(({ id }) => id === fact['replaces']);
-  // A fact ends only by one with the same source and relation; facts with another relation stay valid.
+  // A new fact only replaces one with the same source and relation. Facts with other relations stay valid.
   const isSame = old !== undefined && isSameName(old.source, source) && old.relation === relation && !isSameName(old.target, target);
   return { itemId: item.id, source, relation, target, fact: sentence, replaces: isSame ? old.id : null };
 }
 
-/** `1.` of a numbered list. */
+/** Matches the number of a list item, such as `1.`. */
 const listNumber = /^\s*\d{1,3}[.)]\s/;
-/** After the space that follows a sentence. What is shorter than three letters may be an abbreviation. */
+/**
+ * Matches the position after a sentence and its space. We require three letters before the period, because fewer may be
+ * an abbreviation.
+ */
 const sentenceEnd = /(?<=[\p{L}\p{N}]{3}[.!?] )|(?<=[。！？])/u;
 
-/** Each line, up to its first sentence that memories do not support: later ones may refer to that one. */
+/**
+ * Cuts each line before the first sentence that isn't supported by memories, because later sentences may refer to that
+ * one.
+ */
 function keepSupportedLines(page: string, { added, known }: ConsolidationContext): string {
-  const isSaid = createNameCheck([...added, ...known].map((item) => item.text));
+  const isGrounded = createNameCheck([...added, ...known].map((item) => item.text));
   return page
     .split('\n')
     .flatMap((line) => {
-      if (isSaid(line.replace(listNumber, ''), 'sentence')) return [line];
+      if (isGrounded(line.replace(listNumber, ''), 'sentence')) return [line];
       const sentences = line.split(sentenceEnd);
-      const unsupported = sentences.findIndex((sentence) => !isSaid(sentence.replace(listNumber, ''), 'sentence'));
+      const unsupported = sentences.findIndex((sentence) => !isGrounded(sentence.replace(listNumber, ''), 'sentence'));
       return unsupported <= 0 ? [] : [sentences.slice(0, unsupported).join('').trimEnd()];
     })
     .join('\n')
     .trim();
 }
 
-/** The text as it may be stored. Empty when it is rejected. */
+/** Returns the text in a form that we can store, or an empty string if we reject it. */
 function sanitizeText(value: unknown, maxLength: number): string {
   const sanitized = toPostgresText(asString(value) ?? '', maxLength).trim();
   return sanitized === '' || findInjection(sanitized) !== null ? '' : maskCredentials(sanitized);

@@ -1,8 +1,9 @@
 /**
- * Prompt and parser of the extraction step; pure.
+ * Builds the prompt of the extraction step and parses the response, without side effects.
  *
- * Models invent memories, so each statement must quote its evidence; statements are dropped whose quotation is not found verbatim in the
- * messages, that claim what the messages do not say (`grounding.ts`), or that the injection detector matches.
+ * Models invent memories, so each statement must quote its evidence. We drop a statement if its quotation isn't in the
+ * messages verbatim, if it claims something that the messages don't say (`grounding.ts`), or if it matches the
+ * injection detector.
  */
 import { limitMarks } from '../../core/combining-marks.ts';
 import { asArray, asString, isObject, parseJson } from '../../core/json/narrow.ts';
@@ -17,7 +18,7 @@ import type { GroupMessage, RecalledTexts } from './group-messages.ts';
 /** A prompt for a JSON response that matches a schema. */
 export interface StructuredPrompt {
   readonly system: string;
-  /** JSON, so that conversation text cannot pass for instructions. */
+  /** This is JSON, so that the model can't mistake the text of a conversation for instructions. */
   readonly text: string;
   readonly schema: { readonly name: string; readonly schema: Readonly<Record<string, unknown>> };
 }
@@ -27,7 +28,7 @@ export interface Statement {
   readonly kind: ItemKind;
   readonly importance: number;
   readonly evidence: string;
-  /** Conversation and time of the quoted message. */
+  /** The conversation of the quoted message. */
   readonly conversationId: string;
   readonly saidAt: Date;
 }
@@ -54,7 +55,7 @@ export function listSchema(items: object): Record<string, unknown> {
   return { type: 'array', items };
 }
 
-/** All properties are required, in their order. */
+/** Returns the schema of an object whose properties are all required, in this order. */
 export function objectSchema(properties: Readonly<Record<string, unknown>>): Record<string, unknown> {
   return { type: 'object', additionalProperties: false, required: Object.keys(properties), properties };
 }
@@ -70,7 +71,7 @@ const memorySchema = objectSchema({
 });
 const schema = { name: 'memories', schema: objectSchema({ memories: listSchema(memorySchema) }) };
 
-/** Each message whose day differs from that of the one before has a `date`. */
+/** Adds a `date` to each message that was written on a different day than the message before it. */
 export function buildExtractionPrompt(messages: readonly GroupMessage[], focus: string | null): StructuredPrompt {
   const conversations = [...Map.groupBy(messages, ({ conversationId }) => conversationId).values()].map((list) => {
     const dates = list.map(({ createdAt }) => formatDay(createdAt));
@@ -81,19 +82,19 @@ export function buildExtractionPrompt(messages: readonly GroupMessage[], focus: 
   return { system, text: JSON.stringify({ ...(focus !== null && { look_for: focus }), conversations }), schema };
 }
 
-/** With the weekday, which models need for `next Friday`. */
+/** Includes the weekday, which models need to resolve e.g. `next Friday`. */
 function formatDay(date: Date): string {
   return `${date.toISOString().slice(0, 10)}, ${date.toLocaleDateString('en', { weekday: 'long', timeZone: 'UTC' })}`;
 }
 
 const maxTextLength = 4_000;
 const maxEvidenceLength = 2_000;
-/** The most user messages of a group, so one statement per message always fits. */
+/** A group has at most this many user messages, so one statement per message always fits. */
 const maxStatements = 500;
-/** Messages with the same evidence that are checked. */
+/** If several messages contain the same evidence, we check at most this many of them. */
 const maxSources = 5;
 
-/** Why a statement was dropped; `form`: not of the schema, or too long. */
+/** The reason why we dropped a statement. `form` means that it doesn't match the schema or is too long. */
 export type Refusal = GroundingRefusal | 'form' | 'quotation' | 'injection' | 'recalled';
 
 export interface Extraction {
@@ -101,7 +102,7 @@ export interface Extraction {
   readonly refusals: readonly Refusal[];
 }
 
-/** Null when the response is unusable. */
+/** Returns null if the response is unusable. */
 export function parseExtraction(
   response: string,
   messages: readonly GroupMessage[],
@@ -123,7 +124,7 @@ export function parseExtraction(
   };
 }
 
-/** Parses the JSON of a response; some models wrap it in a code block regardless of the prompt. */
+/** Parses a JSON response. Some models wrap it in a code block although the prompt tells them not to. */
 export function parseResponse(response: string): unknown {
   const text = response.trim();
   const isBlock = text.startsWith('```') && text.endsWith('```');
@@ -132,7 +133,7 @@ export function parseResponse(response: string): unknown {
 
 interface Context {
   readonly messages: readonly GroupMessage[];
-  /** Matchers of recalled texts by conversation. */
+  /** The matchers of recalled texts, by conversation. */
   readonly recalledMatchers: ReadonlyMap<string, ReturnType<typeof createOverlapMatcher>>;
   readonly checkGrounding: ReturnType<typeof createGroundingCheck>;
 }
@@ -164,7 +165,10 @@ function parseStatement(entry: unknown, context: Context): Statement | Refusal {
   };
 }
 
-/** The message that supports a claim: of those that contain its evidence a user's before the assistant's, and of these the latest. */
+/**
+ * Finds the message that supports a claim. If several messages contain the evidence, we prefer the user's messages to
+ * the assistant's, and then later messages to earlier ones.
+ */
 function findSource(
   claim: Omit<Claim, 'index'>,
   { messages, recalledMatchers, checkGrounding }: Context,
@@ -174,7 +178,7 @@ function findSource(
     .flatMap((message, index) => (message.text.includes(claim.evidence) ? [{ message, index }] : []))
     .sort((left, right) => Number(right.message.role === 'user') - Number(left.message.role === 'user') || right.index - left.index);
   if (quoted.length === 0) return 'quotation';
-  // The assistant repeats what recall inserted; learning it again would reinforce it.
+  // The assistant may only be repeating a memory that recall inserted. If we learned it again, we would reinforce it.
   const isRecalled = ({ role, conversationId }: GroupMessage): boolean =>
     role === 'assistant' && Boolean(recalledMatchers.get(conversationId)?.(splitWords(claim.evidence)));
   const refusals: Refusal[] = [];
@@ -186,7 +190,7 @@ function findSource(
   return refusals[0] ?? 'evidence';
 }
 
-/** Models quote across line breaks and collapse spaces. */
+/** Collapses white space, because models do the same when they quote. */
 function collapseSpaces(text: string): string {
   return limitMarks(text).normalize('NFC').replace(/\s+/g, ' ').trim();
 }

@@ -1,13 +1,17 @@
 /**
- * Checks that messages say what a statement claims. A verbatim quotation only proves that its words were said, so the names, numbers and dates
- * of the statement are looked up too. The model lists what depends on a language. The rules are in docs/architecture/learning.md#evidence.
+ * Checks that the messages really say what a statement claims. A verbatim quotation only proves that its words were
+ * said, so we also look for the statement's names, numbers and dates. Where this depends on the language, the model
+ * lists them for us. The rules are in docs/architecture/learning.md#evidence.
  */
 import { foldName, tokenizeForIndex } from '../text/lexemes.ts';
 import { normalizeWords } from '../text/normalized-text.ts';
 import type { GroupMessage } from './group-messages.ts';
 import { findNumbers, type RelativeDate, resolveOffset } from './numbers.ts';
 
-/** `evidence`: too short, or the assistant's words without a reply; `content`: it is about something else. */
+/**
+ * - `evidence`: the evidence is too short, or the assistant said it and the user didn't reply.
+ * - `content`: the evidence is about something else.
+ */
 export type GroundingRefusal = 'evidence' | 'content' | 'names' | 'numbers';
 
 export interface Claim {
@@ -19,33 +23,39 @@ export interface Claim {
   /** The relative dates that the model replaced in the text. */
   readonly dates: readonly RelativeDate[];
   readonly evidence: string;
-  /** Of the message with the evidence. */
+  /** The index of the message that contains the evidence. */
   readonly index: number;
 }
 
 export interface Grounding {
   readonly refusal: GroundingRefusal | null;
-  /** The evidence as it is stored: a short answer follows its question. */
+  /** The evidence as we store it. If it's a short answer, the question comes first. */
   readonly evidence: string;
 }
 
 /**
- * Letters and digits of the shortest evidence, a letter of a script without spaces counted twice: `yes`, `the` and `はい` are shorter. A
- * shorter one counts when it opens the reply to a question.
+ * The minimum number of letters and digits in the evidence, so that `yes`, `the` or `はい` isn't enough. Letters of
+ * scripts without spaces count twice. We accept shorter evidence if it's at the beginning of a reply to a question.
  */
 const minEvidenceWeight = 6;
-/** How many messages before and after the one with the evidence may name what a memory names: `my sister`, and two turns later `Ana`. */
+/**
+ * We search this many messages before and after the one with the evidence for the names in a memory. A user may write
+ * `my sister` and only mention two turns later that she's called `Ana`.
+ */
 const contextMessages = 4;
-/** Of the words of a statement, more than this part was said. */
+/** More than this share of a statement's words has to occur in the messages. */
 const minSaidShare = 1 / 3;
-/** `Laktose` in `laktoseintolerant`. */
+/** The minimum length of a word that we accept as a part of a compound, such as `Laktose` in `laktoseintolerant`. */
 const minCompoundPart = 5;
-/** Characters of the question that is stored with a short answer, from its end. */
+/** If the question is longer than this, we only store its end with a short answer. */
 const maxQuestionLength = 500;
-/** Days from which a relative date may be counted: the day of the message, and dates such as `2026-11-20` in it. */
+/**
+ * The maximum number of days that a relative date may start from. They are the day of the message and the dates in it,
+ * such as `2026-11-20`.
+ */
 const maxOrigins = 10;
 
-/** `messages` in order, white space collapsed. */
+/** The messages have to be in order, with their white space collapsed. */
 export function createGroundingCheck(messages: readonly GroupMessage[]): (claim: Claim) => Grounding {
   const contexts = new Map<number, Context>();
   return (claim) => {
@@ -58,18 +68,20 @@ export function createGroundingCheck(messages: readonly GroupMessage[]): (claim:
     if (message.role === 'assistant' && !hasReply(messages, index)) return result('evidence');
     const context = contexts.get(index) ?? readContext(messages, index);
     contexts.set(index, context);
-    if (!hasSaidNumbers(claim, context)) return result('numbers');
-    if (!hasSaidNames(claim, context)) return result('names');
-    return result(hasSaidContent(claim.text, `${question ?? ''} ${evidence}`, context) ? null : 'content');
+    if (!areNumbersGrounded(claim, context)) return result('numbers');
+    if (!areNamesGrounded(claim, context)) return result('names');
+    return result(isContentGrounded(claim.text, `${question ?? ''} ${evidence}`, context) ? null : 'content');
   };
 }
 
-/** Returns a predicate: whether all names and numbers of a sentence, or of a name, stand in `texts`. */
+/**
+ * Returns a function that reports whether all names and numbers of a sentence, or of a single name, occur in `texts`.
+ */
 export function createNameCheck(texts: readonly string[]): (said: string, form: 'sentence' | 'name') => boolean {
   const context = toContext(texts.join('\n'));
   return (text, form) =>
-    hasSaidNumbers({ text, numbers: [], dates: [] }, context) &&
-    (hasSaidNames({ text, names: form === 'name' ? [text] : [] }, context) || (form === 'name' && foldName(text) === 'user'));
+    areNumbersGrounded({ text, numbers: [], dates: [] }, context) &&
+    (areNamesGrounded({ text, names: form === 'name' ? [text] : [] }, context) || (form === 'name' && foldName(text) === 'user'));
 }
 
 function weigh(evidence: string): number {
@@ -78,7 +90,7 @@ function weigh(evidence: string): number {
   return letters.length + unspaced.length;
 }
 
-/** The last question of the assistant's message that a user's message replies to. */
+/** Returns the last question in the assistant's message that the user replies to. */
 function findQuestion(messages: readonly GroupMessage[], index: number): string | null {
   const before = previousMessage(messages, index);
   if (before?.role !== 'assistant') return null;
@@ -99,15 +111,18 @@ function previousMessage(messages: readonly GroupMessage[], index: number): Grou
   return before && before.conversationId === messages[index]?.conversationId ? before : null;
 }
 
-/** What was said around a message: by the user in it, shortly before and after it, and by the assistant directly before it. */
+/**
+ * The text in which we look for the names and numbers of a statement. It includes the message itself, what the user
+ * said shortly before and after it, and the assistant's message directly before it.
+ */
 interface Context {
-  /** Normalized. */
+  /** The normalized text. */
   readonly text: string;
   readonly words: ReadonlySet<string>;
-  /** By their first three letters. */
+  /** The words grouped by their first three letters. */
   readonly byStart: ReadonlyMap<string, readonly string[]>;
   readonly numbers: ReadonlySet<string>;
-  /** The message, and the one before it if that is the assistant's. */
+  /** The message, preceded by the assistant's message if there is one directly before it. */
   readonly near: string;
   readonly origins: readonly Date[];
 }
@@ -138,45 +153,50 @@ function readContext(messages: readonly GroupMessage[], index: number): Context 
 }
 
 /**
- * Every number is said, or belongs to a relative date that is said. The month of a date such as `2031-08-04` may be said by its name, so it isn't
- * compared if year and day are said.
+ * Reports whether every number was said or belongs to a relative date that was said. In a date such as `2031-08-04`, we
+ * don't compare the month if the year and the day were said, because the user may have written the month's name.
  */
-function hasSaidNumbers({ text, numbers, dates }: Pick<Claim, 'text' | 'numbers' | 'dates'>, context: Context): boolean {
+function areNumbersGrounded({ text, numbers, dates }: Pick<Claim, 'text' | 'numbers' | 'dates'>, context: Context): boolean {
   const resolved = dates
     .filter(({ said }) => said.trim() !== '' && context.near.includes(said))
     .flatMap(({ offset }) => context.origins.flatMap((origin) => resolveOffset(origin, offset)));
-  const isSaid = (digits: string): boolean => digits === '0' || context.numbers.has(digits) || resolved.includes(digits);
+  const wasSaid = (digits: string): boolean => digits === '0' || context.numbers.has(digits) || resolved.includes(digits);
   const rest = text.replace(/\b(\d{4})-\d{2}-0?(\d{1,2})\b/g, (date, year, day) =>
     context.numbers.has(year) && context.numbers.has(day) ? ' ' : date,
   );
   return (
-    findNumbers(rest).every(([whole = '', ...parts]) => isSaid(whole) || parts.every(isSaid)) &&
-    numbers.filter((number) => !/\p{N}/u.test(number)).every((number) => isSaidExactly(number, context))
+    findNumbers(rest).every(([whole = '', ...parts]) => wasSaid(whole) || parts.every(wasSaid)) &&
+    numbers.filter((number) => !/\p{N}/u.test(number)).every((number) => wasSaidExactly(number, context))
   );
 }
 
-function isSaidExactly(number: string, { text, words }: Context): boolean {
+function wasSaidExactly(number: string, { text, words }: Context): boolean {
   return isCased(number) ? splitWords(number).every((word) => words.has(word)) : text.includes(normalizeWords(number));
 }
 
-/** German writes every noun with a capital letter, so there only the names that the model lists are compared. */
+/**
+ * Matches common German words. German capitalizes all nouns, so in German texts we only compare the names that the
+ * model lists.
+ */
 const germanWords = /(?<!\p{L})(?:der|die|das|und|ist|nicht|mit|ein|eine|einen)(?!\p{L})/iu;
-/** Words with a capital letter inside a sentence. */
+/** Matches capitalized words that aren't at the beginning of a sentence. */
 const capitalized = /(?<=[\p{L}\p{M}\p{N}][^\p{L}\p{M}\p{N}.!?:;\n]+)(?=[\p{L}\p{M}\p{N}]{2})[\p{L}\p{M}\p{N}]*\p{Lu}[\p{L}\p{M}\p{N}]*/gu;
 
-/** Every proper name is said, perhaps in another inflection. */
-function hasSaidNames({ text, names }: Pick<Claim, 'text' | 'names'>, context: Context): boolean {
+/** Reports whether every proper name was said, possibly with a different inflection. */
+function areNamesGrounded({ text, names }: Pick<Claim, 'text' | 'names'>, context: Context): boolean {
   const listed = names.filter((name) => text.includes(name)).flatMap((name) => name.match(/[\p{L}\p{M}\p{N}]+/gu) ?? []);
   const found = germanWords.test(text) ? [] : (text.match(capitalized) ?? []);
-  return [...listed, ...found].every((name) => isSaidName(name, context));
+  return [...listed, ...found].every((name) => wasNameSaid(name, context));
 }
 
-function isSaidName(name: string, { text, byStart }: Context): boolean {
+function wasNameSaid(name: string, { text, byStart }: Context): boolean {
   if (!isCased(name)) return text.includes(normalizeWords(name));
   return splitWords(name).every((word) => byStart.get(word.slice(0, 3))?.some((said) => isSameName(said, word)));
 }
 
-/** The same but for an ending: `Anna` and `Annas`, `Warszawa` and `Warszawie`. */
+/**
+ * Reports whether two names differ at most in their endings, such as `Anna` and `Annas`, or `Warszawa` and `Warszawie`.
+ */
 function isSameName(said: string, name: string): boolean {
   const common = countCommonLetters(said, name);
   const [shorter = 0, longer = 0] = [said.length, name.length].sort((a, b) => a - b);
@@ -184,23 +204,26 @@ function isSameName(said: string, name: string): boolean {
 }
 
 /**
- * The evidence names something of the statement, and enough of the statement's words were said. One word may be missing, because few users say
- * "the user". The numbers count as one word.
+ * Reports whether the evidence mentions something from the statement, and enough of the statement's words were said.
+ * One word may be missing, because few users say "the user". All numbers together count as one word.
  */
-function hasSaidContent(text: string, evidence: string, context: Context): boolean {
+function isContentGrounded(text: string, evidence: string, context: Context): boolean {
   const all = splitWords(text);
   const numbers = all.some((word) => /^\p{N}/u.test(word)) ? 1 : 0;
-  // Pairs of letters would count twice, and short words are rarely what a statement is about.
+  // Pairs of letters would count twice, and statements are rarely about short words, so we skip both.
   const words = all.filter((word) => !/^\p{N}/u.test(word) && (isCased(word) ? word.length > 2 : word.length !== 2));
-  const said = words.filter((word) => isSaidWord(word, context)).length + numbers;
-  const unsaid = words.filter((word) => (word.length > 3 || !isCased(word)) && !isSaidWord(word, context)).length;
+  const said = words.filter((word) => wasWordSaid(word, context)).length + numbers;
+  const unsaid = words.filter((word) => (word.length > 3 || !isCased(word)) && !wasWordSaid(word, context)).length;
   const quoted = toContext(evidence);
-  const isNamed = words.length === 0 || numbers > 0 || words.some((word) => isSaidWord(word, quoted));
+  const isNamed = words.length === 0 || numbers > 0 || words.some((word) => wasWordSaid(word, quoted));
   return isNamed && said > minSaidShare * (said + unsaid - 1);
 }
 
-/** Said in any form that keeps most of the beginning, or as a part of another word. Some languages also put letters before a word. */
-function isSaidWord(word: string, { text, words, byStart }: Context): boolean {
+/**
+ * Reports whether the word was said in a form that shares most of its beginning, or as a part of another word. Some
+ * languages also put letters in front of a word.
+ */
+function wasWordSaid(word: string, { text, words, byStart }: Context): boolean {
   if (words.has(word)) return true;
   if (!isCased(word)) return [0, 1, 2].some((skipped) => word.length - skipped > 2 && text.includes(word.slice(skipped)));
   if (word.length > 3 && text.includes(word)) return true;
@@ -214,7 +237,10 @@ function isCased(text: string): boolean {
   return /[\p{Lu}\p{Ll}]/u.test(text);
 }
 
-/** Distinct words; of scripts without spaces, letters and pairs of letters, except hiragana, which mostly writes endings and particles. */
+/**
+ * Returns the distinct words. For scripts without spaces, these are letters and pairs of letters. We skip hiragana,
+ * because it's mostly used for endings and particles.
+ */
 function splitWords(text: string): string[] {
   const words = tokenizeForIndex(text).split(' ');
   return [...new Set(words)].filter((word) => word !== '' && !/\p{Script=Hiragana}/u.test(word));

@@ -1,4 +1,4 @@
-/** The messages of a group, as the model sees them and as evidence is searched in them. */
+/** Reads the messages of a group in the form in which we show them to the model and search them for evidence. */
 import type { Queries } from '../../db/database.ts';
 import { maskCredentials } from '../../guardrails/credentials.ts';
 import { formatMessage, type PartContent } from '../records/conversation-messages.ts';
@@ -8,12 +8,12 @@ import { maxMessageLength } from './plan-groups.ts';
 export interface GroupMessage {
   readonly conversationId: string;
   readonly role: 'user' | 'assistant';
-  /** Credentials are masked and long messages truncated; tool calls follow the text. */
+  /** Credentials are masked and long messages are truncated. Tool calls follow the text. */
   readonly text: string;
   readonly createdAt: Date;
 }
 
-/** In order; conversations deleted meanwhile are absent. */
+/** Returns the messages in order, without conversations that were deleted in the meantime. */
 export async function readGroupMessages(queries: Queries, { batchId, position }: GroupKey): Promise<GroupMessage[]> {
   const rows = await queries.query<Omit<GroupMessage, 'text'> & { readonly content: PartContent }>(
     `select slot.conversation_id as "conversationId", part.role, part.content, slot.created_at as "createdAt"
@@ -32,7 +32,7 @@ export async function readGroupMessages(queries: Queries, { batchId, position }:
   }));
 }
 
-/** Texts of the memories that recall inserted, by conversation. */
+/** The texts of the memories that recall inserted into each conversation, by conversation id. */
 export type RecalledTexts = ReadonlyMap<string, readonly string[]>;
 
 export async function readRecalledTexts(queries: Queries, { batchId, position }: GroupKey): Promise<RecalledTexts> {

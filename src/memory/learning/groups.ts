@@ -1,8 +1,9 @@
 /**
- * State of a batch's groups. The rows are the only progress record, so dying workers, reset workflows and duplicate activities converge.
+ * Maintains the state of a batch's groups. The rows are the only record of progress, so the outcome is the same if a
+ * worker dies, a workflow is reset or an activity runs twice.
  *
- * An erasure deletes the groups of its subject under the project's exclusive lock. Writers of a group hold the lock shared and read the group
- * first; a deleted group counts as settled.
+ * An erasure deletes the groups of its subject while it holds the project's exclusive lock. Before we write to a group,
+ * we acquire the lock in shared mode and read the group again. If it was deleted, we treat it as settled.
  */
 import {
   type BatchFinish,
@@ -28,7 +29,7 @@ export interface GroupKey {
 }
 
 export interface Group extends GroupKey {
-  /** The run that executes the step. */
+  /** The id of the run that executes the step. */
   readonly runId: string;
   readonly projectId: string;
   readonly subject: string | null;
@@ -37,10 +38,11 @@ export interface Group extends GroupKey {
 }
 
 /**
- * Why an attempt failed.
- * - `unusable`: the response was unusable or the request was rejected. If this keeps happening to a group, its retries
+ * The reason why an attempt failed.
+ *
+ * - `unusable`: The response was unusable or the request was rejected. If this keeps happening to a group, its retries
  *   slow down to once a day and it no longer holds up the next batch.
- * - `blocked`: no attempt was made, because the project's settings don't allow it.
+ * - `blocked`: We didn't make an attempt, because the project's settings don't allow it.
  */
 export interface GroupFailure {
   readonly kind: 'vendor' | 'unusable' | 'blocked';
@@ -50,14 +52,14 @@ export interface GroupFailure {
 }
 
 const maxErrorMessageLength = 500;
-/** SQL: longer than any call to the memory model. */
+/** An SQL interval that is longer than any call to the memory model. */
 const maxCall = `interval '6 minutes'`;
-/** Interval of checking whether another run's call has ended. */
+/** How often we check whether another run's call has ended. */
 const callCheckMs = 10_000;
-/** Retry interval of blocked groups: checking settings is cheap, and a change signals the batch anyway. */
+/** How often we retry blocked groups. Checking the settings is cheap, and a change of them signals the batch anyway. */
 const blockedRetryMs = 10 * 60_000;
 
-/** Result of a step. */
+/** The result of a step. */
 export interface GroupProgress {
   readonly state: 'learned' | 'done';
   readonly written?: number;
@@ -70,7 +72,7 @@ export interface GroupProgress {
 export interface GroupsOptions {
   readonly database: Database;
   readonly clock: Clock;
-  /** Delays between attempts. */
+  /** Returns the delays between attempts. */
   readonly retry: () => BackoffPolicy;
   readonly logger: Logger;
 }
@@ -96,7 +98,7 @@ export function createGroups({ database, clock, retry, logger }: GroupsOptions) 
         return { groups: groups.filter(({ isPending }) => isPending), total: groups.length };
       }),
 
-    /** The group as a step finds it; null when it was erased. */
+    /** Returns the group at the start of a step, or null if it was erased. */
     find: ({ batchId, position, runId }: GroupKey & BatchRun): Promise<Group | null> =>
       database.transaction(async (tx) => {
         await reopenAfterReset(tx, { batchId, runId });
@@ -109,8 +111,9 @@ export function createGroups({ database, clock, retry, logger }: GroupsOptions) 
       }),
 
     /**
-     * Records that a model is about to be called. False when the group was erased or settled, its batch was closed, or another run's call is
-     * under way. An earlier call of the same run does not count: its activity was given up.
+     * Records that we're about to call the model. Returns false if the group was erased or settled, its batch was
+     * closed, or another run is calling the model for it. An earlier call of the same run doesn't count, because
+     * Temporal has given up its activity.
      */
     async startAttempt({ batchId, position, state, runId }: Group, callId: string): Promise<boolean> {
       const updated = await database.query(
@@ -126,7 +129,10 @@ export function createGroups({ database, clock, retry, logger }: GroupsOptions) 
       return updated.length > 0;
     },
 
-    /** Asks to wait while another run's call is under way; it ends in `fail` or `settle`, or expires with its worker. */
+    /**
+     * Asks the run to wait while another run is calling the model. That call ends with `fail` or `settle`, or expires
+     * if its worker dies.
+     */
     async awaitCall({ batchId, position, state, runId }: Group): Promise<GroupStepResult> {
       const [call] = await database.query<{ attempts: number; remainingMs: number }>(
         `select attempts, (extract(epoch from calling_until - now()) * 1000)::float8 as "remainingMs"
@@ -140,7 +146,7 @@ export function createGroups({ database, clock, retry, logger }: GroupsOptions) 
       return { kind: 'wait', waitMs, attempts: call.attempts, code: callUnderWay, blocked: false };
     },
 
-    /** Whether a newer call of the group has started. */
+    /** Reports whether a newer call of the group has started. */
     async isReplaced({ batchId, position }: Group, callId: string): Promise<boolean> {
       const replaced = await database.query(
         `select 1 from memory_batch_groups
@@ -150,7 +156,10 @@ export function createGroups({ database, clock, retry, logger }: GroupsOptions) 
       return replaced.length > 0;
     },
 
-    /** `callId`: the call that failed; null when none was made. */
+    /**
+     * Records a failed attempt and returns when to try again. `callId` is the call that failed, or null if we didn't
+     * make one.
+     */
     fail: ({ batchId, position, projectId }: Group, failure: GroupFailure, callId: string | null = null) =>
       database.transaction(async (tx): Promise<GroupStepResult> => {
         const [row] = await tx.query<{ attempts: number; failures: number; unusable: number; project: string }>(
@@ -194,7 +203,9 @@ export function createGroups({ database, clock, retry, logger }: GroupsOptions) 
         return { kind: 'wait', ...wait, ...(kind === 'unusable' && { unusable }) };
       }),
 
-    /** When the group is still in `state`, runs `commit` and stores the state it returns, in one transaction. */
+    /**
+     * Runs `commit` and stores the state that it returns in one transaction, but only if the group is still in `state`.
+     */
     settle: ({ batchId, position, projectId, state }: Group, commit: (tx: Queries) => Promise<GroupProgress>) =>
       database.transaction(async (tx): Promise<GroupStepResult> => {
         await lockProject(tx, projectId, 'shared');
@@ -203,7 +214,7 @@ export function createGroups({ database, clock, retry, logger }: GroupsOptions) 
           `select 1 from memory_batch_groups where batch_id = $1::uuid and position = $2::integer and state = $3::text for update`,
           [batchId, position, state],
         );
-        if (!row) return { kind: 'settled' }; // Erased, or settled by another worker.
+        if (!row) return { kind: 'settled' }; // The group was erased, or another worker has settled it.
         const progress = await commit(tx);
         await tx.query(
           `update memory_batch_groups
@@ -226,7 +237,7 @@ export function createGroups({ database, clock, retry, logger }: GroupsOptions) 
         return { kind: 'settled', outcome: progress.state, code: null, written: progress.written ?? 0 };
       }),
 
-    /** Closes the batch unless a group is pending. */
+    /** Closes the batch if none of its groups is pending. */
     finish: (run: BatchRun) =>
       database.transaction(async (tx): Promise<BatchFinish> => {
         const { batchId, runId } = run;

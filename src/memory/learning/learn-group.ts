@@ -1,6 +1,6 @@
 /**
- * The two steps of a group that call the memory model. No transaction is open during the call; the parsed response and the group's new state
- * are committed together, so a received response is never paid for twice.
+ * Runs the two steps of a group that call the memory model. No transaction is open during the call. We commit the
+ * parsed response and the group's new state together, so that we never pay for a response twice once we've received it.
  */
 import type { GroupStepResult } from '../../../workflows/contract.ts';
 import { newId } from '../../core/ids.ts';
@@ -16,7 +16,7 @@ import type { BatchRun } from './replay.ts';
 import { storeConsolidation } from './store-consolidation.ts';
 import { storeStatements } from './store-statements.ts';
 
-/** Interval of checking whether another call of the group has replaced this one. */
+/** How often we check whether another call of the group has replaced this one. */
 const replacedCheckMs = 4_000;
 
 export type MemoryJob = 'extract' | 'consolidate';
@@ -29,15 +29,15 @@ export interface MemoryCall extends StructuredPrompt {
   readonly signal: AbortSignal;
 }
 
-/** Result of a call to the memory model. */
+/** The result of a call to the memory model. */
 export type MemoryResponse =
   | { readonly kind: 'response'; readonly text: string }
   | { readonly kind: 'failure'; readonly failure: GroupFailure };
 
 export interface MemoryModel {
-  /** Whether a tier of the job has a model. */
+  /** Reports whether a tier of the job has a model. */
   hasRoute(projectId: string, job: MemoryJob): Promise<boolean>;
-  /** Rejects only on internal errors and on abort. */
+  /** Only rejects on internal errors and if it's aborted. */
   complete(call: MemoryCall): Promise<MemoryResponse>;
 }
 
@@ -93,7 +93,7 @@ interface Attempt<Parsed> {
   readonly job: MemoryJob;
   readonly signal: AbortSignal;
   readonly prompt: StructuredPrompt;
-  /** Null when the response is unusable. */
+  /** Returns null if the response is unusable. */
   readonly parse: (response: string) => Parsed | null;
   readonly store: (tx: Queries, parsed: Parsed) => Promise<GroupProgress>;
 }
@@ -122,7 +122,10 @@ interface StartedCall {
   readonly signal: AbortSignal;
 }
 
-/** Aborts the call when a newer one of the group has started: Temporal repeats an activity that missed its heartbeats but still runs. */
+/**
+ * Aborts the call if a newer call of the group has started. Temporal retries an activity that missed its heartbeats,
+ * although the activity may still be running.
+ */
 async function unlessReplaced<Result>(
   { groups, group, id, signal }: StartedCall,
   call: (signal: AbortSignal) => Promise<Result>,
@@ -131,7 +134,7 @@ async function unlessReplaced<Result>(
   const check = async (): Promise<void> => {
     if (await groups.isReplaced(group, id)) replaced.abort();
   };
-  // A failed check is repeated by the next one.
+  // If a check fails, the next one makes up for it.
   const timer = setInterval(() => void check().catch(() => undefined), replacedCheckMs);
   try {
     return await call(AbortSignal.any([signal, replaced.signal]));

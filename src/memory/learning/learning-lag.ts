@@ -1,37 +1,45 @@
 /**
- * How far learning is behind: for how long the oldest message has been due that memory has still to learn.
+ * Measures how far learning is behind. The lag is the time for which the oldest message that hasn't been learned yet
+ * has been due.
  *
- * A message becomes due when it is put into a batch. Before that, it is due once its conversation has been idle for
- * `idleMs` and then for the project's `at_least_every_minutes`, whether the conversation was closed by then or not.
+ * A message is due as soon as we put it into a batch. Until then, it's due once its conversation has been idle for
+ * `idleMs` and the project's `at_least_every_minutes` have passed after that, whether or not we've closed the
+ * conversation by then.
  *
- * Messages that nobody expects to be learned now don't count: conversations that are open, or that a single call without a
- * subject made; projects whose memory is off or which have no model for it; conversations that the next cleanup deletes;
- * and batches that wait for a replay, which have an alert of their own.
+ * We don't count messages that nobody expects us to learn now:
+ *
+ * - messages of open conversations, and of conversations that consist of a single call without a subject
+ * - messages of projects that have turned off memory or have no model for it
+ * - messages of conversations that the next cleanup deletes
+ * - messages of batches that wait for a replay, because there's a separate alert for these
  */
 import type { Queries } from '../../db/database.ts';
 import { defaultMemorySettings } from '../records/settings.ts';
 
 export interface LearningLagOptions {
-  /** If this is null, all projects. */
+  /** If this is null, we measure the lag of all projects. */
   readonly projectId: string | null;
-  /** How long a conversation is idle until it is closed. */
+  /** The idle time after which we close a conversation. */
   readonly idleMs: number;
 }
 
 /**
- * Batches take conversations in the order of their ids, so the oldest is among the first ones. One that was reopened may have
- * an older id than one that waits for longer.
+ * Batches take conversations in the order of their ids, so the oldest message is in one of the first conversations. It
+ * may not be in the very first one, because a reopened conversation keeps its old id.
  */
 const maxWaitingConversations = 100;
-/** Open conversations are read in the order of their last turn, so these are the ones that are late by most. */
+/** We read open conversations in the order of their last turn, so these are the most overdue ones. */
 const maxOpenConversations = 10_000;
 
-/** SQL condition on a row `batch`: it can't go on until somebody changes a model or a setting. */
+/** An SQL condition for a row `batch` that can't make progress until somebody changes a model or a setting. */
 const isBlockedSql = `exists (
   select 1 from memory_batch_groups part
    where part.batch_id = batch.id and part.state in ('waiting', 'learned') and part.error in ('no_route', 'memory_off'))`;
 
-/** Reads a bounded number of rows per project and per running batch through indexes, however many messages wait. Returns 0 if no message is due. */
+/**
+ * Returns 0 if no message is due. We read a bounded number of rows per project and per running batch through indexes,
+ * no matter how many messages are waiting.
+ */
 export async function measureLearningLag(queries: Queries, { projectId, idleMs }: LearningLagOptions): Promise<number> {
   const [row] = await queries.query<{ ms: number | null }>(
     `with learning as (

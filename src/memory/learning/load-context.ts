@@ -1,4 +1,7 @@
-/** Existing memories and facts of an end user, or of the whole project, that may relate to new memories of a batch. */
+/**
+ * Loads the existing memories and facts of an end user, or of the whole project, that may be related to the new
+ * memories of a batch.
+ */
 import type { Database } from '../../db/database.ts';
 import { inRecallSql } from '../records/item-record.ts';
 import { anyTermSql, tokenizeForQuery } from '../text/lexemes.ts';
@@ -6,21 +9,21 @@ import { hasSameScope } from '../text/subject-scope.ts';
 import type { ConsolidationContext, ContextFact, ContextItem } from './consolidation.ts';
 import type { Group } from './groups.ts';
 
-/** Of the text of new memories that is used as the query. */
+/** The maximum length of the query that we build from the text of the new memories. */
 const maxQueryLength = 8_000;
 const maxRelated = 40;
-/** For the page, besides the related ones. */
+/** The page also gets this many important memories that aren't related to the new ones. */
 const maxImportant = 40;
 const maxFacts = 60;
 
 const columns = `item.id, item.text, (item.origin <> 'observed' or item.pinned) as "isProtected"`;
-const ofGroupSql = `item.project_id = $1::uuid and ${hasSameScope('item.subject', '$2')} and ${inRecallSql}`;
+const belongsToGroupSql = `item.project_id = $1::uuid and ${hasSameScope('item.subject', '$2')} and ${inRecallSql}`;
 const matchesQuerySql = anyTermSql('$3::text');
 
-/** Null when no learned memory is live and there is no page to rebuild. */
+/** Returns null if none of the learned memories is live and there's no page to rebuild. */
 export async function loadContext(database: Database, { projectId, subject, batchId }: Group): Promise<ConsolidationContext | null> {
   const added = await database.query<ContextItem>(
-    `select ${columns} from memory_items item where ${ofGroupSql} and item.batch_id = $3::uuid order by item.id`,
+    `select ${columns} from memory_items item where ${belongsToGroupSql} and item.batch_id = $3::uuid order by item.id`,
     [projectId, subject, batchId],
   );
   if (added.length === 0 && !(await isPageBatch(database, batchId))) return null;
@@ -28,14 +31,14 @@ export async function loadContext(database: Database, { projectId, subject, batc
   const related = await database.query<ContextItem>(
     `select ${columns}
        from memory_passages passage join memory_items item on item.id = passage.item_id
-      where passage.project_id = $1::uuid and passage.lexemes @@ ${matchesQuerySql} and ${ofGroupSql} and item.batch_id is distinct from $4::uuid
+      where passage.project_id = $1::uuid and passage.lexemes @@ ${matchesQuerySql} and ${belongsToGroupSql} and item.batch_id is distinct from $4::uuid
       order by ts_rank(passage.lexemes, ${matchesQuerySql}) desc, item.id desc
       limit $5::integer`,
     [projectId, subject, query, batchId, maxRelated],
   );
   const important = await database.query<ContextItem>(
     `select ${columns} from memory_items item
-      where ${ofGroupSql} and item.batch_id is distinct from $3::uuid
+      where ${belongsToGroupSql} and item.batch_id is distinct from $3::uuid
       order by item.pinned desc, item.importance desc, item.created_at desc
       limit $4::integer`,
     [projectId, subject, batchId, maxImportant],

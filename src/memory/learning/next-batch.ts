@@ -1,17 +1,22 @@
-/** When the next learning batch of a project starts, for people. The decision itself is in `begin-batch.ts`. */
+/**
+ * Predicts when the next learning batch of a project starts, for the console. `begin-batch.ts` makes the actual
+ * decision.
+ */
 import type { Database } from '../../db/database.ts';
 import type { MemorySettings } from '../records/settings.ts';
 import { countWaiting, maxFailingBatches } from './begin-batch.ts';
 import { isFailingSql } from './replay.ts';
 
 export type NextBatch =
-  /** No message waits. */
+  /** No message is waiting. */
   | { readonly kind: 'none' }
-  /** Memory is off: messages wait until it is turned on. */
+  /** Messages wait until somebody turns on the project's memory. */
   | { readonly kind: 'off'; readonly messages: number }
-  /** Starts once the running batch has ended or, if too many batches are failing, once fewer of them are. */
+  /**
+   * The batch starts once the running batch has ended. If too many batches are failing, it starts once there are fewer.
+   */
   | { readonly kind: 'after_running'; readonly messages: number }
-  /** Starts after `waitMs`, or as soon as `batchOf` messages wait. 0: it is due. */
+  /** The batch starts after `waitMs`, or as soon as `batchOf` messages are waiting. If `waitMs` is 0, it's due now. */
   | { readonly kind: 'due'; readonly messages: number; readonly batchOf: number; readonly waitMs: number };
 
 export async function readNextBatch(database: Database, projectId: string, settings: MemorySettings): Promise<NextBatch> {

@@ -1,10 +1,12 @@
-/** Numbers and relative dates, compared without knowledge of any language. */
+/** Finds numbers and relative dates in texts of any language. */
 import { limitMarks } from '../../core/combining-marks.ts';
 
-/** `1,500`, `1 500`, `１５００` and `١٥٠٠` are one number; `8:30` and `2026-11-27` are several. */
+/** Matches `1,500`, `1 500`, `１５００` and `١٥٠٠` as one number each, and `8:30` and `2026-11-27` as several numbers. */
 const numberPattern = /\d+(?:[.,'’]\d+)*(?: \d{3}(?!\d))*/g;
 
-/** Returns each number as its digits without separators, followed by its parts: `3.5` gives `35`, `3` and `5`. */
+/**
+ * Returns the digits of each number without separators, followed by its parts. For `3.5` these are `35`, `3` and `5`.
+ */
 export function findNumbers(text: string): string[][] {
   const plain = foldDigits(limitMarks(text).normalize('NFKC'));
   return (plain.match(numberPattern) ?? []).map((token) => [token.replace(/\D/g, ''), ...token.split(/\D/)].map(trimZeros));
@@ -14,7 +16,7 @@ function trimZeros(digits: string): string {
   return digits.replace(/^0+(?=\d)/, '');
 }
 
-/** The digits of a script follow each other from zero to nine. */
+/** Converts the digits of all scripts to ASCII. In Unicode, the ten digits of a script are consecutive. */
 function foldDigits(text: string): string {
   return text.replace(/[^\P{Nd}0-9]/gu, (digit) => {
     const code = digit.codePointAt(0) ?? 0;
@@ -24,14 +26,19 @@ function foldDigits(text: string): string {
   });
 }
 
-/** How the model read a relative date: `next Friday` in a message from a Friday has the offset `P7D`. */
+/**
+ * A relative date as the model understood it. If a message was written on a Friday, `next Friday` has the offset `P7D`.
+ */
 export interface RelativeDate {
   readonly said: string;
-  /** ISO 8601 duration of one unit, counted from the day of the message. */
+  /** An ISO 8601 duration with a single unit, counted from the day of the message. */
   readonly offset: string;
 }
 
-/** The numbers of the date that is so far away from a day: `P1M` tells year and month, `-P3Y` only the year. Empty for an invalid offset. */
+/**
+ * Returns the numbers of the date at this offset from a day. `P1M` only determines the year and the month, and `-P3Y`
+ * only the year. Returns an empty list if the offset is invalid.
+ */
 export function resolveOffset(from: Date, offset: string): string[] {
   const { sign, count, unit } = /^(?<sign>-?)P(?<count>\d{1,4})(?<unit>[DWMY])$/.exec(offset)?.groups ?? {};
   const steps = Number(`${sign}${count}`);

@@ -1,4 +1,7 @@
-/** Groups waiting messages by end user (one group for those without) in sizes that fit one model call. */
+/**
+ * Groups waiting messages by end user in sizes that fit into one model call. Messages without an end user share one
+ * group.
+ */
 
 export interface MessageSize {
   readonly conversationId: string;
@@ -19,13 +22,13 @@ export interface PlannedGroup {
   readonly ranges: readonly MessageRange[];
 }
 
-/** Per model call; about 15,000 tokens. */
+/** A model call gets at most this much text, which is about 15,000 tokens. */
 const maxGroupBytes = 60_000;
-/** Bounds groups of short messages, so that what is learned from them can be stored (`extraction.ts`). */
+/** Limits groups of short messages, so that we can store everything that we learn from them (`extraction.ts`). */
 const maxGroupMessages = 1_000;
-/** The model reads this much of a longer message (`group-messages.ts`). */
+/** We truncate longer messages to this length (`group-messages.ts`). */
 export const maxMessageLength = 16_000;
-/** The group list of a batch passes through Temporal, at most 16 KiB. */
+/** The list of a batch's groups passes through Temporal, where a payload may have at most 16 KiB. */
 const maxGroups = 100;
 
 interface OpenGroup {
@@ -36,8 +39,9 @@ interface OpenGroup {
 }
 
 /**
- * `sizes` are in reading order. Without `allowMultiple` a subject gets one group; messages that do not fit are left out, with all later ones
- * of their conversation. `ends` is the position up to which each conversation was planned.
+ * Plans the groups of a batch. `sizes` has to be in reading order. Without `allowMultiple`, each subject gets one
+ * group. If a message doesn't fit, we leave it out together with all later messages of its conversation. `ends`
+ * contains the position up to which we planned each conversation.
  */
 export function planGroups(
   sizes: readonly MessageSize[],

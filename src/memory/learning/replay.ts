@@ -1,6 +1,7 @@
 /**
- * Replay of failed and stopped batches: by an operator through the API, by the signal `replay` (failed ones only), and by a reset of a
- * batch's run. All of them lock the batch's row first, so concurrent replays are one.
+ * Replays failed and stopped batches. An operator can do this through the API or by resetting a batch's run. The signal
+ * `replay` only replays failed batches. Each of these locks the batch's row first, so concurrent replays are the same
+ * as one.
  */
 import { maxUnusableResponses } from '../../../workflows/contract.ts';
 import type { Clock } from '../../core/time.ts';
@@ -20,7 +21,7 @@ export interface LockedBatch {
   readonly projectId: string;
 }
 
-/** Opens the batch with all groups that are not done, for immediate retries. */
+/** Opens the batch again and makes all groups that aren't done due immediately. */
 async function reopenBatch(tx: Queries, batchId: string): Promise<void> {
   await tx.query(
     `update memory_batch_groups
@@ -32,16 +33,16 @@ async function reopenBatch(tx: Queries, batchId: string): Promise<void> {
   await tx.query(`update memory_batches set state = 'running', finished_at = null where id = $1::uuid`, [batchId]);
 }
 
-/** Reopens a batch that is not done, and starts or signals its run. */
+/** Reopens a batch that isn't done, and starts or signals its run. */
 export async function replayBatch(tx: Queries, batch: LockedBatch): Promise<void> {
   await reopenBatch(tx, batch.id);
   await signalBatch(tx, batch, 'replay');
 }
 
 /**
- * Reopens a failed or stopped batch if a different run closed it, because then this run is a reset of that one. A
- * batch without a run id stays closed: either a worker of an older version closed it, possibly for this run, or an
- * operator stopped it and its run hasn't ended yet. Returns whether the batch was reopened.
+ * Reopens a failed or stopped batch if a different run closed it, because then this run is a reset of that one. Returns
+ * whether the batch was reopened. A batch without a run id stays closed, because either a worker of an older version
+ * closed it, possibly for this run, or an operator stopped it and its run hasn't ended yet.
  */
 export async function reopenAfterReset(tx: Queries, { batchId, runId }: BatchRun): Promise<boolean> {
   const [closed] = await tx.query(
@@ -56,7 +57,7 @@ export async function reopenAfterReset(tx: Queries, { batchId, runId }: BatchRun
 export const endedStates = ['failed', 'stopped'] as const;
 export type EndedState = (typeof endedStates)[number];
 
-/** SQL condition on a row `batch`: the batch is running, and one of its groups keeps getting unusable responses. */
+/** An SQL condition for a row `batch` that is running while one of its groups keeps getting unusable responses. */
 export const isFailingSql = `(batch.state = 'running' and exists (
   select 1 from memory_batch_groups part
    where part.batch_id = batch.id and part.state in ('waiting', 'learned') and part.unusable >= ${maxUnusableResponses}))`;
@@ -77,7 +78,9 @@ export function replayProject(database: Database, projectId: string, state: Ende
   });
 }
 
-/** Those of which the batch runs and was not closed by this run before; a `runId` of null means any run. */
+/**
+ * Returns the runs whose batch is running and wasn't closed by that run before. A `runId` of null stands for any run.
+ */
 export function findOpenBatches(
   database: Database,
   runs: readonly { readonly batchId: string; readonly runId: string | null }[],
@@ -91,22 +94,23 @@ export function findOpenBatches(
   );
 }
 
-/** A run of a batch that ended in Temporal, where no newer run follows it. */
+/** A run of a batch that has ended in Temporal and has no successor. */
 export interface EndedRun extends BatchRun {
-  /** `stopped`: an operator terminated or cancelled it. `failed`: it ended otherwise. */
+  /** It's `stopped` if an operator terminated or cancelled the run, and `failed` if it ended in any other way. */
   readonly state: EndedState;
 }
 
 /**
- * Closes a batch that still counts as running although its run has ended, so that only a replay starts it again. Skips a batch whose replay is
- * under way: this run had closed it before, or the replay's outbox row is pending. Returns null when it closed nothing.
+ * Closes a batch that still counts as running although its run has ended, so that only a replay starts it again. We
+ * skip batches that are being replayed. In that case the outbox row of the replay is pending, or this run had already
+ * closed the batch before. Returns null if nothing was closed.
  */
 export function closeEndedBatch(
   { database, clock }: { database: Database; clock: Clock },
   { batchId, runId, state }: EndedRun,
 ): Promise<{ readonly project: string } | null> {
   return database.transaction(async (tx) => {
-    // In a separate statement, so that the next one sees what a concurrent replay committed.
+    // Lock the batch in a separate statement, so that the next statement sees what a concurrent replay committed.
     await tx.query(`select 1 from memory_batches where id = $1::uuid and state = 'running' for update`, [batchId]);
     const [closed] = await tx.query<{ projectId: string; project: string }>(
       `update memory_batches batch set state = $3::text, run_id = $2::text, finished_at = $4::timestamptz

@@ -1,7 +1,8 @@
 /**
- * Stores a consolidation: closes merged memories, writes and supersedes facts, and writes the page.
+ * Stores a consolidation. This closes merged memories, writes and supersedes facts, and writes the page.
  *
- * Data closed, ended or erased during the model call stays so: every statement names project and subject and matches live rows only.
+ * Anything that was closed, ended or erased during the model call stays that way, because every statement names the
+ * project and the subject and only matches live rows.
  */
 import { newId } from '../../core/ids.ts';
 import type { Clock } from '../../core/time.ts';
@@ -16,7 +17,7 @@ import type { Group } from './groups.ts';
 
 interface ConsolidationWrite {
   readonly group: Group;
-  /** What the model was given. */
+  /** The context that we gave to the model. */
   readonly context: ConsolidationContext;
   readonly consolidation: Consolidation;
   readonly clock: Clock;
@@ -36,7 +37,10 @@ export async function storeConsolidation(
   return { merged, facts };
 }
 
-/** Locks the given memories. False when one of them, or a given fact, is no longer valid: the page may then contain it. */
+/**
+ * Locks the memories of the context. Returns false if one of them, or one of the facts, is no longer valid, because the
+ * page might then contain it.
+ */
 async function lockAndCompare(tx: Queries, { projectId, subject }: Group, { added, known, facts }: ConsolidationContext): Promise<boolean> {
   const ids = [...added, ...known].map(({ id }) => id);
   const current = await tx.query(
@@ -66,7 +70,7 @@ async function storeMerge(tx: Queries, group: Group, { keep, drop }: Merge, cloc
      returning id`,
     [live.map(({ id }) => id).filter((id) => id !== keep), keep, now],
   );
-  // Ratings carry over to the memory that stays.
+  // The memory that we keep inherits the ratings.
   await tx.query(
     `update memory_items kept
         set ratings_useful = kept.ratings_useful + merged.useful, importance = greatest(kept.importance, merged.importance), updated_at = $3::timestamptz
@@ -77,7 +81,7 @@ async function storeMerge(tx: Queries, group: Group, { keep, drop }: Merge, cloc
   );
   for (const { id } of closed) {
     await deleteItemPassage(tx, id);
-    // Facts of a merged memory now come from the one that stays.
+    // The memory that we keep becomes the source of the merged memory's facts.
     await tx.query(
       `insert into memory_fact_items (fact_id, item_id) select fact_id, $2::uuid from memory_fact_items where item_id = $1::uuid
        on conflict do nothing`,
@@ -106,7 +110,8 @@ async function storeFact(tx: Queries, group: Group, fact: NewFact, clock: Clock)
   const now = new Date(clock.now());
   if (!existing) {
     await tx.query(
-      // The time of the database after the lock of the project was acquired, as of memories: an export has all that is older than its lock.
+      // Use the database's clock, after we've locked the project. An export contains everything that is older than its
+      // lock, so this time decides whether the fact belongs to it. Memories do the same.
       `insert into memory_facts (id, project_id, subject, source_id, relation, target_id, fact, lexemes, words_version, evidence, batch_id,
                                  valid_from, created_at)
        values ($1::uuid, $2::uuid, $3::text, $4::uuid, $5::text, $6::uuid, $7::text, ${lexemesSql('$8::text')}, ${tokenizerVersion}, $9::text,
@@ -141,7 +146,7 @@ async function getOrCreateEntity(tx: Queries, { projectId, subject }: Group, nam
   return row.id;
 }
 
-/** Closes learned memories of an ended fact whose facts have all ended; `itemId` supersedes them. */
+/** Closes learned memories of an ended fact if all of their facts have ended. `itemId` supersedes them. */
 async function closeOutdatedItems(
   tx: Queries,
   projectId: string,

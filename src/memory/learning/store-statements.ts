@@ -1,9 +1,11 @@
 /**
- * Stores extracted statements: drops repeats and inserts the rest as items of origin `observed`.
+ * Stores extracted statements as items of origin `observed`, except for repeats. A statement is a repeat if there's a
+ * memory with the same normalized text that
  *
- * A statement is a repeat when a memory has the same normalized text and is live (of the end user or project-wide), was recalled into the
- * conversation (of any subject: the response repeated it), or was closed after the statement was made. So a removed or corrected memory is
- * not learned again from older messages, only from newer ones.
+ * - is live and belongs to the end user or the whole project,
+ * - was recalled into the conversation, no matter which subject it belongs to, because the response only repeated it, or
+ * - was closed after the statement was made, so that we don't learn a removed or corrected memory again from older
+ *   messages. We may still learn it again from newer ones.
  */
 import { newId } from '../../core/ids.ts';
 import type { Clock } from '../../core/time.ts';
@@ -15,10 +17,10 @@ import { requestEmbedding } from '../triggers/embedding-runs.ts';
 import type { Statement } from './extraction.ts';
 import type { Group } from './groups.ts';
 
-/** Author of learned memories. */
+/** The author of learned memories. */
 const author = 'gateway-memory';
 
-/** Returns the numbers of new statements and of repeats. */
+/** Returns how many statements were new and how many were repeats. */
 export async function storeStatements(
   tx: Queries,
   { group, statements, clock }: { readonly group: Group; readonly statements: readonly Statement[]; readonly clock: Clock },
