@@ -6,7 +6,7 @@
  * values depend on the machine and on what else runs on it.
  *
  *   npm run bench                                             runs every scenario
- *   npm run bench -- chat-16 stream                           runs only these; scripts/bench/scenarios.js lists the names
+ *   npm run bench -- chat-16 stream                           runs only these (see scripts/bench/scenarios.js)
  *   npm run bench -- chat-16 --checkout . --checkout ../old   compares checkouts (with node_modules) in the same rounds
  *
  *   npm run bench -- agents                                   runs all scenarios with agent sessions
@@ -18,7 +18,7 @@
  *   --traces 0.01  also measures each checkout with traces of this ratio of calls
  *   --local-embedder   also measures each checkout with the local embedder, and counts the embedder's process too
  *   --rivals       also measures LiteLLM and Portkey, which are installed into the cache directory
- *   --other name,port,key,pid     also measures a gateway that is already running; needs --vendor-port (scripts/bench/rivals.js)
+ *   --other name,port,key,pid     also measures a running gateway, with --vendor-port (scripts/bench/rivals.js)
  *   --json file    also writes the rows to a file
  *
  * We use the PostgreSQL at DATABASE_URL, or a private server like in the tests. A round only ends once every call has

@@ -6,7 +6,7 @@
  *
  *   npm run benchmark-memory
  *   npm run benchmark-memory -- --locomo locomo10.json --beam chats/100K    uses data that was downloaded before
- *   npm run benchmark-memory -- --model openai/text-embedding-3-small       uses the key of that vendor from the environment
+ *   npm run benchmark-memory -- --model openai/text-embedding-3-small       uses that vendor's key from the environment
  *
  *   --only locomo   runs only LoCoMo, or only `beam`, which takes most of the time
  *   --config file   a gateway.yaml, for models of other vendors; its tier `embed` becomes the chain of --model
