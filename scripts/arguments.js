@@ -1,9 +1,9 @@
-/** Options of the command line of a measurement. */
+/** Parses the command-line options of scripts that measure something. */
 import { parseArgs } from 'node:util';
 import { BootstrapError } from './npm.js';
 
 /**
- * As `parseArgs`; what it rejects is a {@link BootstrapError}.
+ * Like `parseArgs`, but throws a {@link BootstrapError} for invalid arguments.
  * @template {import('node:util').ParseArgsConfig} Config
  * @param {Config} config
  */

@@ -1,35 +1,37 @@
 /**
- * `npm run bench`: what a call costs. Callers, a scripted vendor, the floor (Express and undici that forward bytes and do nothing else) and the
- * gateway (`serve`, PostgreSQL, Temporal off, keys with four ceilings) are separate programs. Floor and gateway have one core, everything else
- * has the others. Rounds of all targets alternate; the results are medians, and ratios of the same round. Compare ratios: absolute values are
- * those of the machine and of what else runs on it.
+ * `npm run bench` measures what a call costs. It runs callers, a scripted vendor, the floor (Express and undici, which
+ * only forward bytes) and the gateway (`serve` with PostgreSQL, Temporal off, keys with four ceilings) as separate
+ * programs. The floor and the gateway get one core, and everything else shares the others. The rounds of all targets
+ * alternate. The results are medians, and ratios of values from the same round. Compare the ratios, because absolute
+ * values depend on the machine and on what else runs on it.
  *
- *   npm run bench                                             every scenario
- *   npm run bench -- chat-16 stream                           some of them; the names are in scripts/bench/scenarios.js
+ *   npm run bench                                             runs every scenario
+ *   npm run bench -- chat-16 stream                           runs only these (see scripts/bench/scenarios.js)
  *   npm run bench -- chat-16 --checkout . --checkout ../old   compares checkouts (with node_modules) in the same rounds
  *
- *   npm run bench -- agents                                   all sessions of agents
+ *   npm run bench -- agents                                   runs all scenarios with agent sessions
  *
  *   --rounds 5
- *   --calls N      of a round; default: 10,000, less in scenarios with large or slow calls
- *   --warm-up 60   seconds of uncounted rounds for each program before a scenario
- *   --streams N    of the scenario open-streams; default: 10,000, or what the limit of open files allows
- *   --traces 0.01  also each checkout with traces of this ratio of calls
- *   --local-embedder   also each checkout with the local embedder, whose process counts too
- *   --rivals       also LiteLLM and Portkey, which are installed into the cache directory
- *   --other name,port,key,pid     also a gateway that runs already, with --vendor-port (scripts/bench/rivals.js)
- *   --json file    writes the rows too
+ *   --calls N      calls per round; default: 10,000, or less in scenarios with large or slow calls
+ *   --warm-up 60   seconds of warm-up for each program before a scenario
+ *   --streams N    streams of the scenario open-streams; default: 10,000, or fewer if the open-file limit is too low
+ *   --traces 0.01  also measures each checkout with traces of this ratio of calls
+ *   --local-embedder   also measures each checkout with the local embedder, and counts the embedder's process too
+ *   --rivals       also measures LiteLLM and Portkey, which are installed into the cache directory
+ *   --other name,port,key,pid     also measures a running gateway, with --vendor-port (scripts/bench/rivals.js)
+ *   --json file    also writes the rows to a file
  *
- * PostgreSQL is DATABASE_URL, or a private server as in the tests. A round ends when every call has its row and the process has nothing more to
- * do, so its CPU time includes what is done after the response. Columns: CPU µs of the process per call (all threads), of its main thread, ratio
- * to the floor, ratio to the first gateway, CPU µs of PostgreSQL, calls per second, time of a call, memory (PSS) after the last round.
+ * We use the PostgreSQL at DATABASE_URL, or a private server like in the tests. A round only ends once every call has
+ * been stored and the process is idle, so its CPU time includes the work after the response. The columns are CPU µs of
+ * the process per call (all threads), CPU µs of its main thread, ratio to the floor, ratio to the first gateway, CPU µs
+ * of PostgreSQL, calls per second, duration of a call, and memory (PSS) after the last round.
  */
 import { fileURLToPath } from 'node:url';
 import { endWithError, prepare, runChild } from './launch.js';
 
 const node = await prepare({ dev: true });
 if (node === process.execPath) {
-  // Imported late: an older Node cannot load TypeScript.
+  // Imported dynamically because older Node versions can't load TypeScript.
   const { runBenchmark } = await import('./bench/run.js');
   await runBenchmark(process.argv.slice(2)).catch(endWithError);
   process.exit();

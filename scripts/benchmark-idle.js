@@ -1,9 +1,11 @@
 /**
- * `npm run benchmark-idle`: many conversations become idle at the same time, on the PostgreSQL of DATABASE_URL (in a temporary database) and the
- * Temporal dev server of `npm start`. Prints the rates at which workflows start and conversations are read, and the cost of one: CPU of this
- * process (client and worker), CPU of the dev server, bytes on its disk, and what Temporal's histories hold: runs, workflow tasks, timers and
- * events. Meanwhile the learning batch of another project starts, and the number of workflow tasks that ran before it ended says how long it
- * waited, whatever the speed of this machine. Learning and embeddings are idle. Fails when conversations are not read in time.
+ * `npm run benchmark-idle` measures what happens when many conversations become idle at the same time. It uses the
+ * PostgreSQL at DATABASE_URL (with a temporary database) and the Temporal dev server of `npm start`. Prints how fast
+ * workflows start and conversations are closed, and what each conversation costs: CPU of this process (client and
+ * worker), CPU of the dev server, bytes on the dev server's disk, and the runs, workflow tasks, timers and events in
+ * Temporal's histories. Meanwhile it starts the learning batch of another project. To tell how long that batch waited
+ * regardless of the machine's speed, it prints how many workflow tasks ran before the batch ended. Learning and
+ * embeddings do nothing. The script fails if the conversations aren't closed within the time limit.
  *
  *   npm run benchmark-idle -- [--count 10000] [--idle-seconds 30] [--minutes 15]
  */
@@ -36,7 +38,7 @@ const { values } = parseArgs({
 const [count, idleSeconds, minutes] = [Number(values.count), Number(values['idle-seconds']), Number(values.minutes)];
 const sliceRows = 500;
 const neighbourId = 'learning/neighbour/batch/benchmark';
-/** Milliseconds of a clock tick in /proc: 100 ticks a second on every Linux that Node supports. */
+/** The length of a clock tick in /proc in milliseconds. It's 100 ticks per second on every Linux that Node supports. */
 const tickMs = 10;
 
 const adminUrl = process.env.DATABASE_URL;
@@ -49,7 +51,7 @@ const neverCalled = () => Promise.reject(new Error('only runs of older versions 
 /** @param {object} _fields @param {string} message */
 const say = (_fields, message) => console.error(message);
 const logger = { debug: silent, info: silent, warn: say, error: say };
-/** When the conversations become idle, in milliseconds since 1970. */
+/** The time at which the conversations become idle, in milliseconds since 1970. */
 let idleAt = Number.POSITIVE_INFINITY;
 const name = `gateway_benchmark_${randomUUID().replaceAll('-', '')}`;
 const admin = openServerDatabase({ connectionString: adminUrl });
@@ -75,7 +77,7 @@ try {
     await database.transaction((tx) => recordCalls(tx, calls));
   }
   const idleMs = idleSeconds * 1_000;
-  // Every conversation has its only turn now.
+  // Pretend that every conversation had its only turn just now.
   await database.query('update conversations set last_turn_at = now()');
   idleAt = Date.now() + idleMs;
   await database.query('update outbox set created_at = now()');
@@ -93,7 +95,7 @@ try {
       ...createConversationActivities({ idleMs: () => idleMs, readIdle: createReadIdle({ database }), readConversation: neverCalled }),
       lookAtLearning: async () => ({ kind: 'idle' }),
       embedPassages: async () => ({ kind: 'done', passages: 0 }),
-      // The batch of another project: one group, which is learned at once.
+      // The other project's batch has one group, which is learned immediately.
       openBatch: async () => ({ groups: [{ position: 0, waitMs: 0, attempts: 0 }], total: 1 }),
       learnGroup: async () => ({ kind: 'settled', outcome: 'learned', code: null, written: 1 }),
       consolidateGroup: async () => ({ kind: 'settled', outcome: 'done', code: null, written: 1 }),
@@ -169,11 +171,14 @@ async function startNeighbour() {
   await database.transaction((tx) => enqueue(tx, [entry]));
 }
 
-/** Prints what the histories hold. @param {{ address: string, namespace: string }} server */
+/**
+ * Counts the events in Temporal's histories and prints the totals.
+ * @param {{ address: string, namespace: string }} server
+ */
 async function countActions({ address, namespace }) {
   const temporal = createTemporal({ address, namespace, logger });
   const counts = { runs: 0, signals: 0, workflowTasks: 0, timers: 0, activities: 0, localActivities: 0, events: 0 };
-  /** Event types whose events are counted, with their numbers in Temporal's API. */
+  /** The event types that we count, by their numbers in Temporal's API. */
   /** @type {Map<number, keyof typeof counts>} */
   const counted = new Map([
     [1, 'runs'],
@@ -215,7 +220,7 @@ async function countActions({ address, namespace }) {
   );
 }
 
-/** CPU time of a process; Linux only, 0 elsewhere. @param {number} pid */
+/** Returns the CPU time of a process, or 0 if the system isn't Linux. @param {number} pid */
 async function cpuMsOf(pid) {
   const line = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
   const fields = line.slice(line.lastIndexOf(')') + 2).split(' ');

@@ -1,13 +1,14 @@
 /**
- * `npm run benchmark-scale`: runs every read of the API and of the console, and the work that touches many rows, on a database that `npm run
- * seed-scale` filled, through the real service. Prints median and p99, the rows that were read and the nodes of the plans; writes the same as
- * JSON. Fails when a route responds with a server error, and on a sequential scan of a large table that is not on the list in
- * `scripts/scale/plans.js`.
+ * `npm run benchmark-scale` runs every read of the API and of the console, and the operations that touch many rows,
+ * through the real service on a database that was filled by `npm run seed-scale`. Prints median, p99, the number of
+ * rows read and the nodes of the plans, and writes the same as JSON. Fails if a route responds with a server error, or
+ * if a statement scans a large table sequentially and isn't listed in `scripts/scale/plans.js`.
  *
  *   npm run benchmark-scale -- [--data <folder>] [--checkout <folder>] [--only <expression>] [--rounds 20] [--json <file>]
  *
- * The database is that of DATABASE_URL, or the private server whose folder seed-scale kept. The service may be that of another checkout, to
- * compare two versions; a newer one migrates the database first. Calls, erasures and deleted conversations remain in the database.
+ * The database is the one at DATABASE_URL, or the private server whose folder seed-scale kept. To compare two versions,
+ * use `--checkout` to run the service of another checkout. A newer version migrates the database first. The calls,
+ * erasures and deleted conversations of a run aren't undone.
  */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -36,10 +37,10 @@ const { values } = parseArgs({
 const rounds = Number(values.rounds);
 const checkout = resolve(values.checkout);
 const only = new RegExp(values.only, 'i');
-/** A slow read is repeated less often. */
+/** We repeat a slow read less often to stay within this time. */
 const budgetMs = 5_000;
 const minRounds = 2;
-/** Of a CSV: it may have millions of rows. */
+/** Stop reading a CSV after this many bytes, because it may have millions of rows. */
 const maxBytes = 1_000_000;
 
 /** @typedef {{ title: string, status: number, median: number, p99: number, rows: number, nodes: string[], slowest: string, error?: string }} Row */
@@ -160,7 +161,7 @@ async function send(url, { method = 'GET', path, auth, body, headers = {} }, { k
   return response.statusCode;
 }
 
-/** What the service does without requests. @param {string} statementsFile */
+/** Returns the statements that the service runs on its own, without any requests. @param {string} statementsFile */
 async function idleStatements(statementsFile) {
   const { end } = await readStatements(statementsFile, 0);
   await new Promise((done) => setTimeout(done, 6_000));

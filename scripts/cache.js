@@ -1,7 +1,7 @@
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 
-/** The directory of installed programs: in the user's cache, shared by all clones. */
+/** Returns the directory for installed programs. It's in the user's cache, so all clones share it. */
 export function cacheDirectory() {
   // The XDG Base Directory Specification says to ignore relative paths.
   const base = process.env['XDG_CACHE_HOME'];

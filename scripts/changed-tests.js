@@ -1,24 +1,26 @@
 /**
- * The tests for a change: those whose imports reach a changed file. The change is what differs from the branch `main`, uncommitted and new
- * files included; on `main` itself, what is not committed.
+ * Selects the tests for a change, i.e. those that import a changed file directly or indirectly. The change is the
+ * difference to the branch `main`, including uncommitted and new files. On `main` itself, it's everything that isn't
+ * committed.
  *
- * Most tests of whole services reach every module. So the nearest tests are taken until they would run for a minute: changed tests, tests in
- * the folder of the module, then by the number of imports in between.
+ * Most tests of whole services reach every module. So we take the nearest tests until they would run for about a
+ * minute: first the changed tests, then the tests in the module's folder, then the others by the number of imports in
+ * between.
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { readDurations } from './test-durations.js';
 
-/** What the selected files may take together, one after the other; two run at a time. */
+/** How long the selected files may take one after another. Two of them run at a time. */
 const maxSeconds = 80;
-/** Of a file without a recorded duration. */
+/** Used for files without a recorded duration. */
 const defaultSeconds = 0.5;
 const sourceRoots = ['src', 'workflows', 'activities', 'scripts', 'test'];
 
 /**
  * @param {string} root
- * @returns {{ tests: string[], lines: string[] }} `lines` say what was selected
+ * @returns {{ tests: string[], lines: string[] }} `lines` describe what was selected
  */
 export function selectChangedTests(root) {
   const changed = listChanged(root);
@@ -43,8 +45,9 @@ function readSources(root) {
 }
 
 /**
- * Test files whose imports reach a changed file, nearest first.
- * @param {{ files: ReadonlyMap<string, string>, changed: readonly string[] }} tree `files` holds the text of every source and test by its path
+ * Returns the test files that reach a changed file through their imports, nearest first.
+ * @param {{ files: ReadonlyMap<string, string>, changed: readonly string[] }} tree `files` holds the text of every
+ * source and test by its path
  * @returns {string[]}
  */
 export function rankTests({ files, changed }) {
@@ -68,7 +71,7 @@ export function rankTests({ files, changed }) {
 }
 
 /**
- * The first tests that together take at most `limit` seconds; the very first one is always taken.
+ * Takes tests in order until they would exceed `limit` seconds. It always takes the first one.
  * @param {number} limit
  * @param {readonly string[]} ranked
  * @param {Record<string, number>} durations
@@ -85,7 +88,7 @@ export function takeWithin(limit, ranked, durations) {
 }
 
 /**
- * `src/memory/items/items.ts` and `test/memory/items/items.test.ts` belong to `memory/items`.
+ * Maps `src/memory/items/items.ts` and `test/memory/items/items.test.ts` to `memory/items`.
  * @param {string} path
  */
 function moduleOf(path) {
@@ -94,7 +97,7 @@ function moduleOf(path) {
 
 /**
  * @param {ReadonlyMap<string, string>} files
- * @returns {Map<string, string[]>} the files that import each file, or start it as a program
+ * @returns {Map<string, string[]>} the files that import each file or start it as a program
  */
 function invert(files) {
   /** @type {Map<string, string[]>} */
@@ -113,14 +116,14 @@ function invert(files) {
 function importsOf(path, text) {
   const relativePaths = text.matchAll(/(?:from|import|import\(|new URL\()\s*'(\.[^']+|[^'.][^'/]*\.ts)'/g);
   const imported = new Set([...relativePaths].map(([, target = '']) => join(dirname(path), target)));
-  // Programs are started by paths from the root.
+  // Tests start programs by their path from the root.
   for (const [, folder, name] of text.matchAll(/'(src|scripts)', '([\w-]+\.[tj]s)'/g)) imported.add(join(folder ?? '', name ?? ''));
   return imported;
 }
 
 /**
- * For a file that is not a module (SQL, YAML, a page of the docs): the modules that name it or its folder. None for a deleted module, whose
- * importers have changed too.
+ * If the file isn't a module (e.g. SQL, YAML, or a page of the docs), returns the modules that mention it or its
+ * folder. Deleted modules don't need this, because their importers have changed too.
  * @param {string} path
  * @param {ReadonlyMap<string, string>} files
  */

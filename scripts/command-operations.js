@@ -1,11 +1,12 @@
 /**
- * What the commands of `src/cli` need to know of the API: the operations under `/provision`, with the members of their query and body as a flat
- * list. `write-openapi.js` writes it to `src/cli/api-operations.json`, since building the whole description takes too long at the start of a command.
+ * Extracts what the commands in `src/cli` need to know about the API, i.e. the operations under `/provision` with a
+ * flat list of the members of their query and body. `write-openapi.js` writes the result to
+ * `src/cli/api-operations.json`, because a command would start too slowly if it had to build the whole API description.
  */
 
 /** @typedef {{ [name: string]: any }} Json */
 
-/** @param {Json} document The description of the API. */
+/** @param {Json} document the description of the API */
 export function describeCommandOperations(document) {
   /** @param {Json} part @returns {Json} */
   const resolve = (part) =>
@@ -42,7 +43,12 @@ export function describeCommandOperations(document) {
   return Object.fromEntries(operations);
 }
 
-/** The members of a body; those of nested objects as `ceilings.calls`. @param {string} prefix @param {Json} schema @returns {Json[]} */
+/**
+ * Lists the members of a body. Members of nested objects are written as `ceilings.calls`.
+ * @param {string} prefix
+ * @param {Json} schema
+ * @returns {Json[]}
+ */
 function membersOf(prefix, schema) {
   return Object.entries(withoutNull(schema).properties ?? {}).flatMap(([name, member]) => {
     const { properties } = withoutNull(member);

@@ -1,9 +1,9 @@
 /**
- * Runs `npm ci` when the installed packages differ from package-lock.json, and only then.
+ * Runs `npm ci` only if the installed packages differ from package-lock.json.
  *
- * npm writes `node_modules/.package-lock.json` at the end of every complete install. Comparing the two files is right after a `git pull` (the
- * lock changed), after a manual `npm install` (both changed) and after an interrupted install (the file is missing). Comparing
- * modification times is not.
+ * npm writes `node_modules/.package-lock.json` at the end of every complete install, so we compare the two files. This
+ * works after a `git pull` (the lock file has changed), after a manual `npm install` (both have changed) and after an
+ * interrupted install (the file is missing). Comparing modification times wouldn't.
  */
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
@@ -18,9 +18,10 @@ import { runNpm, say } from './npm.js';
  */
 
 /**
- * Installs what the lock file says into `<root>/node_modules`. Of two concurrent starts in one clone the second waits for the first.
+ * Installs the locked packages into `<root>/node_modules`. If two processes start in the same clone at once, the second
+ * waits for the first.
  * @param {string} root
- * @param {{ dev: boolean }} options `dev`: development packages are needed too
+ * @param {{ dev: boolean }} options set `dev` if development packages are needed too
  */
 export async function ensureDependencies(root, { dev }) {
   if (await isInstalled(root, dev)) return;
@@ -50,7 +51,7 @@ async function isInstalled(root, dev) {
 }
 
 /**
- * Returns whether every package of `wanted` is installed in the same version and for this platform.
+ * Reports whether every package of `wanted` is installed in the same version and for this platform.
  * @param {LockFile} wanted
  * @param {LockFile} installed
  * @param {{ dev: boolean, platform: string, arch: string }} options
@@ -62,12 +63,12 @@ export function matches(wanted, installed, { dev, platform, arch }) {
     if (found === undefined) return locked.optional === true || locked.devOptional === true;
     return found.version === locked.version && found.integrity === locked.integrity;
   });
-  // A node_modules folder from another platform has binaries that do not run here.
+  // If node_modules was copied from another platform, its binaries don't run on this one.
   return complete && Object.values(installed.packages).every(({ os, cpu }) => allows(os, platform) && allows(cpu, arch));
 }
 
 /**
- * npm's lists of platforms: names that are allowed, or with `!` names that are not.
+ * Evaluates a list of platforms as npm does. It names platforms that are allowed or, with a `!` in front, that aren't.
  * @param {string[] | undefined} names
  * @param {string} name
  */
@@ -85,7 +86,8 @@ async function readLock(file) {
   try {
     return JSON.parse(await readFile(file, 'utf8'));
   } catch (error) {
-    // Missing or truncated: not installed. npm reports a broken package-lock.json.
+    // If the file is missing or truncated, we treat the packages as not installed. npm reports a broken
+    // package-lock.json itself.
     if (error instanceof SyntaxError || hasCode(error, 'ENOENT')) return null;
     throw error;
   }

@@ -1,4 +1,4 @@
-/** `npm run evaluate-learning`: see scripts/evaluation/evaluate-learning.js, which an older Node cannot load. */
+/** `npm run evaluate-learning` starts scripts/evaluation/evaluate-learning.js, which older Node versions can't load. */
 import { fileURLToPath } from 'node:url';
 import { prepare, runChild } from './launch.js';
 

@@ -1,4 +1,4 @@
-/** `npm run evaluate-memory`: see scripts/evaluation/evaluate-memory.js, which an older Node cannot load. */
+/** `npm run evaluate-memory` starts scripts/evaluation/evaluate-memory.js, which older Node versions can't load. */
 import { fileURLToPath } from 'node:url';
 import { prepare, runChild } from './launch.js';
 

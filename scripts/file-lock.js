@@ -1,6 +1,7 @@
 /**
- * A lock for the bootstrap: a file that names its holder. A dead holder is detected by its pid; the age limit covers a pid that was assigned to
- * another program. (The service uses a lock that the kernel releases; plain Node 20 has none.)
+ * Locks a file for the bootstrap. The file contains the pid of its holder, so we can tell if the holder has died. The
+ * age limit is for the case that another program has been assigned the same pid. The service itself uses a lock that
+ * the kernel releases, but Node 20 doesn't have one without extra packages.
  */
 import { mkdir, open, readFile, rm, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
@@ -10,7 +11,7 @@ const POLL_MS = 200;
 const STALE_MS = 15 * 60_000;
 
 /**
- * Runs `work` while holding the lock `file`. Waits for another holder, after calling `onWait` once.
+ * Runs `work` while holding the lock `file`. If another process holds it, calls `onWait` once and waits.
  * @template Result
  * @param {string} file
  * @param {{ onWait: () => void, work: () => Promise<Result> }} options
@@ -48,7 +49,7 @@ async function isAbandoned(file) {
   try {
     const [pid, { mtimeMs }] = await Promise.all([readFile(file, 'utf8'), stat(file)]);
     const ageMs = Date.now() - mtimeMs;
-    // The holder writes its pid right after it created the file: an empty file is abandoned only if it stays empty.
+    // The holder creates the file and then writes its pid, so an empty file is only abandoned if it stays empty.
     if (pid === '') return ageMs > 5_000;
     return ageMs > STALE_MS || !isAlive(Number(pid));
   } catch (error) {

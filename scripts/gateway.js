@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/** `gateway <command> …`: the command line of the service. */
+/** `gateway <command> …` is the service's command line. */
 import { runMain } from './launch.js';
 
 await runMain(process.argv.slice(2));

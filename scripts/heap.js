@@ -1,23 +1,25 @@
-/** Uses a program's inspector, and measures its memory: start it with `--inspect=127.0.0.1:0`. */
+/**
+ * Connects to a program's inspector and measures the program's memory. Start the program with `--inspect=127.0.0.1:0`.
+ */
 
 /**
- * Bytes that survive a full garbage collection: objects, and the buffers that they hold.
+ * The bytes that survive a full garbage collection, i.e. objects and the buffers that they hold.
  * @typedef {{ calls: number, heapBytes: number, bufferBytes: number }} Measure
  */
 
 /**
  * @typedef {object} Inspector
- * @property {(method: string, params?: object) => Promise<any>} send a method of the Chrome DevTools protocol
+ * @property {(method: string, params?: object) => Promise<any>} send calls a method of the Chrome DevTools protocol
  * @property {() => Promise<Omit<Measure, 'calls'>>} measure
  * @property {() => void} close
  */
 
-/** The share of measures at the start in which caches fill and code is compiled. */
+/** The share of the measurements that we discard at the start, while caches fill and code is compiled. */
 const warmUpPart = 0.25;
 
 /**
- * @param {string} stderr the program's output at its start
- * @returns {Promise<Inspector>} the program does not end while the connection is open
+ * @param {string} stderr the program's output at startup
+ * @returns {Promise<Inspector>} the program keeps running while this connection is open
  */
 export async function openInspector(stderr) {
   const address = /ws:\/\/\S+/.exec(stderr)?.[0];
@@ -43,7 +45,7 @@ export async function openInspector(stderr) {
       socket.send(JSON.stringify({ id: lastId, method, params }));
     });
   const measure = async () => {
-    // The second collection frees what the first one finalised.
+    // The second collection frees what the first one finalized.
     await send('HeapProfiler.collectGarbage');
     await send('HeapProfiler.collectGarbage');
     const { result } = await send('Runtime.evaluate', { expression: 'JSON.stringify(process.memoryUsage())' });
@@ -54,8 +56,9 @@ export async function openInspector(stderr) {
 }
 
 /**
- * The bytes that remained and the number of calls that left them: the difference between the minimum of the first and of the second half of
- * the measures after the warm-up. Minima, because temporary memory (idle connections, a running batch) varies and leaks stay.
+ * Estimates how many bytes leaked, and over how many calls. It compares the minimum of the first half of the
+ * measurements with the minimum of the second half, after the warm-up. We compare minimums because temporary memory
+ * (e.g. idle connections or a running batch) comes and goes, but leaks stay.
  * @param {readonly Measure[]} measures
  * @param {'heapBytes' | 'bufferBytes'} what
  */
@@ -70,7 +73,8 @@ export function growthOf(measures, what) {
 }
 
 /**
- * A leaked call takes more than a kilobyte, even without its text; memory at rest varied by up to 100 KiB (measured).
+ * A leaked call takes more than a kilobyte even without its text. The memory of an idle service varied by up to 100 KiB
+ * when we measured it.
  * @param {{ bytes: number, calls: number }} growth
  */
 export function isLeak({ bytes, calls }) {

@@ -1,4 +1,7 @@
-/** Runs the program under the right Node: in this process if its Node is new enough, otherwise in a child that ends with this process. */
+/**
+ * Runs the program under the right Node version. If the running Node is recent enough, it does so in this process, and
+ * otherwise in a child process that stops when this process does.
+ */
 import { spawn } from 'node:child_process';
 import module from 'node:module';
 import { constants } from 'node:os';
@@ -8,14 +11,18 @@ import { ensureDependencies } from './dependencies.js';
 import { ensureNode } from './node-runtime.js';
 import { BootstrapError, say } from './npm.js';
 
-/** The clone. */
+/** The root of the clone. */
 export const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
-/** Where Node keeps compiled code: stripping types and compiling is half of the start of a process. */
+/**
+ * Node keeps compiled code in this directory. Without it, stripping types and compiling would take half of a process's
+ * startup time.
+ */
 const compileCache = join(root, 'node_modules', '.cache', 'model-gateway', 'compiled');
 
 /**
- * Installs the dependencies and Node if necessary, and returns the path of the Node to use. A failure prints one line and exits with 1.
+ * Installs the dependencies and Node if necessary, and returns the path of the Node to use. If this fails, it prints
+ * one line and exits with status 1.
  * @param {{ dev: boolean }} options
  */
 export async function prepare(options) {
@@ -27,7 +34,11 @@ export async function prepare(options) {
   }
 }
 
-/** Ends the process with one line for a {@link BootstrapError}; rethrows others. @param {unknown} error @returns {never} */
+/**
+ * Prints the message of a {@link BootstrapError} and exits. Rethrows any other error.
+ * @param {unknown} error
+ * @returns {never}
+ */
 export function endWithError(error) {
   if (!(error instanceof BootstrapError)) throw error;
   say(error.message);
@@ -51,11 +62,11 @@ export async function runMain(args) {
 }
 
 /**
- * Runs `node` with `args` to its end, with this terminal and this process's signals.
+ * Runs `node` with `args` until it exits. The child uses this terminal and gets this process's signals.
  *
- * The channel (`ipc`) carries no messages: it closes when this process dies, even by kill -9, and the child then stops. The variable
- * GATEWAY_BOOTSTRAP_IPC holds this process's pid: a child whose parent has it uses the channel, a grandchild ignores it.
- *
+ * No messages are sent through the channel (`ipc`). It closes when this process dies, even by `kill -9`, and then the
+ * child stops. GATEWAY_BOOTSTRAP_IPC holds this process's pid, so that only a direct child uses the channel and a
+ * grandchild ignores it.
  * @param {string} node
  * @param {string[]} args
  * @returns {Promise<{ code: number | null, signal: NodeJS.Signals | null }>}
@@ -77,11 +88,12 @@ export async function runChild(node, args) {
 }
 
 /**
- * Every signal must reach the child exactly once: the service takes a second one as "stop immediately".
+ * Every signal has to reach the child exactly once, because the service treats a second one as a request to stop
+ * immediately.
  *
- * The terminal sends Ctrl-C to its whole foreground group, which includes the child. So with a terminal this process ignores SIGINT and ends
- * after the child; without one it forwards SIGINT. SIGTERM and SIGHUP are sent to one pid and are always forwarded.
- *
+ * The terminal sends Ctrl-C to its whole foreground process group, which includes the child. So if there is a terminal,
+ * this process ignores SIGINT and exits after the child. If there is none, it forwards SIGINT. SIGTERM and SIGHUP are
+ * sent to a single pid and are always forwarded.
  * @param {import('node:child_process').ChildProcess} child
  */
 function forwardSignals(child) {
@@ -103,19 +115,20 @@ function forwardSignals(child) {
 function end({ code, signal }) {
   if (signal === null) process.exit(code ?? 1);
   process.kill(process.pid, signal);
-  // For signals that Node survives, and for Windows.
+  // Node survives some signals, and Windows doesn't have them, so exit with a status as a fallback.
   setTimeout(() => process.exit(128 + (constants.signals[signal] ?? 0)), 1_000);
 }
 
 /**
- * The child's environment: a copy of this one, with the child's Node first in the path for its children, and the cache of compiled code.
+ * Creates the child's environment. It's a copy of this one, but with the compile cache, and with the child's Node first
+ * in PATH so that processes started by the child use it too.
  * @param {NodeJS.ProcessEnv} environment
  * @param {string} node
  * @param {number} pid
  * @returns {NodeJS.ProcessEnv}
  */
 export function childEnvironment(environment, node, pid) {
-  // Windows spells it Path.
+  // On Windows the variable is called `Path`.
   const pathName = Object.keys(environment).find((name) => name.toUpperCase() === 'PATH') ?? 'PATH';
   const path = [dirname(node), environment[pathName]].filter(Boolean).join(delimiter);
   return { NODE_COMPILE_CACHE: compileCache, ...environment, [pathName]: path, GATEWAY_BOOTSTRAP_IPC: String(pid) };

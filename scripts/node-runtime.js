@@ -1,6 +1,6 @@
 /**
- * Finds a Node that runs the program: the running one if it can, otherwise the release in `.nvmrc`, installed once from the npm registry (the
- * packages that carry a Node binary for one platform) into the cache directory.
+ * Finds a Node that can run the program. If the running one can't, installs the release in `.nvmrc` into the cache
+ * directory, using the npm packages that contain a Node binary for one platform.
  */
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -13,7 +13,7 @@ import { BootstrapError, runNpm, say } from './npm.js';
 import { satisfies } from './versions.js';
 
 /**
- * The path of a Node that satisfies `engines` of package.json and runs TypeScript.
+ * Returns the path of a Node that satisfies `engines` of package.json and can run TypeScript.
  * @param {string} root
  * @returns {Promise<string>}
  */
@@ -35,8 +35,8 @@ export async function ensureNode(root) {
 }
 
 /**
- * Installs into a temporary folder next to `home` and renames it, so that no process sees an incomplete Node; of two concurrent
- * installations the first wins.
+ * Installs into a temporary folder next to `home` and renames it, so that no process sees an incomplete Node. If two
+ * installations run at once, the first one wins.
  * @param {{ home: string, name: string, version: string }} options
  */
 async function fetchNode({ home, name, version }) {
@@ -46,7 +46,7 @@ async function fetchNode({ home, name, version }) {
     await installNode(temporary, name, version);
     const binary = binaryPath(temporary, name, process.platform);
     await promisify(execFile)(binary, ['--version']).catch((error) => {
-      // On musl, for example: the package installs, its binary does not run.
+      // For example, the package can be installed on musl, but its binary doesn't run.
       throw new BootstrapError(
         `the fetched Node ${version} does not run here (${error.message.split('\n', 1)[0]}); install Node 24 yourself`,
       );
@@ -68,7 +68,7 @@ async function installNode(prefix, name, version) {
   try {
     await install(version);
   } catch (error) {
-    // Not every platform's package has every release: any release of the same major version is accepted.
+    // Not every release is available for every platform, so accept any release of the same major version.
     const major = version.split('.', 1).join('');
     if (!(error instanceof BootstrapError) || !/ETARGET|notarget/i.test(error.message)) throw error;
     await install(major);
@@ -93,12 +93,12 @@ async function moveInto(home, temporary, binary) {
 }
 
 /**
- * The npm package with the Node binary of a platform.
+ * Returns the name of the npm package that contains the Node binary for a platform.
  * @param {string} platform
  * @param {string} arch
  */
 export function packageName(platform, arch) {
-  // The names come from the npm package `node`, which has one exception.
+  // The names are those that the npm package `node` uses, including its one exception.
   const prefix = platform === 'darwin' && arch === 'arm64' ? 'node-bin' : 'node';
   return `${prefix}-${platform === 'win32' ? 'win' : platform}-${arch}`;
 }

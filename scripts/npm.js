@@ -1,25 +1,27 @@
-/** Runs npm for the bootstrap: silent on success, one line on failure. */
+/** Runs npm for the bootstrap. It prints nothing on success and one line on failure. */
 import { spawn } from 'node:child_process';
 import { basename } from 'node:path';
 
-/** A failure that the user can fix: its message is printed without a stack. */
+/** A failure that the user can fix. We print its message without a stack trace. */
 export class BootstrapError extends Error {}
 
 /** @param {string} text */
 export function say(text) {
-  // stderr, so that `gateway … | jq` gets only the output of the command.
+  // Use stderr, so that `gateway … | jq` only gets the output of the command.
   process.stderr.write(`gateway: ${text}\n`);
 }
 
 /**
- * Runs npm with `args` in `cwd` to its end. Throws a {@link BootstrapError} of one line when it cannot be run or fails.
+ * Runs npm with `args` in `cwd`. Throws a {@link BootstrapError} with a one-line message if npm can't be started or
+ * fails.
  * @param {string[]} args
  * @param {{ cwd: string }} options
  * @returns {Promise<void>}
  */
 export async function runNpm(args, { cwd }) {
   const { command, leading, shell } = findNpm(process.env['npm_execpath'], process.platform);
-  // `engine-strict` and `loglevel`: the Node that starts the bootstrap may be older than `engines`.
+  // The Node that starts the bootstrap may be older than `engines` allows, so keep npm from refusing it or warning
+  // about it.
   const quiet = ['--no-audit', '--no-fund', '--no-progress', '--engine-strict=false', '--loglevel=error'];
   const child = spawn(command, [...leading, ...args, ...quiet], { cwd, shell, stdio: ['ignore', 'pipe', 'pipe'] });
   let output = '';
@@ -36,7 +38,8 @@ export async function runNpm(args, { cwd }) {
 }
 
 /**
- * npm passes its own path to scripts; running that file with this Node needs no shell on any platform. Yarn and pnpm set the same variable.
+ * npm passes its own path to scripts. Running that file with this Node doesn't need a shell on any platform. Yarn and
+ * pnpm set the same variable, so we check the file's name.
  * @param {string | undefined} execPath
  * @param {NodeJS.Platform} platform
  * @returns {{ command: string, leading: string[], shell: boolean }}
@@ -49,7 +52,7 @@ export function findNpm(execPath, platform) {
 }
 
 /**
- * npm's errors in one line: the first error lines without their prefix, then the path of its log.
+ * Condenses npm's errors to one line, which has the first error lines without their prefix, and the path of npm's log.
  * @param {string} output
  */
 export function summarize(output) {

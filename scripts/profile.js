@@ -1,19 +1,22 @@
 /**
- * `npm run profile -- <scenario>`: where the CPU time of a call goes. Runs a scenario of `npm run bench` with V8's profiler and prints self and
- * inclusive time of each module, the functions with the most self time, and the CPU time of each thread.
+ * `npm run profile -- <scenario>` shows where the CPU time of a call goes. It runs a scenario of `npm run bench` with
+ * V8's profiler, and prints the self and inclusive time of each module, the functions with the most self time, and the
+ * CPU time of each thread.
  *
  *   npm run profile -- chat-16 [--checkout path] [--calls N] [--warm-up 60] [--functions 25] [--allocations] [--out file]
  *
- * Self time is spent in the module's functions; inclusive time also in what they call. A module is a folder of `src`, a package, a module of Node,
- * or functions of V8 and Node that are not JavaScript. The profiler sees the main thread only and adds about a fifth to its time; the times of threads are from /proc.
- * Threads named `V8Worker` compile and collect garbage. `--allocations` shows the bytes of the heap that are allocated per call instead.
+ * Self time is the time in the module's own functions, and inclusive time also includes the functions that they call. A
+ * module is a folder of `src`, a package, a module of Node, or the functions of V8 and Node that aren't JavaScript. The
+ * profiler only sees the main thread and makes it about a fifth slower. The times of threads come from /proc. Threads
+ * called `V8Worker` compile code and collect garbage. With `--allocations`, it shows the heap bytes allocated per call
+ * instead.
  */
 import { fileURLToPath } from 'node:url';
 import { prepare, runChild } from './launch.js';
 
 const node = await prepare({ dev: true });
 if (node === process.execPath) {
-  // Imported late: an older Node cannot load TypeScript.
+  // Imported dynamically because older Node versions can't load TypeScript.
   const { runProfile } = await import('./bench/profile.js');
   await runProfile(process.argv.slice(2));
   process.exit();

@@ -10,26 +10,27 @@ const startTimeoutMs = 180_000;
 
 /** @typedef {{ url: string, pid: number, stderr: () => string }} Program */
 
-/** The caller ends the programs with `stopAll`. */
+/** The caller has to stop the programs with `stopAll`. */
 export function createPrograms() {
   /** @type {import('node:child_process').ChildProcess[]} */
   const children = [];
-  // The programs end with the script, however it ends.
+  // Stop the programs even if the script fails.
   process.once('exit', () => {
     for (const child of children) child.kill('SIGTERM');
   });
   for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1));
   return {
     /**
-     * Starts a command of the gateway and waits for its address in the output.
+     * Starts a command of the gateway and waits until it prints its address.
      * @param {'start'} command
-     * @param {{ env?: NodeJS.ProcessEnv, flags?: string[], cwd?: string }} options flags are Node's; cwd: another checkout
+     * @param {{ env?: NodeJS.ProcessEnv, flags?: string[], cwd?: string }} options `flags` are passed to Node, and
+     * `cwd` can be another checkout
      * @returns {Promise<Program>}
      */
     async start(command, { env = {}, flags = [], cwd = root }) {
       const own = {
         ...{ PORT: '0', HOST: '127.0.0.1', GATEWAY_TEMPORAL: 'off', GATEWAY_LOCAL_EMBEDDER: 'off', GATEWAY_ADMIN_TOKEN: adminToken },
-        // The channel ends the program when this process dies, even by kill -9.
+        // The channel closes when this process dies, even by `kill -9`, and then the program stops.
         GATEWAY_BOOTSTRAP_IPC: String(process.pid),
       };
       const child = spawn(process.execPath, [...flags, 'src/main.ts', command], {
@@ -64,11 +65,11 @@ export function createPrograms() {
 }
 
 /**
- * Creates a key of the project, and the project if it does not exist.
+ * Creates a key in the project, and the project itself if it doesn't exist.
  * @param {string} url
  * @param {string} project
- * @param {object} settings of the project
- * @param {object} limits of the key
+ * @param {object} settings settings of the project
+ * @param {object} limits ceilings of the key
  */
 export async function createKey(url, project, settings = {}, limits = {}) {
   const headers = { authorization: `Bearer ${adminToken}`, 'content-type': 'application/json' };

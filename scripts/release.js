@@ -1,8 +1,9 @@
 /**
- * `npm run release -- 0.2.0`: makes a release from a clean clone whose tests have passed. CONTRIBUTING.md, "Releases", says when.
+ * `npm run release -- 0.2.0` makes a release from a clean clone whose tests have passed. "Releases" in CONTRIBUTING.md
+ * says when to do this.
  *
- * Commits `Release 0.2.0` and tags it, writes `dist/model-gateway-0.2.0.tar.gz`, builds the image if Docker is installed, and commits the
- * version that comes next. Nothing is pushed, so you can look at everything first.
+ * Commits `Release 0.2.0` and tags it, writes `dist/model-gateway-0.2.0.tar.gz`, builds the image if Docker is
+ * installed, and commits the next development version. Nothing is pushed, so you can look at everything first.
  *
  *   --next 0.3.0   the version after this one; by default the next minor version
  *   --no-image     doesn't build the image
@@ -15,7 +16,8 @@ import { endWithError, root } from './launch.js';
 import { BootstrapError, say } from './npm.js';
 
 /**
- * Where the version is, with `-dev` between releases. The lock file begins with two of them.
+ * The places that contain the version, which ends in `-dev` between releases. The lock file contains it twice at its
+ * beginning.
  * @type {[file: string, format: (version: string) => string][]}
  */
 const versioned = [
@@ -25,7 +27,7 @@ const versioned = [
   ['Dockerfile', (version) => `VERSION=${version}`],
   ['docker-compose.yml', (version) => `GATEWAY_VERSION:-${version}}`],
 ];
-/** Files whose examples name the next release. */
+/** These files have examples that name the next release. */
 const examples = ['docs/kubernetes.md', 'docs/deploying.md'];
 
 try {
@@ -102,7 +104,12 @@ function buildImage(version, commit) {
   execFileSync('docker', ['build', '--build-arg', `REVISION=${commit}`, '--tag', image, '.'], { cwd: root, stdio: 'inherit' });
 }
 
-/** Replaces the first occurrence. @param {string} file @param {string} from @param {string} to */
+/**
+ * Replaces the first occurrence. Throws if there is none.
+ * @param {string} file
+ * @param {string} from
+ * @param {string} to
+ */
 function replace(file, from, to) {
   const text = read(file);
   if (!text.includes(from)) throw new BootstrapError(`${file} doesn't contain ${from}`);

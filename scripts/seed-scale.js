@@ -1,11 +1,12 @@
 /**
- * `npm run seed-scale`: fills a PostgreSQL with data of production size, through the real schema: twelve projects, of which the first has 80 %
- * of everything, six months of calls, and a memory with vectors (`scripts/scale/shape.js` describes the rows). `npm run
- * benchmark-scale` measures with it.
+ * `npm run seed-scale` fills a PostgreSQL database with as much data as a production database has, using the real
+ * schema. It creates twelve projects, the first of which has 80 % of everything, six months of calls, and memories with
+ * vectors. `scripts/scale/shape.js` describes the rows. `npm run benchmark-scale` measures with this data.
  *
  *   npm run seed-scale -- [--calls 10000000] [--memories 1000000] [--data <folder>]
  *
- * Fills the database of DATABASE_URL, or a private server whose folder is kept. Refuses a database that has a project.
+ * Fills the database at DATABASE_URL, or a private server that keeps its files in the folder. Refuses a database that
+ * already has a project.
  */
 import { randomUUID } from 'node:crypto';
 import process from 'node:process';
@@ -21,7 +22,7 @@ import { createMaterial, seedMemory } from './scale/seed-memory.js';
 import { openScaleServer } from './scale/server.js';
 import { createShape, keysPerProject, models, projectCount, uuidArray } from './scale/shape.js';
 
-/** For two processors. */
+/** One for each of two processors. */
 const connections = 2;
 const memoryTables = [
   ...['memory_items', 'memory_passages', 'memory_entities', 'memory_facts', 'memory_fact_items'],
@@ -43,7 +44,7 @@ if (!(Number.isInteger(calls) && calls >= 1_000 && Number.isInteger(memories) &&
 const server = await openScaleServer(values.data);
 const database = openServerDatabase({ connectionString: server.url, statementTimeoutMs: 0 });
 const pool = new pg.Pool({ connectionString: server.url, max: connections, options: '-c maintenance_work_mem=2GB -c work_mem=256MB' });
-// A private server that ends closes connections that the pool is still ending.
+// When the private server stops, it closes connections that the pool is still ending.
 pool.on('error', () => {});
 try {
   await migrate(database);
@@ -82,7 +83,7 @@ async function seed() {
   await step('indexes of memory', async () => {
     for (const statements of toStatements(dropped)) await runAll(statements);
   });
-  // Last, and so with the whole memory of the machine.
+  // Build these last, so that they can use all of the machine's memory.
   await step('vector indexes', async () => {
     const name = pg.escapeIdentifier(decodeURIComponent(new URL(server.url).pathname.slice(1)));
     await pool.query(`alter database ${name} set maintenance_work_mem = '4GB'`);
@@ -95,7 +96,7 @@ async function seed() {
   });
 }
 
-/** Runs statements on all connections. @param {readonly string[]} statements */
+/** Runs statements concurrently on all connections. @param {readonly string[]} statements */
 async function runAll(statements) {
   const rest = [...statements];
   const work = async () => {
@@ -118,7 +119,7 @@ function insertProjects({ projects }) {
   );
 }
 
-/** Nobody knows the secrets of these keys: the benchmark rotates them. Each has high ceilings. */
+/** Nobody knows the secrets of these keys, so the benchmark rotates them. Their ceilings are too high to be reached. */
 function insertKeys(/** @type {import('./scale/shape.js').Shape} */ { projects }, /** @type {readonly string[]} */ keyIds) {
   return [
     `insert into virtual_keys (id, project_id, prefix, secret_sha256, name)

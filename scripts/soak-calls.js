@@ -1,10 +1,10 @@
-/** The mixed load of the soak test: every kind of call with the status that it must get. */
+/** Defines the mixed load of the soak test, i.e. the kinds of calls and the status that each has to get. */
 import { request } from 'undici';
 
 /**
  * @typedef {object} Kind
  * @property {string} path
- * @property {object | string} body a string is sent unchanged
+ * @property {object | string} body strings are sent unchanged
  * @property {number} status
  * @property {boolean} [leaves] the caller disconnects when the response starts
  * @property {boolean} [stranger] uses an unknown key
@@ -58,8 +58,10 @@ tiers:
 }
 
 /**
- * Makes one call and reads its response. Throws an error when the response is not the expected one. Returns the id of a successful call.
- * @param {{ url: string, key: string, name: string, kind: Kind, fresh: boolean, dispatcher: import('undici').Dispatcher }} call fresh: not from the cache
+ * Makes one call and reads its response. Returns the call's id if it was successful. Throws if the response isn't the
+ * expected one.
+ * @param {{ url: string, key: string, name: string, kind: Kind, fresh: boolean, dispatcher: import('undici').Dispatcher }} call
+ * set `fresh` to bypass the cache
  */
 export async function makeCall({ url, key, name, kind, fresh, dispatcher }) {
   const headers = {
@@ -77,7 +79,7 @@ export async function makeCall({ url, key, name, kind, fresh, dispatcher }) {
     response.body.on('error', () => undefined).destroy();
     return id;
   }
-  // The vendor breaks the connection; the outcome is not checked.
+  // The vendor breaks the connection, so we can't know how the response ends.
   if (name === 'broken') await response.body.text().catch(() => '');
   else await response.body.dump({ limit: 16 * 1024 * 1024 });
   return id;

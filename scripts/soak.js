@@ -1,12 +1,13 @@
 /**
- * Runs a mixed load for a long time and measures the memory that it leaves: one service, the scripted vendor, several projects and keys, and every
- * kind of call (soak-calls.js). After each round the service is idle, its garbage is collected, and the rest is printed. Fails when memory
- * grows with the number of calls, when a call gets an unexpected response, or when one is not stored and counted exactly once.
+ * Runs a mixed load for a long time and measures how much memory stays in use. It starts one service and the scripted
+ * vendor, and makes every kind of call (soak-calls.js) with several projects and keys. After each round, it waits until
+ * the service is idle, collects its garbage, and prints the memory that is left. It fails if memory grows with the
+ * number of calls, if a call gets an unexpected response, or if a call isn't stored and counted exactly once.
  *
  *   npm run soak -- [--minutes 10] [--rounds 20] [--calls 0] [--concurrency 8]
  *
- * `--calls` ends each round after that many calls instead of after its share of the minutes. With DATABASE_URL calls are stored there,
- * otherwise in the embedded database.
+ * With `--calls`, each round ends after that many calls instead of after its share of the minutes. Calls are stored in
+ * the database at DATABASE_URL if it's set, otherwise in the embedded database.
  */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -25,14 +26,14 @@ import { growthOf, isLeak, openInspector } from './heap.js';
 import { adminToken, createKey, createPrograms } from './programs.js';
 import { kinds, makeCall, soakConfig } from './soak-calls.js';
 
-/** Never reached: the soak checks what the service counts against them. */
+/** These ceilings are never reached. The soak test checks what the service counts against them. */
 const ceilings = { calls: 1_000_000, rpm: 100_000, tpm: 1_000_000_000 };
 const projects = ['north', 'south', 'west'];
 
-/** Calls per request; the largest number that the service returns. */
+/** The number of calls per page, which is the most that the service returns. */
 const pageSize = 1_000;
 
-/** The time in which the service must store the calls that a round left in its journal. */
+/** The service has to store the calls that are left in its journal within this time after a round. */
 const idleLimitMs = 60_000;
 
 const { values } = parseArgs({
@@ -112,8 +113,8 @@ async function soak(url, keys, measure) {
 }
 
 /**
- * Returns a function that reads the calls that were stored since it was called last. `vendorCalls` counts all calls that reached a vendor, by the
- * prefix of their key.
+ * Returns a function that reads the calls stored since its last invocation. `vendorCalls` counts all calls that reached
+ * a vendor, by the prefix of their key.
  * @param {string} url
  */
 function createCallReader(url) {
@@ -146,7 +147,7 @@ function createCallReader(url) {
 /** @typedef {{ id: string, key: string, cache: string | null, attempts: { outcome: string, status: number | null }[] }} StoredCall */
 
 /**
- * Newest first.
+ * Reads a page of calls, newest first.
  * @param {string} url
  * @param {string} project
  * @param {string} before
@@ -158,7 +159,7 @@ async function readCalls(url, project, before) {
 }
 
 /**
- * Throws when an invariant of the ceilings is broken.
+ * Throws if the counters of a key's ceilings don't match its calls.
  * @param {string} url
  * @param {string} key
  * @param {ReadonlyMap<string, number>} vendorCalls
@@ -180,7 +181,8 @@ async function checkCeilings(url, key, vendorCalls) {
 }
 
 /**
- * Waits until all calls are stored: a usage request waits for earlier records for at most a second, so it is repeated until nothing changes.
+ * Waits until all calls are stored. A usage request only waits up to a second for earlier records, so we repeat it
+ * until nothing changes.
  * @param {string} url
  * @param {string[]} keys
  */

@@ -1,17 +1,20 @@
 /**
- * The directory for temporary files of a test run. Tests create some hundred databases in it, so it is in memory if enough is free: on a
- * disk the copies alone take a third of the run.
+ * Creates the directory for the temporary files of a test run. Tests create some hundred databases in it, and copying
+ * these on a disk takes a third of the run. So we keep the directory in memory if enough of it is free.
  */
 import { chmodSync, mkdtempSync, rmSync, statfsSync } from 'node:fs';
 import { freemem, tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** Linux's file system in memory. */
+/** Linux's in-memory file system. */
 const memoryDirectory = '/dev/shm';
 const tmpfsType = 0x0102_1994;
-/** A run uses a few hundred MiB; the processes that it starts need memory too. */
+/** A run uses a few hundred MiB, but the processes that it starts need memory too. */
 const minFreeBytes = 4 * 1024 ** 3;
-/** A test that fills the directory (a loop that never ends) would take the memory of the whole machine. */
+/**
+ * Without a limit, a test that never stops writing (e.g. in an endless loop) could use up the memory of the whole
+ * machine.
+ */
 const maxBytes = 2 * 1024 ** 3;
 const checkIntervalMs = 2_000;
 
@@ -22,7 +25,7 @@ const checkIntervalMs = 2_000;
 export function createTestDirectory(onFull) {
   const isInMemory = hasMemoryToSpare();
   const path = mkdtempSync(join(isInMemory ? memoryDirectory : tmpdir(), 'gateway-test-run-'));
-  // PostgreSQL refuses to run as root: its own user must be able to reach its directory in here.
+  // PostgreSQL refuses to run as root. It runs as another user, who needs access to its folder in this directory.
   chmodSync(path, 0o711);
   const usedAtStart = isInMemory ? usedBytes() : 0;
   const timer = setInterval(() => {

@@ -1,8 +1,11 @@
-/** How long the slow test files take, in seconds by path: recorded in test-durations.json by `npm test -- --record-durations`. */
+/**
+ * Reads and writes test-durations.json, which has the durations of the slow test files in seconds. `npm test --
+ * --record-durations` updates it.
+ */
 import { readFileSync, writeFileSync } from 'node:fs';
 
 const durationsFile = new URL('test-durations.json', import.meta.url);
-/** Faster files are not listed. */
+/** We don't list files that are faster than this. */
 const minRecordedSeconds = 1;
 
 /** @returns {Record<string, number>} */

@@ -1,11 +1,11 @@
 /**
- * Compares the service with its OpenAPI document: Schemathesis sends requests that the document allows and requests that it forbids, and checks
- * statuses, headers and bodies of the responses. Exits with Schemathesis's status.
+ * Compares the service with its OpenAPI document. Schemathesis sends requests that the document allows and requests
+ * that it forbids, and checks status, headers and body of each response. Exits with Schemathesis's status.
  *
  *   npm run test-openapi -- [--max-examples 25] [--seed 1] [any option of `schemathesis run`]
  *
- * Needs Python 3.10 or newer. Schemathesis is installed into the cache directory. The service is private to the run: demo vendor, embedded
- * database, loopback, without Temporal. Results are in docs/testing.md.
+ * Needs Python 3.10 or newer. Schemathesis is installed into the cache directory. The run has its own service with the
+ * demo vendor and the embedded database, on a loopback address and without Temporal. Results are in docs/testing.md.
  */
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -20,23 +20,25 @@ import { adminToken, createKey, createPrograms } from './programs.js';
 const version = '4.32.5';
 const given = process.argv.slice(2);
 
-/** Operations with rules that no schema expresses: they may refuse a body that the schema allows. */
+/**
+ * These operations have rules that can't be expressed in a schema, so they may refuse a body that the schema allows.
+ */
 const beyondSchemas = [
-  // Which models exist, and what their vendors accept.
+  // The models have to exist, and each vendor accepts different parameters.
   ['POST', '/v1/(chat|completions|messages|embeddings|moderations|rerank|responses|images|audio|video).*'],
-  // A page starts at a model of the list.
+  // The cursor of a page has to be a model in the list.
   ['GET', '/v1/models'],
   // Models and prices are rows of gateway.yaml.
   ['PUT', '/provision/catalog'],
-  // Names of time zones.
+  // The schema doesn't list the names of time zones.
   ['PUT', '/provision/teams/\\{project\\}'],
-  // The learning interval must be shorter than the deletion period.
+  // The learning interval has to be shorter than the deletion period.
   ['PUT', '/provision/teams/\\{project\\}/memory'],
-  // RE2 syntax.
+  // Expressions need to have RE2 syntax.
   ['PUT', '/provision/teams/\\{project\\}/rules'],
-  // A key must expire in the future.
+  // A key has to expire in the future.
   ['POST', '/provision/teams/\\{project\\}/keys'],
-  // A window must end after it starts.
+  // A window has to end after it starts.
   ['POST', '/provision/usage/reprice'],
 ];
 
@@ -48,7 +50,7 @@ try {
   const key = await createKey(url, 'tested');
   const config = join(folder, 'schemathesis.toml');
   await writeFile(config, settings(key));
-  // Stateful runs would revoke the key that the run uses.
+  // Leave out the stateful phase, because it would revoke the key that the run uses.
   const options = ['--phases', 'examples,coverage,fuzzing', '--workers', '1', '--generation-database', 'none', ...defaults()];
   process.exitCode = await run(schemathesis, ['--config-file', config, 'run', `${url}/openapi.json`, ...options, ...given], folder);
 } finally {
@@ -56,14 +58,14 @@ try {
   await rm(folder, { recursive: true, force: true });
 }
 
-/** Options that the command line does not set. */
+/** Returns the default options that the command line doesn't override. */
 function defaults() {
   const isGiven = (/** @type {string} */ name) => given.some((word) => word === name || word.startsWith(`${name}=`));
   return Object.entries({ '--max-examples': '25', '--seed': '1' }).flatMap(([name, value]) => (isGiven(name) ? [] : [name, value]));
 }
 
 /**
- * What the document cannot say. Each entry has its reason.
+ * Returns Schemathesis settings for what the document can't express. Each entry gives its reason.
  * @param {string} key
  */
 function settings(key) {
@@ -103,7 +105,7 @@ expected-statuses = ["2xx", 400, 401, 403, 404, 409, 413, 415, 422, 429, "5xx"]
 `;
 }
 
-/** Installs Schemathesis unless it is, and returns the path of its program. */
+/** Installs Schemathesis if it's missing, and returns the path of its executable. */
 async function install() {
   const place = join(cacheDirectory(), `schemathesis-${version}`);
   const program = join(place, 'bin', 'schemathesis');
@@ -113,7 +115,8 @@ async function install() {
     work: async () => {
       if (existsSync(program)) return;
       say(`installing Schemathesis ${version}`);
-      // Scripts of an environment hold its path, so only its completeness is marked by the program, which pip writes last.
+      // Scripts in a virtual environment contain its path, so we can't install elsewhere and rename the folder.
+      // Instead, we rely on pip to write the executable last.
       await rm(place, { recursive: true, force: true });
       await mustRun('python3', ['-m', 'venv', place]);
       await mustRun(join(place, 'bin', 'pip'), ['install', '--quiet', '--disable-pip-version-check', `schemathesis==${version}`]);

@@ -1,9 +1,9 @@
-/** A jest reporter that writes the result of each test file to the file that TEST_RESULTS_FILE names, for `scripts/test.js`. */
+/** A jest reporter that writes the result of each test file to TEST_RESULTS_FILE. `scripts/test.js` reads it. */
 import { writeFileSync } from 'node:fs';
 import { relative } from 'node:path';
 
 /**
- * The part of jest's own result of a file that is read here.
+ * The properties of jest's own result that we use.
  * @typedef {object} JestFileResult
  * @property {string} testFilePath
  * @property {unknown} [testExecError]

@@ -1,4 +1,6 @@
-/** Jest's `testSequencer`: starts the slowest files first, so that no worker is left with a long one at the end. */
+/**
+ * Jest's `testSequencer`, which starts the slowest files first so that no worker is left with a long one at the end.
+ */
 import { createRequire } from 'node:module';
 import { relative } from 'node:path';
 import { readDurations } from './test-durations.js';

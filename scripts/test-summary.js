@@ -1,19 +1,23 @@
-/** What `npm test` prints at its end: counts in one plain line, the reason of a failure that no test reports, and the slowest files. */
+/**
+ * Creates the summary that `npm test` prints at the end. It has the counts on one line, the reason of any failure that
+ * no test reports, and the slowest files.
+ */
 
 /**
- * The result of one test file. `broken` is 1 when it could not be loaded, so that it has no tests that could fail.
+ * The result of one test file. `broken` is 1 if the file couldn't be loaded and so has no tests that could fail.
  * @typedef {{ path: string, seconds: number, passed: number, failed: number, broken: number, skippedNames: string[] }} FileResult
  */
 
 const shownDurations = 20;
 
 /**
- * @param {{ files: FileResult[] | null, exitCode: number, allowSkipped: boolean }} run `files` is null when jest ended before it had any.
- * @returns {{ lines: string[], exitCode: number }} the counts are the last line
+ * @param {{ files: FileResult[] | null, exitCode: number, allowSkipped: boolean }} run `files` is null if jest exited
+ * before running any
+ * @returns {{ lines: string[], exitCode: number }} the last line has the counts
  */
 export function summarizeRun({ files, exitCode, allowSkipped }) {
   if (files === null) {
-    // `--help`, `--listTests` and the like run no tests and succeed.
+    // Options like `--help` and `--listTests` run no tests and succeed.
     if (exitCode === 0) return { lines: [], exitCode: 0 };
     return { lines: [`jest ended with ${exitCode} before any test had run`, '0 passed, 1 failed'], exitCode: 1 };
   }
@@ -34,7 +38,7 @@ export function summarizeRun({ files, exitCode, allowSkipped }) {
 }
 
 /**
- * The slowest files, slowest first.
+ * Lists the slowest files, slowest first.
  * @param {FileResult[]} files
  * @returns {string[]}
  */

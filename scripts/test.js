@@ -1,10 +1,10 @@
 /**
- * `npm test`: runs the tests under the right Node. Arguments are jest's (`npm test -- test/keys`), or one of these:
- * `--changed` runs the tests that reach the files of a change, `--durations` prints the slowest files, `--exhaustive` runs every case of random
- * tests, `--record-durations` writes test-durations.json.
+ * `npm test` runs the tests under the right Node. It takes jest's arguments (`npm test -- test/keys`) or one of these:
+ * `--changed` runs the tests that depend on changed files, `--durations` prints the slowest files, `--exhaustive` runs
+ * every case of random tests, `--record-durations` writes test-durations.json.
  *
- * The last line is `N passed, N failed`, with `, N skipped` where tests were skipped; the exit code is 1 when anything failed.
- * With CI=true a skipped test is a failed test.
+ * The last line is `N passed, N failed`, followed by `, N skipped` if tests were skipped. The exit code is 1 if
+ * anything failed. With CI=true a skipped test counts as failed.
  */
 import { readFileSync } from 'node:fs';
 import { constants, tmpdir } from 'node:os';
@@ -24,7 +24,7 @@ if (flags.has('--exhaustive')) process.env['GATEWAY_TEST_EXHAUSTIVE'] = '1';
 if (flags.has('--changed')) {
   const { tests, lines } = selectChangedTests(root);
   for (const line of lines) process.stdout.write(`${line}\n`);
-  // Jest takes an empty list for "all".
+  // Jest would run all tests if the list were empty.
   if (tests.length === 0) process.exit();
   jestArgs.push('--runTestsByPath', ...tests);
 }
@@ -32,12 +32,12 @@ if (flags.has('--changed')) {
 const node = await prepare({ dev: true });
 const directory = createTestDirectory((reason) => {
   process.stdout.write(`${reason}: the run is stopped\n`);
-  // Handed on to jest, whose workers end with it.
+  // `runChild` forwards the signal to jest, which stops its workers.
   process.kill(process.pid, 'SIGTERM');
 });
 try {
   const { files, exitCode: jestExitCode } = await runJest();
-  // With a name pattern jest reports every other test as skipped.
+  // With a name pattern, jest reports all other tests as skipped.
   const hasNamePattern = jestArgs.some((argument) => argument === '-t' || argument.startsWith('--testNamePattern'));
   const allowSkipped = process.env['CI'] !== 'true' || hasNamePattern;
   const { lines, exitCode } = summarizeRun({ files, exitCode: jestExitCode, allowSkipped });
@@ -52,7 +52,7 @@ try {
 /** @returns {Promise<{ files: import('./test-summary.js').FileResult[] | null, exitCode: number }>} */
 async function runJest() {
   const resultsFile = join(directory.path, 'results.json');
-  // `go install` of Temporal needs more than the directory of a run may hold.
+  // Building Temporal with `go install` takes more space than the directory of a run may use.
   const buildDirectory = process.env['GOTMPDIR'] || tmpdir();
   Object.assign(process.env, { TEST_RESULTS_FILE: resultsFile, TMPDIR: directory.path, GOTMPDIR: buildDirectory });
   const { code, signal } = await runChild(node, [

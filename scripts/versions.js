@@ -1,7 +1,8 @@
-/** Compares versions for the bootstrap: three numbers, and ranges of the form `>=22.18`. */
+/** Compares versions for the bootstrap. Supports three-part versions and ranges of the form `>=22.18`. */
 
 /**
- * Returns a negative number, zero or a positive number when `left` is older than, equal to or newer than `right`. Missing parts count as zero.
+ * Returns a negative number if `left` is older than `right`, zero if they are equal, and a positive number if it's
+ * newer. Missing parts count as zero.
  * @param {string} left
  * @param {string} right
  */
@@ -15,7 +16,7 @@ export function compareVersions(left, right) {
 }
 
 /**
- * Returns whether `version` satisfies `range`. Throws an error for any range that does not have the form `>=x.y.z`.
+ * Reports whether `version` satisfies `range`. Throws if the range doesn't have the form `>=x.y.z`.
  * @param {string} version
  * @param {string} range
  */

@@ -1,5 +1,6 @@
 /**
- * Writes the tables of settings into docs/configuration.md, between markers, from `src/config/variables.ts` and `src/config/file-schema.ts`.
+ * Writes the tables of settings into docs/configuration.md, between markers, from `src/config/variables.ts` and
+ * `src/config/file-schema.ts`.
  *
  *   node scripts/write-configuration.js
  */
@@ -19,7 +20,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) await write();
 async function write() {
   const node = await prepare({ dev: true });
   if (node === process.execPath) {
-    // Imported late, because an older Node cannot read TypeScript.
+    // Imported dynamically because older Node versions can't load TypeScript.
     const [{ variables }, { describeFile }] = await Promise.all([
       import('../src/config/variables.ts'),
       import('../src/config/file-schema.ts'),
@@ -37,8 +38,7 @@ async function write() {
  * @property {string | null} default
  * @property {string} meaning
  * @property {readonly string[]} [readers]
- *
- * @typedef {object} Schema JSON Schema, as zod writes it.
+ * @typedef {object} Schema JSON Schema as written by zod
  * @property {string} [type]
  * @property {string} [title]
  * @property {string} [description]
@@ -52,15 +52,13 @@ async function write() {
  * @property {Schema} [items]
  * @property {readonly Schema[]} [anyOf]
  * @property {readonly string[]} [required]
- *
  * @typedef {object} Settings
  * @property {Readonly<Record<string, Variable>>} variables
- * @property {object} file JSON Schema of gateway.yaml.
+ * @property {object} file the JSON Schema of gateway.yaml
  */
 
 /**
- * The page with the settings between its markers. Throws when a setting has no description.
- *
+ * Returns the page with the settings between its markers. Throws if a setting has no description.
  * @param {string} text
  * @param {Settings} settings
  */
@@ -104,8 +102,8 @@ function renderFile(file) {
 }
 
 /**
- * A row for each member, followed by the members of the member. Null as a prefix: the top level, where mappings with free keys have sections.
- *
+ * Returns a row for each member and for the members nested in it. If the prefix is null, this is the top level, where
+ * mappings with free keys have sections of their own.
  * @param {Schema} schema
  * @param {string | null} prefix
  * @returns {string[][]}
@@ -122,8 +120,7 @@ function listSettings(schema, prefix) {
 }
 
 /**
- * What a mapping with free keys maps to, if that is a mapping with members.
- *
+ * Returns the schema of the values if this is a mapping with free keys whose values are objects.
  * @param {Schema} schema
  */
 function rowOf({ additionalProperties: row }) {

@@ -1,6 +1,6 @@
 /**
- * Writes the empty database of the installed PGlite to `src/db/empty-database/`, which a first start unpacks instead of running `initdb`. Run it
- * after an upgrade of PGlite. Needs `tar`.
+ * Writes an empty database of the installed PGlite to `src/db/empty-database/`. On the first start, the service unpacks
+ * it instead of running `initdb`. Run this script after each PGlite upgrade. It needs `tar`.
  */
 import { execFile } from 'node:child_process';
 import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
@@ -26,11 +26,12 @@ try {
 /** @param {string} dataDir */
 async function createDatabase(dataDir) {
   const pglite = await PGlite.create({ dataDir });
-  // Nothing is created from PostgreSQL's own templates: without them the database has a third of the files.
+  // We never create a database from PostgreSQL's own templates, and without them there are only a third as many files.
   await pglite.exec('update pg_database set datistemplate = false');
   for (const name of ['template0', 'template1']) await pglite.exec(`drop database ${name}`);
   await pglite.exec('vacuum freeze');
-  // A new segment of the write-ahead log, which is all zeros. The old ones are kept for reuse; they hold what `initdb` wrote.
+  // Switch to a new segment of the write-ahead log, which contains only zeros. PostgreSQL keeps the old segments for
+  // reuse, with everything that `initdb` wrote to them.
   await pglite.exec('select pg_switch_wal()');
   await pglite.exec('checkpoint');
   await pglite.close();
@@ -40,7 +41,7 @@ async function createDatabase(dataDir) {
 }
 
 /**
- * The tar archive, in the format that PGlite reads.
+ * Creates the tar archive in the format that PGlite reads.
  * @param {string} dataDir
  */
 async function pack(dataDir) {

@@ -17,7 +17,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) await write();
 async function write() {
   const node = await prepare({ dev: true });
   if (node === process.execPath) {
-    // Imported late, because an older Node cannot read TypeScript.
+    // Imported dynamically because older Node versions can't load TypeScript.
     const rules = await import('../test/support/architecture.ts');
     await writeFile(page, replaceTables(await readFile(page, 'utf8'), rules));
   } else {
@@ -34,8 +34,7 @@ async function write() {
  */
 
 /**
- * The page with the tables of `rules` between the markers.
- *
+ * Returns the page with the tables of `rules` between the markers.
  * @param {string} text
  * @param {Rules} rules
  */
@@ -46,8 +45,7 @@ export function replaceTables(text, rules) {
 }
 
 /**
- * Modules and files that do not exist are left out. Modules with the same imports share a row.
- *
+ * Leaves out modules and files that don't exist. Modules with the same imports share a row.
  * @param {Rules} rules
  */
 function renderTables({ DIRECTIONS, SUBMODULES, RESTRICTED_IMPORTS }) {

@@ -1,5 +1,6 @@
 /**
- * Writes `docs/api/openapi.json`, a copy of `GET /openapi.json` for readers without a running service, and `src/cli/api-operations.json`.
+ * Writes `docs/api/openapi.json`, a copy of `GET /openapi.json` for readers who don't have a running service, and
+ * `src/cli/api-operations.json`.
  *
  *   node scripts/write-openapi.js
  */
@@ -10,7 +11,7 @@ import { prepare, runChild } from './launch.js';
 
 const node = await prepare({ dev: true });
 if (node === process.execPath) {
-  // Imported late: an older Node cannot load TypeScript.
+  // Imported dynamically because older Node versions can't load TypeScript.
   const { describeApi } = await import('../src/http/openapi.ts');
   const folder = new URL('../docs/api/', import.meta.url);
   await mkdir(folder, { recursive: true });

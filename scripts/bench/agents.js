@@ -1,28 +1,28 @@
 /**
- * Sessions of coding agents: each request repeats the whole history and adds a little to it. The texts are taken from the
- * gateway's own source, so that they compress like the code that real agents read.
+ * Simulates sessions of coding agents. Each request repeats the whole history and adds a little to it. The texts are
+ * excerpts of the gateway's own source, so that they compress like the code that real agents read.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
 /**
- * What the client does to its history, besides repeating it:
+ * How the client changes its history between requests:
  *
- *   cache-control    messages dialect: marks the end of the history for the vendor's cache, so the mark moves in each request
- *   changing-system  the first system block has another date and directory in each request
- *   compaction       every 15 turns a summary replaces all but the last messages
- *   edited           every 5 turns the last question is written anew
- *   reordered-tools  the tools come in another order in each request
- *   sliding          only the newest messages are sent
+ *   cache-control    uses the messages dialect and moves the mark for the vendor's cache to the end of the history
+ *   changing-system  changes the date and the directory in the first system block of each request
+ *   compaction       replaces all but the last messages by a summary every 15 turns
+ *   edited           rewrites the last question every 5 turns
+ *   reordered-tools  lists the tools in a different order in each request
+ *   sliding          sends only the newest messages
  *
  * @typedef {'plain' | 'cache-control' | 'changing-system' | 'compaction' | 'edited' | 'reordered-tools' | 'sliding'} Variant
  */
 
 /**
  * @typedef {object} Session
- * @property {number} startBytes of the system prompt and the tools
- * @property {number} historyBytes of the messages with which a session begins
- * @property {number} turns after which the next session begins
+ * @property {number} startBytes size of the system prompt and the tools
+ * @property {number} historyBytes size of the messages that a session begins with
+ * @property {number} turns number of turns before the next session begins
  * @property {Variant} variant
  */
 
@@ -43,11 +43,12 @@ function readCorpus() {
 }
 
 /**
- * A generator of requests. It is called without an answer for the next request, and with the vendor's answer to add it.
+ * Returns a function that generates requests. Call it without an answer to get the next request, and with the vendor's
+ * answer to append the answer to the history.
  * @param {Session} session
  * @param {string} model
- * @param {(bytes: number) => void} addNew is told about texts that no request or answer had before
- * @returns {(number: number, answer?: string) => string | null} the body of a request; null after an answer
+ * @param {(bytes: number) => void} addNew called with the size of each text that no earlier request or answer contained
+ * @returns {(number: number, answer?: string) => string | null} the body of a request, or null if an answer was given
  */
 export function createSession({ startBytes, historyBytes, turns, variant }, model, addNew) {
   corpus ??= readCorpus();
@@ -65,7 +66,7 @@ export function createSession({ startBytes, historyBytes, turns, variant }, mode
     addNew(Buffer.byteLength(result));
     return result;
   };
-  /** @type {string[]} JSON of the messages so far */
+  /** @type {string[]} the messages so far as JSON */
   let history = [];
   /** @type {string[]} */
   let system = [];
@@ -82,7 +83,7 @@ export function createSession({ startBytes, historyBytes, turns, variant }, mode
     isMessages
       ? JSON.stringify({ role: 'user', content: [{ type: 'tool_result', tool_use_id: lastCall, content }] })
       : JSON.stringify({ role: 'tool', tool_call_id: lastCall, content });
-  /** A message of the history with which a session begins. @param {string} content */
+  /** Creates an assistant message with a tool call for the initial history of a session. @param {string} content */
   const assistant = (content) => {
     toolCall += 1;
     lastCall = isMessages ? `toolu_${toolCall}` : `call_${toolCall}`;

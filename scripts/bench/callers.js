@@ -1,8 +1,10 @@
 /**
- * The callers of the benchmark, a separate program: bytes on bare connections, so that a call costs it a few microseconds.
+ * Makes the calls of the benchmark. This is a separate program that writes bytes to raw connections, so that a call
+ * costs it only a few microseconds.
  *
- * Started with a channel (`fork`). Takes a {@link Work} and sends a {@link Result}; `{ open }` instead opens that many streams that stay open and
- * sends how many of them got an event, until `{ close: true }`.
+ * Start it with `fork` and send it a {@link Work}, and it replies with a {@link Result}. If the message has `open`, the
+ * program opens that many streams, keeps them open until it receives `{ close: true }`, and replies with the number of
+ * open streams. It replies with the same numbers to `{ count: true }`.
  */
 import { connect } from 'node:net';
 import process from 'node:process';
@@ -14,31 +16,33 @@ import { createMessageReader, createNumbered, numberMark } from './http-messages
  * @property {number} port
  * @property {string} path
  * @property {string[]} headers
- * @property {string} body `##########` in it is replaced by the number of the call
+ * @property {string} body `##########` is replaced by the number of the call
  * @property {number} firstNumber
  * @property {number} connections
- * @property {number} calls how many are made
- * @property {number} [perSecond] calls are started at this rate, each on a free connection; without it, each connection calls again at once
- * @property {import('./agents.js').Session} [session] each connection runs sessions of an agent, one after the other
- * @property {boolean} [grows] each connection has a conversation: the body's messages are followed by the answers and by more questions
- * @property {boolean} [mayFail] other statuses than 200 are counted, and are no error
+ * @property {number} calls total number of calls
+ * @property {number} [perSecond] starts calls at this rate, each on a free connection. Without it, each connection
+ * makes its next call as soon as the previous one ends
+ * @property {import('./agents.js').Session} [session] each connection runs one agent session after another
+ * @property {boolean} [grows] each connection has a conversation, i.e. answers and further questions are appended to
+ * the body's messages
+ * @property {boolean} [mayFail] counts responses with a status other than 200 instead of treating them as failures
  * @property {number} [open]
  */
 
 /**
- * @typedef {object} Result times in milliseconds, one for each call
- * @property {number} calls that were answered with 200
+ * @typedef {object} Result all times are in milliseconds, with one entry per call
+ * @property {number} calls number of calls that were answered with 200
  * @property {number} refused
  * @property {number} seconds
  * @property {Float64Array} durations
- * @property {Float64Array} firstBytes until the first bytes of the body
- * @property {number} bodyBytes of all responses
- * @property {number} newBytes of texts that no request and no response had before, in sessions
- * @property {string | null} failure the first response or connection that was none
+ * @property {Float64Array} firstBytes time until the first bytes of the body
+ * @property {number} bodyBytes total size of all response bodies
+ * @property {number} newBytes total size of the texts in sessions that no earlier request or response contained
+ * @property {string | null} failure the first unexpected response or connection error
  */
 
 const turnsOfConversation = 20;
-/** Streams that are being opened at a time. */
+/** The number of streams that we open concurrently. */
 const openAtOnce = 100;
 
 /** @param {Work} work @returns {Promise<Result>} */
@@ -127,7 +131,7 @@ async function call(work) {
   if (work.perSecond !== undefined) {
     const everyMs = 1_000 / work.perSecond;
     const timer = setInterval(() => {
-      // Without a free connection the call is made later.
+      // If all connections are busy, we drop this tick and make the call at a later one.
       if (goesOn()) return free.shift()?.();
       clearInterval(timer);
       const rest = setInterval(() => {
@@ -166,7 +170,8 @@ function createRequests(work) {
 }
 
 /**
- * Requests of a conversation that begins again after some turns. A call with an answer adds it.
+ * Generates the requests of a conversation that starts over after some turns. Calling it with an answer appends the
+ * answer.
  * @param {Work} work
  * @returns {(number: number, answer?: string) => Buffer}
  */
@@ -205,7 +210,7 @@ const openSockets = new Set();
 let closedEarly = 0;
 
 /**
- * Opens streams, some at a time, and leaves them open.
+ * Opens streams and leaves them open, a limited number at a time.
  * @param {Work} work
  */
 async function open(work) {

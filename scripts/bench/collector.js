@@ -1,4 +1,7 @@
-/** The collector of traces of the benchmark, a separate program: reads everything and keeps nothing. Sends `{ port }`. */
+/**
+ * Receives the benchmark's traces. This is a separate program that reads every request and keeps nothing. It sends `{
+ * port }` when it's ready.
+ */
 import { createServer } from 'node:http';
 import process from 'node:process';
 

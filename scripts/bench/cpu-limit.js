@@ -1,4 +1,4 @@
-/** Limits programs to a share of the processors, with control groups: Linux, as root. */
+/** Limits programs to a share of the CPU with Linux control groups, which requires root. */
 import { existsSync, mkdirSync, rmdirSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import process from 'node:process';
@@ -6,14 +6,15 @@ import process from 'node:process';
 const periodMicros = 20_000;
 
 /**
- * Makes a group that gets `cores` of processor time. Null when this machine does not allow it.
+ * Creates a group that gets `cores` of CPU time. Returns null if this machine doesn't allow it.
  * @param {string} name
  * @param {number} cores
- * @returns {{ prefix: string[], remove: () => void } | null} prefix: of a command that runs in the group; remove: after the command has ended
+ * @returns {{ prefix: string[], remove: () => void } | null} `prefix` goes before a command to run it in the group.
+ * Call `remove` after the command has ended
  */
 export function createCpuLimit(name, cores) {
   const quota = Math.round(cores * periodMicros);
-  // The second version of control groups, then the first.
+  // Try cgroups v2 first, then v1.
   if (existsSync('/sys/fs/cgroup/cgroup.controllers'))
     return createGroup('/sys/fs/cgroup', name, { 'cpu.max': `${quota} ${periodMicros}` });
   return createGroup('/sys/fs/cgroup/cpu', name, { 'cpu.cfs_period_us': String(periodMicros), 'cpu.cfs_quota_us': String(quota) });
@@ -38,10 +39,10 @@ function createGroup(parent, name, settings) {
     remove();
     return null;
   }
-  // This process has fewer cores than the programs that are limited.
+  // Undo the pinning of this process, because the limited programs may use all cores.
   const everyCore = ['taskset', '--cpu-list', `0-${allCores - 1}`];
   return { prefix: [...everyCore, '/bin/sh', '-c', `echo $$ > ${group}/cgroup.procs && exec "$@"`, name], remove };
 }
 
-/** Read before this process is pinned. */
+/** We have to read this before this process is pinned to some of the cores. */
 const allCores = availableParallelism();

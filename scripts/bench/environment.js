@@ -1,4 +1,7 @@
-/** What every measurement needs: a folder, pinned programs, PostgreSQL, the vendor, the callers and the floor. */
+/**
+ * Sets up what every measurement needs: a temporary folder, core pinning, PostgreSQL, the vendor, the callers and the
+ * floor.
+ */
 import { rmSync } from 'node:fs';
 import { mkdtemp } from 'node:fs/promises';
 import { cpus, tmpdir } from 'node:os';
@@ -13,15 +16,16 @@ import { createProcesses, pinCores } from './processes.js';
 /** @typedef {import('./measure.js').Target & { gateway?: import('./gateway.js').Gateway }} RunningTarget */
 
 /**
- * Runs `work` and ends everything that it started.
+ * Runs `work`, then stops everything that was started.
  * @template Result
- * @param {{ vendorPort?: number }} options the vendor's port, for programs that are configured before
+ * @param {{ vendorPort?: number }} options the vendor's port, which has to be fixed for programs that are configured in
+ * advance
  * @param {(bench: Bench) => Promise<Result>} work
  * @returns {Promise<Result>}
  */
 export async function withBench({ vendorPort = 0 }, work) {
   const folder = await mkdtemp(join(tmpdir(), 'gateway-bench-'));
-  // Also when a signal ends the run.
+  // This also removes the folder if a signal ends the run.
   process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
   const { isPinned, measured } = pinCores(1);
   const processes = createProcesses(folder);
@@ -53,7 +57,7 @@ export async function withBench({ vendorPort = 0 }, work) {
  */
 function createBench({ folder, measured, processes, postgres, vendor, callers, vendorPort }) {
   let number = 0;
-  /** Numbers of calls, so that no two are the same. */
+  /** Returns the first number of a new range, so that no two calls have the same number. */
   const nextNumber = () => {
     number += 1_000_000;
     return number;
@@ -66,7 +70,7 @@ function createBench({ folder, measured, processes, postgres, vendor, callers, v
     callers,
     vendorPort,
     nextNumber,
-    /** The vendor without anything between, for its latency. @type {RunningTarget} */
+    /** The vendor without a gateway in front, so that we can compare latencies. @type {RunningTarget} */
     direct: { label: 'vendor', pid: vendor.pid, port: vendorPort, keys: null, database: null },
     /** @returns {Promise<RunningTarget>} */
     async startFloor() {
@@ -76,8 +80,9 @@ function createBench({ folder, measured, processes, postgres, vendor, callers, v
     },
     /**
      * @param {string} checkout
-     * @param {{ label?: string, workers?: number, flags?: string[], prefix?: string[], traces?: string, env?: Record<string, string> }} [options] prefix: of its command, instead of the
-     *   pinning; traces: the ratio of sampled requests
+     * @param {{ label?: string, workers?: number, flags?: string[], prefix?: string[], traces?: string, env?: Record<string, string> }} [options]
+     * `prefix` replaces the command prefix that pins the gateway to its core, and `traces` is the ratio of sampled
+     * requests
      * @returns {Promise<RunningTarget & { gateway: import('./gateway.js').Gateway }>}
      */
     async startGateway(checkout, { label = basename(checkout), prefix = measured, traces, ...options } = {}) {
@@ -103,10 +108,10 @@ function createBench({ folder, measured, processes, postgres, vendor, callers, v
      */
     measure: (target, scenario, calls, options) => measureRound({ target, scenario, calls, callers, vendor, nextNumber, ...options }),
     /**
-     * Rounds that are not counted.
+     * Runs rounds whose results are discarded.
      * @param {import('./measure.js').Target} target
      * @param {import('./scenarios.js').Scenario} scenario
-     * @param {{ calls: number, seconds: number }} options calls of a round
+     * @param {{ calls: number, seconds: number }} options `calls` is the number of calls per round
      */
     async warmUp(target, scenario, { calls, seconds }) {
       const endsAt = performance.now() + seconds * 1_000;
@@ -115,7 +120,7 @@ function createBench({ folder, measured, processes, postgres, vendor, callers, v
   };
 }
 
-/** @param {string} ratio @param {number} port of the collector */
+/** @param {string} ratio @param {number} port the port of the collector */
 function tracesEnvironment(ratio, port) {
   return {
     OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}`,

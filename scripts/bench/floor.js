@@ -1,8 +1,9 @@
 /**
- * The floor of the benchmark, a separate program: what a gateway of the same parts (Express, undici) costs that does nothing. It forwards the
- * path, the body and some headers, and returns status, headers and body as they are.
+ * The benchmark's floor, which shows what a gateway built from the same parts (Express, undici) costs if it does
+ * nothing. This separate program forwards the path, the body and some headers, and returns status, headers and body
+ * unchanged.
  *
- * Argument: the vendor's address. Prints its own address.
+ * Its argument is the vendor's address. It prints its own address.
  */
 import { createServer, IncomingMessage, ServerResponse } from 'node:http';
 import process from 'node:process';
@@ -40,7 +41,7 @@ function createHandler(response) {
       });
     },
     onResponseStart(_controller, status, headers) {
-      // Node sets the framing of the connection to the caller.
+      // Node sets these headers itself for the connection to the caller.
       const { connection: _hop, 'keep-alive': _time, 'transfer-encoding': _framing, ...kept } = headers;
       response.writeHead(status, /** @type {import('node:http').OutgoingHttpHeaders} */ (kept));
     },
@@ -54,7 +55,8 @@ function createHandler(response) {
   };
 }
 
-// Express sets the prototype of every request and response unless they have it already: most of what it costs.
+// Express sets the prototype of every request and response unless they already have it, and this is most of Express's
+// cost.
 class FastRequest extends IncomingMessage {}
 /** @extends {ServerResponse<FastRequest>} */
 class FastResponse extends ServerResponse {}

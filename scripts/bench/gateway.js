@@ -1,4 +1,7 @@
-/** Starts the gateway of a checkout for a benchmark: `serve` with PostgreSQL, Temporal off, projects and keys of the scenarios. */
+/**
+ * Starts the gateway of a checkout for a benchmark. It runs `serve` with PostgreSQL and without Temporal, and has the
+ * projects and keys that the scenarios need.
+ */
 import { execFile } from 'node:child_process';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -9,10 +12,10 @@ import { gatewayConfig } from './scenarios.js';
 const adminToken = 'token-for-measurements';
 const ceilings = { calls: 1_000_000_000, cost: 1_000_000, rpm: 100_000_000, tpm: 1_000_000_000_000 };
 const memories = 1_000;
-/** Those of the Dockerfile; the floor has them too. */
+/** The same flags as in the Dockerfile. The floor runs with them too. */
 export const nodeFlags = ['--min-semi-space-size=16', '--external-memory-accounted-in-global-limit'];
 
-/** Projects of the scenarios; `plain` also says what the others leave out. */
+/** The projects that the scenarios use. */
 const projects = {
   plain: { settings: { cache: { enabled: false } }, memory: false, ceilings },
   memory: { settings: { cache: { enabled: false } }, memory: true, ceilings },
@@ -36,13 +39,13 @@ const projects = {
  * @param {string} options.name
  * @param {string} options.checkout
  * @param {ReturnType<typeof import('./processes.js').createProcesses>} options.processes
- * @param {string[]} options.prefix of its command
- * @param {string} options.databaseUrl of an empty database
+ * @param {string[]} options.prefix goes before the command, e.g. to pin it to a core
+ * @param {string} options.databaseUrl an empty database
  * @param {number} options.vendorPort
  * @param {string} options.folder
  * @param {number} [options.workers]
- * @param {string[]} [options.flags] of Node
- * @param {Record<string, string>} [options.env] further variables
+ * @param {string[]} [options.flags] flags for Node
+ * @param {Record<string, string>} [options.env] additional environment variables
  * @returns {Promise<Gateway>}
  */
 export async function startGateway({
@@ -72,7 +75,7 @@ export async function startGateway({
     GATEWAY_DATA_DIR: join(home, 'data'),
     GATEWAY_WORKERS: String(workers),
     LOG_LEVEL: process.env['LOG_LEVEL'] ?? 'info',
-    // As the program's own start does.
+    // The launcher sets the same cache when it starts the program.
     NODE_COMPILE_CACHE: join(checkout, 'node_modules', '.cache', 'model-gateway', 'compiled'),
     ...more,
   };

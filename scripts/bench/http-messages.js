@@ -1,21 +1,22 @@
 /**
- * As much of HTTP/1.1 as the benchmark's vendor and callers need, on bytes: a parser for any message would cost more than what is measured. It
- * finds the end of a chunked body by its last bytes, so data must not have the line `0` that ends in CR LF.
+ * Implements as much of HTTP/1.1 as the benchmark's vendor and callers need. It works on bytes, because a complete
+ * parser would cost more than what we measure. The end of a chunked body is recognized by its last bytes, so the data
+ * can't contain a line `0` that ends in CR LF.
  */
 
 /**
  * @typedef {object} Head
  * @property {string} first the request line or status line
- * @property {number} bodyBytes the content length; -1 for a chunked body
+ * @property {number} bodyBytes the content length, or -1 for a chunked body
  */
 
 const headEnd = Buffer.from('\r\n\r\n');
 const chunkedEnd = '\r\n0\r\n\r\n';
 
 /**
- * Reads messages that follow each other on one connection, without pipelining.
+ * Reads consecutive messages on one connection. It doesn't support pipelining.
  * @param {{ head?: (head: Head, text: string) => void, data?: (bytes: Buffer) => void, end: (head: Head) => void }} on
- * @returns {(chunk: Buffer) => void} takes what arrives on the connection
+ * @returns {(chunk: Buffer) => void} call it with each chunk that arrives on the connection
  */
 export function createMessageReader(on) {
   /** @type {Buffer | null} */
@@ -23,7 +24,7 @@ export function createMessageReader(on) {
   /** @type {Head | null} */
   let head = null;
   let missing = 0;
-  /** The last characters of a chunked body, which may end in any segment. */
+  /** The last characters of a chunked body so far. The end mark may be split across segments. */
   let tail = '';
 
   /** @param {Buffer} chunk */
@@ -62,11 +63,13 @@ export function createMessageReader(on) {
   };
 }
 
-/** Ten digits in a text that are replaced by a number for each message, so that no two messages are the same. */
+/**
+ * A placeholder of ten characters that is replaced by the number of the message, so that no two messages are the same.
+ */
 export const numberMark = '##########';
 
 /**
- * A message whose number can be set without encoding it again.
+ * Creates a message whose number can be changed without encoding the text again.
  * @param {string} text
  */
 export function createNumbered(text) {

@@ -1,9 +1,9 @@
-/** Measures one round of a scenario with one target: what its calls cost, including what it does after them. */
+/** Measures one round of a scenario against one target, including the work that the target does after the responses. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { cpuMs, memoryBytes, threadMs } from './proc.js';
 import { requestOf } from './scenarios.js';
 
-/** A target that uses less than this in a window does nothing more for the calls. */
+/** A target is idle when it used less than `usualIdleMs` of CPU time in each of `idleWindows` windows of `windowMs`. */
 const [windowMs, usualIdleMs, idleWindows] = [200, 8, 6];
 const [storeLimitMs, idleLimitMs] = [60_000, 60_000];
 
@@ -12,23 +12,24 @@ const [storeLimitMs, idleLimitMs] = [60_000, 60_000];
  * @property {string} label
  * @property {number} pid
  * @property {number} port
- * @property {Record<string, string> | null} keys by project; null for the floor and the vendor, which need none
- * @property {(vendor: string) => string[]} [headersOf] headers that select what the vendor answers
+ * @property {Record<string, string> | null} keys the key of each project, or null for the floor and the vendor, which
+ * don't need keys
+ * @property {(vendor: string) => string[]} [headersOf] returns headers that select how the vendor answers
  * @property {{ countCalls: () => Promise<number>, cpuMs: () => number, storedBytes: () => Promise<number> } | null} database
  */
 
 /**
  * @typedef {object} Round
  * @property {number} calls
- * @property {number} cpuMicros of the target, per call
- * @property {number} mainMicros of its main threads alone
+ * @property {number} cpuMicros CPU time of the target per call
+ * @property {number} mainMicros CPU time of its main threads only, per call
  * @property {number} databaseMicros
  * @property {number} perSecond
  * @property {Float64Array} durations
  * @property {Float64Array} firstBytes
- * @property {number} newBytes of a session's texts, all calls
+ * @property {number} newBytes total size of the texts that were new in the sessions of all calls
  * @property {number} memory bytes after the round
- * @property {number} vendorCalls per call
+ * @property {number} vendorCalls number of vendor requests per call
  */
 
 /**
@@ -38,8 +39,8 @@ const [storeLimitMs, idleLimitMs] = [60_000, 60_000];
  * @param {number} options.calls
  * @param {{ ask: (message?: object) => Promise<any> }} options.callers
  * @param {{ ask: (message?: object) => Promise<any> }} options.vendor
- * @param {() => number} options.nextNumber the first number of this round's calls
- * @param {number} [options.idleMs] CPU time of an idle target in 200 ms
+ * @param {() => number} options.nextNumber returns the first number for the calls of this round
+ * @param {number} [options.idleMs] CPU time in 200 ms below which the target counts as idle
  * @returns {Promise<Round>}
  */
 export async function measureRound({ target, scenario, calls, callers, vendor, nextNumber, idleMs = usualIdleMs }) {
@@ -67,7 +68,7 @@ export async function measureRound({ target, scenario, calls, callers, vendor, n
   const threads = await untilIdle(target, idleMs);
   const used = (/** @type {(name: string) => boolean} */ isCounted) =>
     [...threads].reduce((sum, [name, ms]) => sum + (isCounted(name) ? ms - (threadsBefore.get(name) ?? 0) : 0), 0);
-  // Without /proc there are no threads.
+  // There is no information about threads without /proc.
   const perCall = (/** @type {number} */ ms) => (threads.size === 0 ? Number.NaN : (ms * 1_000) / result.calls);
   return {
     calls: result.calls,
@@ -83,7 +84,11 @@ export async function measureRound({ target, scenario, calls, callers, vendor, n
   };
 }
 
-/** Every call has a row: a gateway that stores nothing would be cheap. @param {Target} target @param {number} count */
+/**
+ * Waits until every call has been stored, because a gateway that stores nothing would look cheap.
+ * @param {Target} target
+ * @param {number} count
+ */
 async function untilStored({ label, database }, count) {
   let stored = 0;
   for (const limitAt = performance.now() + storeLimitMs; performance.now() < limitAt; await sleep(windowMs)) {
@@ -94,7 +99,8 @@ async function untilStored({ label, database }, count) {
 }
 
 /**
- * The CPU time of the threads at the end of the last window with work, so that the wait for the end is not part of it.
+ * Waits until the target is idle. Returns the CPU time of the threads at the end of the last busy window, so that the
+ * wait itself isn't counted.
  * @param {Target} target
  * @param {number} idleMs
  */

@@ -1,4 +1,7 @@
-/** The scenario `open-streams`: the memory of thousands of streams that are open at the same time, and whether it stays the same. */
+/**
+ * Runs the scenario `open-streams`. It measures the memory of thousands of concurrently open streams and whether it
+ * stays constant.
+ */
 import { execFileSync } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { cpuMs, memoryBytes } from './proc.js';
@@ -6,7 +9,7 @@ import { requestOf } from './scenarios.js';
 import { openChunkMs } from './texts.js';
 
 const samples = 12;
-/** Files of a process besides its streams. */
+/** The number of files that a process has open besides its streams. */
 const otherFiles = 200;
 
 /**
@@ -14,10 +17,10 @@ const otherFiles = 200;
  * @property {'open-streams'} scenario
  * @property {string} target
  * @property {number} streams
- * @property {number[]} kilobytesPerStream while they are open, every `openChunkMs`
- * @property {number} cpuPercent of a core, for one event per stream every `openChunkMs`
+ * @property {number[]} kilobytesPerStream measured while the streams are open, every `openChunkMs`
+ * @property {number} cpuPercent percentage of a core, with one event per stream every `openChunkMs`
  * @property {number} megabytesBefore
- * @property {number} megabytesAfter some seconds after they are closed
+ * @property {number} megabytesAfter measured some seconds after the streams are closed
  */
 
 /**

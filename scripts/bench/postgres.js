@@ -1,4 +1,7 @@
-/** The PostgreSQL of a benchmark: DATABASE_URL, else a private server as in the tests. Each gateway has a separate database. */
+/**
+ * Opens the PostgreSQL server for a benchmark, which is DATABASE_URL or else a private server like in the tests. Each
+ * gateway gets its own database.
+ */
 import { randomUUID } from 'node:crypto';
 import process from 'node:process';
 import pg from 'pg';
@@ -6,7 +9,10 @@ import { ensurePostgres } from '../../test/support/postgres-install.ts';
 import { startPostgres } from '../../test/support/postgres-server.ts';
 import { nameOf, parentOf, serverCpuMs, threadMs } from './proc.js';
 
-/** @param {import('../../test/support/postgres-server.ts').PostgresServerOptions} [options] of a private server */
+/**
+ * @param {import('../../test/support/postgres-server.ts').PostgresServerOptions} [options] options of the private
+ * server
+ */
 export async function openPostgres(options) {
   const given = process.env['DATABASE_URL'];
   const server = given ? { url: given, stop: async () => {} } : await startPostgres(await ensurePostgres(), options);
@@ -14,12 +20,12 @@ export async function openPostgres(options) {
   await admin.connect();
   const { rows } = await admin.query('select pg_backend_pid() as pid, version()');
   const parent = parentOf(rows[0].pid);
-  // A server on another host: its pids are not ours.
+  // If the server runs on another host, its pids mean nothing on this one.
   const serverPid = parent !== null && /^postgre/.test(nameOf(parent)) ? parent : null;
   /** @type {{ name: string, client: pg.Client }[]} */
   const databases = [];
   return {
-    /** The server's version and number of processors are part of what is measured. */
+    /** The server's version, e.g. `PostgreSQL 17.2`. */
     version: String(rows[0].version).split(' on ', 1).join(''),
     async createDatabase() {
       const name = `gateway_benchmark_${randomUUID().replaceAll('-', '')}`;
@@ -33,12 +39,12 @@ export async function openPostgres(options) {
       return {
         url: url.href,
         countCalls: async () => Number((await client.query('select count(*) from calls')).rows[0].count),
-        /** With indexes and TOAST, after VACUUM. */
+        /** Includes indexes and TOAST. We run VACUUM first. */
         storedBytes: async () => {
           await client.query('vacuum');
           return Number((await client.query('select pg_database_size(current_database()) as bytes')).rows[0].bytes);
         },
-        /** CPU time of the server so far, without the queries of the benchmark. */
+        /** Returns the server's CPU time so far without the benchmark's own queries. */
         cpuMs: () =>
           serverPid === null ? Number.NaN : serverCpuMs(serverPid) - [...threadMs(own.rows[0].pid).values()].reduce((a, b) => a + b, 0),
       };

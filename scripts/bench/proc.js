@@ -1,7 +1,7 @@
-/** CPU time and memory of processes, from /proc: Linux only, NaN elsewhere. */
+/** Reads the CPU time and memory of processes from /proc. On systems other than Linux, the results are NaN. */
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** Milliseconds of a clock tick in /proc: 100 ticks a second on every Linux that Node supports. */
+/** The length of a clock tick in /proc in milliseconds. It's 100 ticks per second on every Linux that Node supports. */
 const tickMs = 10;
 
 /** @param {string} path */
@@ -23,15 +23,16 @@ function threadsOf(pid) {
   }
 }
 
-/** The process and what it started. @param {number} pid @returns {number[]} */
+/** Returns the process and all of its descendants. @param {number} pid @returns {number[]} */
 export function treeOf(pid) {
   const children = threadsOf(pid).flatMap((thread) => read(`/proc/${pid}/task/${thread}/children`).trim().split(' ').filter(Boolean));
   return [pid, ...children.map(Number).flatMap(treeOf)];
 }
 
 /**
- * CPU time so far by thread name; the main thread of each process is `main`. Threads that have ended are missing.
- * @param {number} pid of the first of the processes
+ * Returns the CPU time so far by thread name. The main thread of each process is called `main`. Threads that have ended
+ * aren't included.
+ * @param {number} pid the root of the process tree
  * @returns {Map<string, number>} milliseconds
  */
 export function threadMs(pid) {
@@ -46,7 +47,7 @@ export function threadMs(pid) {
   return times;
 }
 
-/** CPU time of one process so far, without those that it started. @param {number} pid */
+/** Returns the CPU time of a process so far, without its child processes. @param {number} pid */
 export function ownCpuMs(pid) {
   return threadsOf(pid).reduce((sum, thread) => sum + ranMs(pid, thread), 0);
 }
@@ -56,25 +57,35 @@ function ranMs(process, thread) {
   return Number(read(`/proc/${process}/task/${thread}/schedstat`).split(' ', 1)[0]) / 1e6;
 }
 
-/** @param {number} pid of the first of the processes */
+/** @param {number} pid the root of the process tree */
 export function cpuMs(pid) {
   return [...threadMs(pid).values()].reduce((sum, value) => sum + value, 0);
 }
 
-/** CPU time of a server with a process per connection, those that have ended included. @param {number} pid */
+/**
+ * Returns the CPU time of a server that starts a process per connection, including the processes that have ended.
+ * @param {number} pid
+ */
 export function serverCpuMs(pid) {
   const stat = read(`/proc/${pid}/stat`);
-  // The fields after the program's name, which may hold spaces: the 14th and 15th are the times of children that have ended.
+  // The program's name may contain spaces, so we only parse the fields after it. Fields 14 and 15 of these are the
+  // times of children that have ended.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return cpuMs(pid) + (Number(fields[13]) + Number(fields[14])) * tickMs;
 }
 
-/** @param {number} pid of the first of the processes @returns {number} bytes; a share of what processes have in common */
+/**
+ * @param {number} pid the root of the process tree
+ * @returns {number} bytes, with a proportional share of the memory that processes have in common (PSS)
+ */
 export function memoryBytes(pid) {
   return treeOf(pid).reduce((sum, process) => sum + Number(/^Pss: *(\d+)/m.exec(read(`/proc/${process}/smaps_rollup`))?.[1]) * 1_024, 0);
 }
 
-/** The parent of a process; null when it has ended or belongs to another host. @param {number} pid */
+/**
+ * Returns the pid of a process's parent, or null if the process has ended or runs on another host.
+ * @param {number} pid
+ */
 export function parentOf(pid) {
   const stat = read(`/proc/${pid}/stat`);
   return stat === '' ? null : Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]);

@@ -1,4 +1,7 @@
-/** Starts the programs of a benchmark: what is measured on its own cores, everything else on the others. */
+/**
+ * Starts the programs of a benchmark. The measured program gets cores of its own, and all other programs share the
+ * remaining ones.
+ */
 import { execFileSync, fork, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync, readFileSync } from 'node:fs';
@@ -10,15 +13,16 @@ import { fileURLToPath } from 'node:url';
 
 const startLimitMs = 120_000;
 const stopLimitMs = 20_000;
-/** More than 10,000 streams, each with two connections. */
+/** Enough for more than 10,000 streams, each of which takes two connections. */
 const openFiles = 40_000;
 
 /** @typedef {{ pid: number, port: number, log: () => string, stop: () => Promise<void> }} Program */
 
 /**
- * Moves this process, and thereby what it starts, off the cores of the measured programs.
- * @param {number} measuredCores how many cores the measured programs get
- * @returns {{ isPinned: boolean, measured: string[] }} the command prefix of measured programs; without `taskset` nothing is pinned
+ * Moves this process and all programs that it starts off the cores of the measured programs.
+ * @param {number} measuredCores number of cores for the measured programs
+ * @returns {{ isPinned: boolean, measured: string[] }} `measured` is the command prefix for measured programs. Without
+ * `taskset` nothing is pinned
  */
 export function pinCores(measuredCores) {
   const cores = availableParallelism();
@@ -39,7 +43,7 @@ function endBy(signal) {
   process.exit(1);
 }
 
-/** The caller ends the programs with `stopAll`. @param {string} folder for their output */
+/** The caller has to stop the programs with `stopAll`. @param {string} folder receives the programs' output */
 export function createProcesses(folder) {
   /** @type {import('node:child_process').ChildProcess[]} */
   const children = [];
@@ -61,7 +65,8 @@ export function createProcesses(folder) {
 
   return {
     /**
-     * Starts a program and waits until its output has an address. Its output goes into a file: a pipe would wake this process for each line.
+     * Starts a program and waits until it prints an address. The output goes to a file, because a pipe would wake up
+     * this process for each line.
      * @param {string} name
      * @param {string[]} command
      * @param {{ cwd?: string, env?: NodeJS.ProcessEnv, listens?: () => Promise<number | null> }} [options]
@@ -70,7 +75,8 @@ export function createProcesses(folder) {
     async start(name, command, { cwd, env = {}, listens } = {}) {
       const logFile = join(folder, `${name.replaceAll(/[^\w-]/g, '-')}-${children.length}.log`);
       const output = openSync(logFile, 'a');
-      // As many open files as the system allows: a stream of the gateway has two connections.
+      // Raise the limit of open files if the system allows it, because each stream takes two connections in the
+      // gateway.
       const shell = ['/bin/sh', '-c', `ulimit -n ${openFiles} 2>/dev/null; exec "$@"`, name];
       const [file = '', ...args] = [...shell, ...command];
       const child = spawn(file, args, { cwd, env: { ...process.env, ...env }, stdio: ['ignore', output, output] });
@@ -85,7 +91,7 @@ export function createProcesses(folder) {
       throw new Error(`${name} did not start:\n${log().slice(-3_000)}`);
     },
     /**
-     * Starts a program of this folder that is used through messages.
+     * Starts a program of this folder that communicates by messages.
      * @param {string} name
      * @param {string[]} [args]
      */
@@ -96,7 +102,10 @@ export function createProcesses(folder) {
       child.once('exit', () => stopping.abort(new Error(`${name} ended`)));
       return {
         pid: child.pid ?? 0,
-        /** Sends a message and returns the answer; without a message the program speaks first. @param {object} [message] */
+        /**
+         * Sends a message and returns the answer. Without a message it waits for the program's first one.
+         * @param {object} [message]
+         */
         async ask(message) {
           const answered = once(child, 'message', { signal: stopping.signal });
           if (message !== undefined) child.send(message);

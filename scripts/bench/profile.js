@@ -12,14 +12,14 @@ import { callsOf, scenarios } from './scenarios.js';
 /** @typedef {{ id: number, callFrame: { functionName: string, url: string, lineNumber: number }, children?: number[] }} ProfileNode */
 /** @typedef {{ nodes: ProfileNode[], samples: number[] }} CpuProfile */
 /** @typedef {{ callFrame: ProfileNode['callFrame'], id: number, selfSize: number, children: AllocationNode[] }} AllocationNode */
-/** @typedef {{ self: number, inclusive: number }} Times samples or bytes */
+/** @typedef {{ self: number, inclusive: number }} Times in samples or bytes */
 
 const samplingMicros = 500;
 const samplingBytes = 16_384;
-/** The profiler itself uses up to this much in 200 ms. */
+/** The profiler itself uses up to this much CPU time in 200 ms. */
 const idleMs = 60;
 
-/** @param {string[]} args of the command line */
+/** @param {string[]} args the command-line arguments */
 export async function runProfile(args) {
   const { values, positionals } = parseArgs({
     args,
@@ -42,7 +42,7 @@ export async function runProfile(args) {
   await withBench({}, async (bench) => {
     const target = await bench.startGateway(checkout, { flags: ['--inspect=127.0.0.1:0'] });
     if (scenario.needs === 'memories') await target.gateway.addMemories();
-    // The response that the others get.
+    // Make one call first to fill the cache from which all other calls are answered.
     if (scenario.vendorCalls === 0) await bench.measure(target, { ...scenario, vendorCalls: 1 }, 1, { idleMs });
     await bench.warmUp(target, scenario, { calls, seconds: warmUp });
     const inspector = await openInspector(target.gateway.program.log());
@@ -101,7 +101,7 @@ async function profileTime({ inspector, target, measure, title, calls, functions
   print('function', byFunction, mainMicros, functions);
 }
 
-/** Also of objects that were collected meanwhile. @param {ProfileOptions} options */
+/** Includes objects that have already been garbage-collected. @param {ProfileOptions} options */
 async function profileAllocations({ inspector, measure, title, calls, functions, checkout, out }) {
   await inspector.send('HeapProfiler.enable');
   const sampling = { samplingInterval: samplingBytes, includeObjectsCollectedByMajorGC: true, includeObjectsCollectedByMinorGC: true };
@@ -128,12 +128,12 @@ async function profileAllocations({ inspector, measure, title, calls, functions,
 }
 
 /**
- * Prints the samples as shares of `total`. For time, that is the thread's CPU time and not the time between samples, which on a busy machine
- * includes waits for a core.
+ * Prints the samples as shares of `total`. For a CPU profile, `total` is the thread's CPU time. We don't use the time
+ * between samples, because on a busy machine it includes waiting for a core.
  * @param {string} heading
  * @param {Map<string, Times>} times
  * @param {number} total
- * @param {number} most rows
+ * @param {number} most maximum number of rows
  */
 function print(heading, times, total, most) {
   const samples = [...times.values()].reduce((sum, { self }) => sum + self, 0);
@@ -147,9 +147,9 @@ function print(heading, times, total, most) {
 }
 
 /**
- * Self and inclusive values by module and by function; idle time is left out. Recursion counts once.
+ * Sums self and inclusive values by module and by function, without idle time. A recursive function counts once.
  * @param {ProfileNode[]} nodes
- * @param {Map<number, number>} selfOf by node
+ * @param {Map<number, number>} selfOf returns the self value of a node
  * @param {string} checkout
  */
 function sumProfile(nodes, selfOf, checkout) {
@@ -182,7 +182,11 @@ function sumProfile(nodes, selfOf, checkout) {
   return { modules, byFunction };
 }
 
-/** @param {Map<string, Times>} times @param {string[]} path from the running function to the root @param {number} self */
+/**
+ * @param {Map<string, Times>} times
+ * @param {string[]} path from the running function up to the root
+ * @param {number} self
+ */
 function addTimes(times, path, self) {
   for (const [index, name] of [...new Set(path)].entries()) {
     const entry = times.get(name) ?? { self: 0, inclusive: 0 };

@@ -1,4 +1,4 @@
-/** Medians of a scenario's rounds, as a table and as data. */
+/** Calculates the medians of a scenario's rounds and formats them as a table or as data. */
 
 /** @typedef {import('./measure.js').Round} Round */
 
@@ -8,35 +8,35 @@
  * @property {string} target
  * @property {number} rounds
  * @property {number} calls
- * @property {number} cpuMicros per call; medians of the rounds, as all others
+ * @property {number} cpuMicros per call. Like all other values, it's the median of the rounds unless stated otherwise
  * @property {number[]} cpuMicrosOfRounds
  * @property {number} mainMicros
  * @property {number} databaseMicros
- * @property {number} toFloor median of the ratios of the same round
- * @property {number} toFirst ratio to the first gateway, in the same way
+ * @property {number} toFloor median of the ratios to the floor within the same round
+ * @property {number} toFirst median of the ratios to the first gateway within the same round
  * @property {number} perSecond
  * @property {number} perSecondToFirst ratio to the first gateway
- * @property {number} p50 milliseconds, over all calls
+ * @property {number} p50 milliseconds, over the calls of all rounds
  * @property {number} p99
  * @property {number} firstByteP50
  * @property {number} firstByteP99
- * @property {number} totalMicros of the gateway and PostgreSQL together
- * @property {number} storedPerCall bytes of the database
- * @property {number} storedPerNewByte of a session's texts
- * @property {number} memoryMegabytes after the last round
+ * @property {number} totalMicros the gateway and PostgreSQL together
+ * @property {number} storedPerCall bytes that each call adds to the database
+ * @property {number} storedPerNewByte bytes that the database grows per byte of new text in a session
+ * @property {number} memoryMegabytes measured after the last round
  * @property {number} vendorCalls
  */
 
 /**
  * @param {string} scenario
- * @param {Map<string, Round[]>} roundsOf by target, in the order of the rounds
- * @param {ReadonlyMap<string, number>} [storedOf] bytes that the rounds added to the database, by target
+ * @param {Map<string, Round[]>} roundsOf the rounds of each target, in the order in which they ran
+ * @param {ReadonlyMap<string, number>} [storedOf] bytes that the rounds added to the database of each target
  * @returns {Row[]}
  */
 export function summarize(scenario, roundsOf, storedOf = new Map()) {
   const [floor = [], first = []] = [roundsOf.get('floor'), [...roundsOf].find(([label]) => label !== 'floor' && label !== 'vendor')?.[1]];
   return [...roundsOf].map(([target, rounds]) => {
-    // The vendor is a target for its latency only.
+    // We only measure the vendor for its latency.
     const isVendor = target === 'vendor';
     const middle = (/** @type {(round: Round) => number} */ pick) => median(rounds.map(pick));
     /** @param {Round[]} base @param {(round: Round) => number} pick */
@@ -74,7 +74,7 @@ export function summarize(scenario, roundsOf, storedOf = new Map()) {
   });
 }
 
-/** @type {[Exclude<keyof Row, 'cpuMicrosOfRounds'>, string, number][]} member, heading, digits */
+/** @type {[Exclude<keyof Row, 'cpuMicrosOfRounds'>, string, number][]} property, heading and number of digits */
 const columns = [
   ['cpuMicros', 'CPU µs', 0],
   ['mainMicros', 'main', 0],
@@ -93,7 +93,7 @@ const columns = [
   ['memoryMegabytes', 'MB', 0],
 ];
 
-/** Columns that only some scenarios have. */
+/** These columns are only shown in some scenarios. */
 const special = new Set(['toFirst', 'perSecondToFirst', 'firstByteP50', 'firstByteP99']);
 
 /**
@@ -112,7 +112,7 @@ export function formatTable(rows, title, extra) {
 }
 
 /**
- * A line for each scenario and gateway, as a table of Markdown.
+ * Formats a Markdown table with a row for each scenario and gateway.
  * @param {Row[]} rows
  * @param {(scenario: string) => string} titleOf
  */
@@ -139,7 +139,7 @@ function sorted(lists) {
   return Float64Array.from(lists.flatMap((list) => [...list])).sort();
 }
 
-/** @param {Float64Array} list sorted @param {number} part */
+/** @param {Float64Array} list has to be sorted @param {number} part */
 export function centile(list, part) {
   return list[Math.min(list.length - 1, Math.floor(list.length * part))] ?? Number.NaN;
 }

@@ -1,6 +1,7 @@
 /**
- * Other gateways, measured in the same rounds: LiteLLM and Portkey, installed into the cache directory, and any other by its address.
- * They run with the least that they need: LiteLLM with one key and no database, Portkey without keys.
+ * Measures other gateways in the same rounds. LiteLLM and Portkey are installed into the cache directory, and any other
+ * gateway can be given by its address. They run with a minimal setup: LiteLLM with one key and no database, Portkey
+ * without keys.
  */
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -17,10 +18,10 @@ import { runNpm, say } from '../npm.js';
 const versions = { litellm: '1.106.2', portkey: '1.15.2' };
 const installLimitMs = 15 * 60_000;
 const vendors = ['plain', 'stream', 'paced'];
-/** LiteLLM needs a master key of this form. */
+/** LiteLLM requires its master key to have this form. */
 const litellmKey = 'sk-benchmark';
 
-/** The scenarios that every gateway can run. @param {import('./scenarios.js').Scenario} scenario */
+/** Reports whether every gateway can run the scenario. @param {import('./scenarios.js').Scenario} scenario */
 export function suitsRivals({ route = 'chat', vendor = 'plain', project, grows, headers }) {
   return route === 'chat' && vendors.includes(vendor) && project === undefined && !grows && headers === undefined;
 }
@@ -31,7 +32,8 @@ export async function startRivals(bench) {
 }
 
 /**
- * A gateway that runs already. It forwards the models `plain/m`, `stream/m` and `paced/m` to the vendor's `/plain/v1`, `/stream/v1` and `/paced/v1`.
+ * Parses the address of a gateway that is already running. It has to forward the models `plain/m`, `stream/m` and
+ * `paced/m` to the vendor's `/plain/v1`, `/stream/v1` and `/paced/v1`.
  * @param {string} text `name,port,key,pid`
  * @returns {import('./measure.js').Target}
  */
@@ -59,7 +61,7 @@ async function startLitellm({ folder, measured, processes, vendorPort }) {
   const port = await unusedPort();
   const command = [join(home, 'bin', 'litellm'), '--config', config, '--host', '127.0.0.1', '--port', String(port), '--num_workers', '1'];
   const { pid } = await processes.start('litellm', [...measured, ...command], {
-    // No price table from the network, and no database.
+    // Don't download a price list, and don't use a database.
     env: { LITELLM_LOCAL_MODEL_COST_MAP: 'True', LITELLM_LOG: 'ERROR', DATABASE_URL: undefined },
     listens: () => portThatResponds(port, '/health/liveliness'),
   });
@@ -75,7 +77,7 @@ async function startPortkey({ measured, processes, vendorPort }) {
       join(home, 'package.json'),
       JSON.stringify({
         dependencies: { '@portkey-ai/gateway': versions.portkey },
-        // With a newer one its streams fail ("immutable" headers).
+        // Streams fail with newer versions, with an error about "immutable" headers.
         overrides: { '@hono/node-server': '1.13.8' },
       }),
     );

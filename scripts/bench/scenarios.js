@@ -1,25 +1,25 @@
-/** What the benchmark measures. */
+/** Defines the scenarios of the benchmark. */
 import { questionText, shortQuestion } from './texts.js';
 
 /**
  * @typedef {object} Scenario
  * @property {string} title
  * @property {'chat' | 'messages' | 'embeddings'} [route] default: chat
- * @property {string} [vendor] what the vendor answers: a path of vendor.js, and a provider of the gateway
+ * @property {string} [vendor] how the vendor answers. This is both a path of vendor.js and a provider of the gateway
  * @property {string} [model] default: `<vendor>/m`
- * @property {string} [floorVendor] what the floor's vendor answers, when the floor's call is another one
+ * @property {string} [floorVendor] how the vendor answers the floor, if it differs from `vendor`
  * @property {'plain' | 'memory' | 'cache' | 'unlimited'} [project] default: plain
- * @property {object} [body] without its model
+ * @property {object} [body] the request body without `model`
  * @property {string[]} [headers]
  * @property {number} connections
  * @property {number} [perSecond]
  * @property {boolean} [grows]
  * @property {import('./agents.js').Session} [session]
- * @property {boolean} [streams] also prints the time of the first byte
- * @property {number} [vendorCalls] that a gateway makes for each call; default: 1
- * @property {boolean} [direct] also measures the vendor without a gateway, for the latency that is added
- * @property {number} [calls] of a round; default: 10,000
- * @property {'memories'} [needs] what must be there before
+ * @property {boolean} [streams] also prints the time until the first byte
+ * @property {number} [vendorCalls] number of vendor calls that a gateway makes per call (default: 1)
+ * @property {boolean} [direct] also measures the vendor without a gateway, to show how much latency the gateway adds
+ * @property {number} [calls] number of calls per round (default: 10,000)
+ * @property {'memories'} [needs] data that has to exist before the first round
  */
 
 const question = { messages: [{ role: 'user', content: questionText }], temperature: 0.7, max_tokens: 400 };
@@ -29,7 +29,10 @@ const large = {
 };
 const hundredTexts = Array.from({ length: 100 }, (_, index) => `${index}: a short text of which a vector is made`);
 
-/** Four agents at a time. A body has `kilobytes` at the start of its session, and about 4 kB more with each turn. */
+/**
+ * Runs four agents concurrently. Their bodies have `kilobytes` at the start of a session, and about 4 kB more with each
+ * turn.
+ */
 const agents = (
   /** @type {number} */ kilobytes,
   /** @type {Partial<import('./agents.js').Session> & { project?: 'memory' }} */ { project, variant = 'plain', turns = 40 } = {},
@@ -123,11 +126,11 @@ export const scenarios = {
   },
 };
 
-/** What `agents` stands for on the command line. */
+/** The scenarios that `agents` expands to on the command line. */
 export const agentScenarios = Object.keys(scenarios).filter((name) => name.startsWith('agents-'));
 
 /**
- * The calls of a round: so many that starting and ending a round is a small part of it.
+ * Returns the number of calls per round, which is large enough that the start and the end of the round hardly matter.
  * @param {Pick<Scenario, "calls">} scenario
  */
 export function callsOf({ calls = 10_000 }) {
@@ -137,7 +140,7 @@ export function callsOf({ calls = 10_000 }) {
 const paths = { chat: '/v1/chat/completions', messages: '/v1/messages', embeddings: '/v1/embeddings' };
 
 /**
- * The request of a scenario: to the gateway, or without a key to the floor and the vendor.
+ * Builds the request of a scenario. If the key is null, the request is for the floor or the vendor.
  * @param {Scenario} scenario
  * @param {string | null} key
  */
@@ -159,7 +162,10 @@ export function requestOf(
   };
 }
 
-/** The gateway's configuration: each answer of the vendor is a provider. @param {number} vendorPort */
+/**
+ * Returns the gateway's configuration. It has a provider for each way in which the vendor can answer.
+ * @param {number} vendorPort
+ */
 export function gatewayConfig(vendorPort) {
   const provider = (/** @type {string} */ name, dialect = 'chat') =>
     `  ${name}: { base_url: "http://127.0.0.1:${vendorPort}/${name}/v1", api_key: vendor-key, dialect: ${dialect} }\n`;

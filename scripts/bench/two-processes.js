@@ -1,6 +1,7 @@
 /**
- * The scenario `processes`: calls per second of one and of two API processes, and whether their ceilings stay exact. A process has a share of a
- * core, so that callers, vendor and PostgreSQL never are the limit, also on a machine with two cores.
+ * Runs the scenario `processes`. It measures calls per second with one and with two API processes, and checks that
+ * ceilings are still exact. Each process gets only a share of a core, so that callers, vendor and PostgreSQL are never
+ * the bottleneck, even on a machine with two cores.
  */
 import { basename } from 'node:path';
 import { createCpuLimit } from './cpu-limit.js';
@@ -57,7 +58,7 @@ export async function measureProcesses(bench, { checkouts, rounds, warmUp, calls
 }
 
 /**
- * Throws when a key with a ceiling of calls gets more or fewer.
+ * Throws if a key with a ceiling on calls can make more or fewer calls than that.
  * @param {import('./environment.js').Bench} bench
  * @param {Awaited<ReturnType<import('./environment.js').Bench['startGateway']>>} target
  */

@@ -1,8 +1,9 @@
 /**
- * The vendor of the benchmark, a separate program: answers from bytes that it built at its start, by the first segment of the path. It must
- * cost less than the gateway, so that the gateway is what is measured.
+ * The benchmark's vendor. This separate program sends responses that it prepares at startup, and chooses them by the
+ * first segment of the path. It has to cost less than the gateway, or else we would measure the vendor.
  *
- * Argument: its port, 0 for any. Started with a channel (`fork`): sends `{ port }`, and on any message `{ requests }`, the number of requests so far.
+ * Its argument is the port, where 0 means any free port. Start it with `fork`. It sends `{ port }` at first, and
+ * replies to any message with `{ requests }`, the number of requests so far.
  */
 import { createServer } from 'node:net';
 import process from 'node:process';
@@ -28,7 +29,7 @@ function plain(status, body) {
   return `${head.join('\r\n')}\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
 }
 
-/** @param {string} text the same bytes for every request, except for the number */
+/** @param {string} text sent for every request, with only the number changed */
 function numbered(text) {
   const message = createNumbered(text);
   /** @type {Answer} */
@@ -38,7 +39,7 @@ function numbered(text) {
   };
 }
 
-/** @param {string} id @param {object} [more] members of the message */
+/** @param {string} id @param {object} [more] additional members of the message */
 function chatBody(id, more = {}) {
   return JSON.stringify({
     id: `chatcmpl-${id}`,
@@ -59,7 +60,7 @@ function chatBody(id, more = {}) {
   });
 }
 
-/** A tool call, as an agent's model answers. */
+/** A tool call like those in the answers to coding agents. */
 const toolInput = { path: `src/file-${numberMark}.ts`, offset: 1, limit: 200 };
 const toolCall = {
   id: `call_${numberMark}`,
@@ -68,7 +69,7 @@ const toolCall = {
 };
 const toolUse = { type: 'tool_use', id: `toolu_${numberMark}`, name: 'read_file', input: toolInput };
 
-/** @param {object[]} [more] blocks */
+/** @param {object[]} [more] additional blocks */
 function messagesBody(more = []) {
   return JSON.stringify({
     id: `msg_${numberMark}`,
@@ -93,7 +94,7 @@ const streamHead = ['HTTP/1.1 200 OK', ...usualHeaders, 'content-type: text/even
   '\r\n',
 );
 
-/** The events of a stream, each as a chunk of HTTP. */
+/** Returns the events of a stream, each as an HTTP chunk. */
 function streamEvents() {
   const event = (/** @type {object} */ delta, /** @type {object} */ more = {}) =>
     `data: ${JSON.stringify({
@@ -120,7 +121,11 @@ const refusal = Buffer.from(
   plain(500, JSON.stringify({ error: { message: 'The server had an error.', type: 'server_error', code: null } })),
 );
 const embeddings = Buffer.from(plain(200, embeddingsBody()));
-/** Streams without an end. Each gets an event every `openChunkMs`, a part of them in each turn. @type {Set<import('node:net').Socket>[]} */
+/**
+ * Streams that never end. The sockets are divided into groups that take turns, so that each gets an event every
+ * `openChunkMs`.
+ * @type {Set<import('node:net').Socket>[]}
+ */
 const openStreams = Array.from({ length: openChunkMs / 100 }, () => new Set());
 let turn = 0;
 setInterval(() => {

@@ -1,12 +1,18 @@
-/** What an evaluation is going to cost, estimated before the first call, and the question whether to go on. */
+/** Estimates the cost of an evaluation before the first call, and asks the user whether to continue. */
 import { createInterface } from 'node:readline/promises';
 import { parseArgs } from 'node:util';
 
-/** Of English text; other languages have up to four times as many tokens. */
+/** This holds for English text. Other languages need up to four times as many tokens. */
 const charactersPerToken = 4;
 
-/** @typedef {{ model: string, calls: number, inputCharacters: number, outputTokens: number }} PlannedCalls of one model */
-/** @typedef {{ calls: number, inputTokens: number, outputTokens: number, cost: number | null }} Estimate cost in dollars; null when a price is unknown */
+/**
+ * @typedef {{ model: string, calls: number, inputCharacters: number, outputTokens: number }} PlannedCalls the planned
+ * calls of one model
+ */
+/**
+ * @typedef {{ calls: number, inputTokens: number, outputTokens: number, cost: number | null }} Estimate `cost` is in
+ * dollars, or null if a price is unknown
+ */
 
 /**
  * @param {readonly PlannedCalls[]} planned
@@ -35,7 +41,7 @@ export function formatCost(dollars) {
 }
 
 /**
- * Prints the estimate and asks whether to go on. Without a terminal only `--yes` does.
+ * Prints the estimate and asks whether to continue. If there is no terminal, the user has to agree with `--yes`.
  * @param {Estimate} estimate
  * @param {boolean} isAgreed
  */
@@ -56,7 +62,7 @@ export async function confirmCost({ calls, inputTokens, outputTokens, cost }, is
 }
 
 /**
- * The options of the command line; a wrong one prints the usage and ends the process with status 2.
+ * Parses the command-line options. If an option is invalid, prints the usage and exits with status 2.
  * @template {import('node:util').ParseArgsConfig['options'] & {}} Options
  * @param {Options} options
  * @param {string} usage

@@ -1,11 +1,12 @@
-/** The conversations of LoCoMo message by message, with the questions that have an answer in them. */
+/** Parses the conversations of LoCoMo into messages and the questions that they answer. */
 import { kinds, toDate } from '../memory-benchmark/locomo.js';
 
 /** @typedef {{ text: string, answer: string, kind: string }} AnsweredQuestion */
 /** @typedef {{ id: string, sessions: { at: Date, messages: string[] }[], questions: AnsweredQuestion[] }} Dialogue */
 
 /**
- * A message begins with the name of its speaker, because both speak as users, and tells what its image shows.
+ * Returns the conversations. Each message starts with the name of its speaker, because both speakers have the role
+ * `user`, and includes the description of its image.
  * @param {string} text in the format of `locomo10.json`
  * @returns {Dialogue[]}
  */

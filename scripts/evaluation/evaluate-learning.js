@@ -1,9 +1,10 @@
 /**
- * `npm run evaluate-learning`: what learning keeps of the conversations in `scripts/learning-set`, in which things stand that must and must not
- * be learned. The results of a scripted model prove the plumbing; `-- --vendor` asks the user's own model. docs/architecture/learning.md has
- * the rule that both are measured by.
+ * `npm run evaluate-learning` checks what is learned from the conversations in `scripts/learning-set`, which contain
+ * things that must be learned and things that must not be. By default a scripted model answers, which only proves that
+ * the plumbing works. `-- --vendor` asks the user's own model. docs/architecture/learning.md describes the rule by
+ * which we judge both.
  *
- * Exits with 0 when everything was learned as it must, with 1 when not, and with 2 when nothing was asked.
+ * Exits with 0 if everything was learned as it should be, with 1 if not, and with 2 if no model was asked.
  */
 import { rmSync } from 'node:fs';
 import { mkdtemp, writeFile } from 'node:fs/promises';
@@ -38,12 +39,12 @@ const options = readOptions(
   },
   usage,
 );
-/** Prompt of the second step, without its memories; and the responses of both steps. */
+/** The length of the prompt of the second step without its memories, and of the responses of both steps. */
 const consolidationCharacters = 3_000;
 const outputTokens = 400;
 
 const dataDir = await mkdtemp(join(tmpdir(), 'evaluate-learning-'));
-// Also when a signal ends the run.
+// This also removes the folder if a signal ends the run.
 process.once('exit', () => rmSync(dataDir, { recursive: true, force: true }));
 
 await runWithVendor(run);

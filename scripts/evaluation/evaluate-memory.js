@@ -1,9 +1,10 @@
 /**
- * `npm run evaluate-memory -- --vendor`: the whole memory with the user's own models. Conversations of LoCoMo are recorded with their dates and
- * learned by a private service; the questions of the data set are answered with recall, and the answers judged by a model against the correct
- * ones. What a step has finished is kept, so that a run continues after a kill at any point.
+ * `npm run evaluate-memory -- --vendor` tests the whole memory with the user's own models. It records conversations of
+ * LoCoMo with their dates, lets a private service learn them, answers the data set's questions with recall, and has a
+ * model compare the answers with the correct ones. Each finished step is saved, so a run that was killed can be
+ * continued.
  *
- * Exits with 0 when every question was judged, and with 2 when nothing was asked or a step failed.
+ * Exits with 0 if every question was judged, and with 2 if no model was asked or a step failed.
  */
 import { rmSync } from 'node:fs';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
@@ -51,9 +52,9 @@ const options = readOptions(
   },
   usage,
 );
-/** Of a batch of 60,000 bytes: statements, and their consolidation with known memories. */
+/** What a batch of 60,000 bytes needs for extracting statements and consolidating them with existing memories. */
 const perBatch = { bytes: 60_000, consolidationCharacters: 40_000, outputTokens: 8_000 };
-/** Of a question: what recall inserts at most, and the responses. */
+/** What a question needs: the most text that recall may insert, and the length of the responses. */
 const perQuestion = { recallCharacters: 4_500, answerTokens: 60, verdictTokens: 20 };
 
 await runWithVendor(run);
@@ -72,7 +73,7 @@ async function run(startVendor) {
     .slice(0, toCount('conversations', options.conversations))
     .map((each) => ({ ...each, questions: each.questions.slice(0, toCount('questions', options.questions)) }));
 
-  // Other models or prompts learn something else.
+  // Other models or prompts learn other memories, so they get a folder of their own.
   const learned = [promptVersion(), config.resolve(learning), config.resolve('memory-consolidate'), sha256(text).toString('hex')];
   const folder = join(cacheDirectory(), 'evaluation', `memory-${sha256(JSON.stringify(learned)).toString('hex').slice(0, 12)}`);
   /** @type {Awaited<ReturnType<typeof openResults<import('./memory-loop.js').Judged>>>} */
@@ -114,7 +115,7 @@ async function run(startVendor) {
   let spent = 0;
   if (toLearn.length + open.length > 0) {
     const dataDir = join(folder, 'gateway');
-    // Before the service starts: an embedded database has one process.
+    // We write to the database before the service starts, because only one process can use an embedded database.
     const database = await openWhenFree(dataDir);
     try {
       await migrate(database);
@@ -150,7 +151,7 @@ async function run(startVendor) {
   return judged.every(({ verdict }) => verdict !== 'unclear') ? 0 : 2;
 }
 
-/** The service of a run that was killed takes some seconds to end. @param {string} dataDir */
+/** Retries for a while, because the service of a killed run takes some seconds to stop. @param {string} dataDir */
 async function openWhenFree(dataDir) {
   for (let triesLeft = 30; ; triesLeft -= 1) {
     try {
@@ -162,7 +163,10 @@ async function openWhenFree(dataDir) {
   }
 }
 
-/** The user's configuration, but conversations are learned as soon as they are recorded. @param {string} folder */
+/**
+ * Copies the user's configuration and changes it so that conversations are learned as soon as they are recorded.
+ * @param {string} folder
+ */
 async function writeConfig(folder) {
   const named = process.env.GATEWAY_CONFIG?.trim() || 'gateway.yaml';
   const text = await readFile(named, 'utf8').catch((error) => {
@@ -173,10 +177,10 @@ async function writeConfig(folder) {
   document.setIn(['memory', 'idle_minutes'], 0.02);
   const path = join(folder, 'gateway.yaml');
   await mkdir(folder, { recursive: true });
-  // It may contain vendor keys, and a signal may end the run.
+  // The file may contain vendor keys, so delete it even if a signal ends the run.
   process.once('exit', () => rmSync(path, { force: true }));
   await writeFile(path, document.toString(), { mode: 0o600 });
-  // Questions are searched by meaning as in the service.
+  // Use the same embedder as the user's service, so that questions are searched by meaning in the same way.
   return { GATEWAY_CONFIG: path, GATEWAY_LOCAL_EMBEDDER: process.env.GATEWAY_LOCAL_EMBEDDER };
 }
 

@@ -1,4 +1,4 @@
-/** Learns the conversations of a case with the code of the service and any model, without Temporal. */
+/** Learns the conversations of a case with the service's own code and any model, without Temporal. */
 import { createLearning } from '../../src/app/learning.ts';
 import { systemClock } from '../../src/core/time.ts';
 import { buildConsolidationPrompt } from '../../src/memory/learning/consolidation.ts';
@@ -12,9 +12,12 @@ import { createProject, recordConversation } from './record.js';
 /** @typedef {import('./learning-set.js').LearnedItem} LearnedItem */
 /** @typedef {import('../../src/memory/learning/extraction.ts').StructuredPrompt & { job: import('../../src/memory/learning/learn-group.ts').MemoryJob }} ModelPrompt */
 /** @typedef {(prompt: ModelPrompt, conversation: import('./learning-set.js').LearningConversation) => Promise<string>} AskModel */
-/** @typedef {{ items: LearnedItem[], refusals: string[] }} Learned the items that are live at the end, and why statements were refused */
+/**
+ * @typedef {{ items: LearnedItem[], refusals: string[] }} Learned the memories that exist at the end, and the reasons
+ * for which statements were refused
+ */
 
-/** The prompts of learning: results of other ones say nothing about it. */
+/** Returns the prompts that learning uses. Results from other prompts can't be reused. */
 export function promptVersion() {
   const { system, schema } = buildExtractionPrompt([], null);
   return JSON.stringify([system, schema, buildConsolidationPrompt({ subject: null, added: [], known: [], facts: [] })]);
@@ -31,7 +34,8 @@ export function datedMessages({ date, messages }) {
 }
 
 /**
- * Throws what the model throws; the project then keeps what was learned.
+ * Learns the conversations of a case in a new project. If the model throws, the error is rethrown, and the project
+ * keeps what has been learned so far.
  * @param {Database} database
  * @param {LearningCase} learningCase
  * @param {AskModel} ask
@@ -87,7 +91,7 @@ async function learnBatches(database, projectId, ask) {
       const key = { ...run, position };
       const messages = await readGroupMessages(database, key);
       for (const step of [activities.learnGroup, activities.consolidateGroup]) {
-        // A response that cannot be used is asked for again, as in the service.
+        // Like the service, we ask again if a response can't be used.
         while ((await step(key, signal)).kind === 'wait');
       }
       refusals.push(...(parseExtraction(responses.pop() ?? '', messages)?.refusals ?? ['unusable']));

@@ -1,15 +1,15 @@
-/** The result of `npm run evaluate-learning` as a table and as JSON. */
+/** Formats the result of `npm run evaluate-learning` as a table and as JSON. */
 import { formatCost } from './cost.js';
 
 /**
  * @typedef {object} CaseResult
  * @property {string} id
  * @property {string} category
- * @property {number} must expectations of the case
+ * @property {number} must number of expectations in the case
  * @property {string[]} missed
  * @property {string[]} forbidden
  * @property {string[]} refusals
- * @property {string[]} mistakes of the scripted run
+ * @property {string[]} mistakes mistakes of the scripted run
  * @property {string[]} learned
  * @property {number} cost
  * @property {number} durationMs

@@ -1,6 +1,6 @@
 /**
- * The set of `npm run evaluate-learning`: small conversations with what must and must not be learned from them. A file of
- * `scripts/learning-set` is a category.
+ * Reads the data of `npm run evaluate-learning`. It consists of short conversations with what should and shouldn't be
+ * learned from each. Each file of `scripts/learning-set` is a category.
  */
 import { readdir, readFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
@@ -14,13 +14,15 @@ const pattern = z.string().refine(isPattern, 'not a regular expression').transfo
 const day = z.iso.date();
 const defaultSubject = 'account-1';
 
-/** `date`: the day of this message and of those that follow it. A tool's result belongs to the assistant's message before it. */
+/**
+ * `date` applies to this message and those after it. A tool's result belongs to the preceding message of the assistant.
+ */
 const message = z
   .strictObject({ user: z.string(), date: day.optional() })
   .or(z.strictObject({ assistant: z.string() }))
   .or(z.strictObject({ tool: z.string() }));
 
-/** A statement of the scripted model; `refused`: the reason why learning must drop it. */
+/** A statement by the scripted model. If learning has to drop it, `refused` is the reason. */
 const scripted = z.strictObject({
   text: z.string(),
   evidence: z.string(),
@@ -31,7 +33,10 @@ const scripted = z.strictObject({
   refused: z.enum(['evidence', 'quotation', 'content', 'names', 'numbers', 'injection']).optional(),
 });
 
-/** Conversations are learned one after the other, each in its own batch. 2026-11-20 is a Friday. */
+/**
+ * The conversations are learned one after another, each in a batch of its own. 2026-11-20, the default date, is a
+ * Friday.
+ */
 const conversation = z.strictObject({
   subject: z.string().default(defaultSubject),
   date: day.default('2026-11-20'),
@@ -39,7 +44,7 @@ const conversation = z.strictObject({
   scripted: z.array(scripted),
 });
 
-/** One memory must match all patterns, be of the kind and the subject, and name the date. Patterns ignore case. */
+/** There has to be a memory that matches all patterns and has this kind, subject and date. Patterns ignore case. */
 const expectation = z.strictObject({
   all: z.array(pattern).min(1),
   kind: z.enum(itemKinds).optional(),
@@ -47,7 +52,7 @@ const expectation = z.strictObject({
   date: day.optional(),
 });
 
-/** No memory may match; with a subject, none of this subject. */
+/** No memory may match the pattern. If there is a subject, only the memories of that subject count. */
 const exclusion = pattern.transform((text) => ({ pattern: text, subject: null })).or(z.strictObject({ pattern, subject: z.string() }));
 
 const learningCase = z.strictObject({
@@ -63,7 +68,10 @@ const learningCase = z.strictObject({
 /** @typedef {{ text: string, kind: string, subject: string | null }} LearnedItem */
 /** @typedef {{ missed: string[], forbidden: string[] }} Judgement */
 
-/** Throws on a file that does not have the format, or an id that is used twice. @returns {Promise<LearningCase[]>} */
+/**
+ * Reads all cases. Throws if a file doesn't have the right format or if two cases have the same id.
+ * @returns {Promise<LearningCase[]>}
+ */
 export async function loadLearningSet(folder = join(root, 'scripts', 'learning-set')) {
   /** @type {LearningCase[]} */
   const cases = [];
@@ -77,7 +85,11 @@ export async function loadLearningSet(folder = join(root, 'scripts', 'learning-s
   return cases;
 }
 
-/** @param {LearningCase} learned @param {readonly LearnedItem[]} items @returns {Judgement} what was missed and what was learned though it must not be */
+/**
+ * @param {LearningCase} learned
+ * @param {readonly LearnedItem[]} items
+ * @returns {Judgement} expectations that no memory meets, and memories that shouldn't have been learned
+ */
 export function judge({ must, must_not }, items) {
   const missed = must.filter(
     ({ all, kind, subject, date }) =>
@@ -100,7 +112,7 @@ export function judge({ must, must_not }, items) {
   };
 }
 
-/** Whether a text names the day in one of the common forms. @param {string} text @param {string} date */
+/** Reports whether a text names the day in one of the usual formats. @param {string} text @param {string} date */
 function namesDay(text, date) {
   const [, month, ofMonth] = date.split('-').map(Number);
   const numbers = findNumbers(text).flat();

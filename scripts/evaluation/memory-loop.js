@@ -1,6 +1,6 @@
 /**
- * The steps of `npm run evaluate-memory`: conversations of the past are recorded, learned by the service, and asked about; a second model judges
- * the answers.
+ * The steps of `npm run evaluate-memory`: record old conversations, wait until the service has learned them, ask
+ * questions about them, and let a second model judge the answers.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createProject, recordConversation, recordedSource } from './record.js';
@@ -20,7 +20,7 @@ export function projectOf({ id }) {
 }
 
 /**
- * Records a conversation once: all of its sessions or none.
+ * Records a conversation unless it has been recorded before. All of its sessions are in one transaction.
  * @param {import('../../src/db/database.ts').Database} database
  * @param {Dialogue} dialogue
  */
@@ -37,14 +37,15 @@ export async function recordDialogue(database, dialogue) {
 }
 
 /**
- * Waits until all messages of a conversation were learned. Throws when a batch failed; the next run of the evaluation tries it again.
+ * Waits until all messages of a conversation have been learned. Throws if a batch failed, and the next run of the
+ * evaluation retries it.
  * @param {Client} client
  * @param {Dialogue} dialogue
- * @param {(text: string) => void} report called when something changes
+ * @param {(text: string) => void} report called when the progress changes
  */
 export async function awaitLearned(client, dialogue, report) {
   const project = projectOf(dialogue);
-  // With the assistant's response to each session.
+  // Each session also has a response by the assistant.
   const expected = dialogue.sessions.reduce((sum, { messages }) => sum + messages.length + 1, 0);
   for (const state of ['failed', 'stopped']) await client.admin('POST', '/provision/batches/replay', { project, state });
   for (let last = ''; ; await sleep(pollMs)) {
@@ -65,7 +66,8 @@ export async function awaitLearned(client, dialogue, report) {
 }
 
 /**
- * Waits until search uses vectors, which a local embedder that is being fetched does late. False when it does not within a minute.
+ * Waits until search uses vectors, which can take a while if the local embedder is still being downloaded. Returns
+ * false if it takes more than a minute.
  * @param {Client} client
  */
 export async function awaitVectors(client) {
@@ -94,7 +96,7 @@ const verdictSchema = {
 };
 
 /**
- * Answers a question with recall, and has the answer judged.
+ * Answers a question with recall and has the answer judged.
  * @param {Client} client
  * @param {import('./dialogues.js').AnsweredQuestion} question
  * @param {Models} models
@@ -103,7 +105,7 @@ const verdictSchema = {
 export async function askQuestion(client, { text: question, answer: expected }, models) {
   const { text: answer, recalled } = await client.complete(
     { model: models.answer, messages: chat(answerPrompt, question) },
-    // Recorded nowhere: the project records another application only.
+    // This call isn't recorded, because the project only records another application.
     { 'x-gateway-memory': 'recall', 'x-gateway-memory-subject': subject, 'x-gateway-source': `${recordedSource}-questions` },
   );
   const judged = JSON.stringify({ question, correct_answer: expected, answer });
@@ -123,7 +125,11 @@ function chat(system, text) {
   ];
 }
 
-/** `unclear`: the response has no label, or both. @param {string} text @returns {Judged['verdict']} */
+/**
+ * Returns `unclear` if the response contains no label or both of them.
+ * @param {string} text
+ * @returns {Judged['verdict']}
+ */
 export function parseVerdict(text) {
   const labels = new Set(Array.from(text.matchAll(/"label"\s*:\s*"(CORRECT|WRONG)"/g), ([, label]) => label));
   if (labels.size !== 1) return 'unclear';

@@ -1,4 +1,4 @@
-/** The result of `npm run evaluate-memory` by kind of question. */
+/** Formats the result of `npm run evaluate-memory` by kind of question. */
 import { formatCost } from './cost.js';
 
 /** @typedef {Pick<import('./memory-loop.js').Judged, 'verdict' | 'recalled'> & { kind: string }} JudgedQuestion */
@@ -24,7 +24,7 @@ function summarize(kind, questions) {
   };
 }
 
-/** @param {readonly JudgedQuestion[]} judged @param {number} spent in this run, in dollars */
+/** @param {readonly JudgedQuestion[]} judged @param {number} spent what this run cost in dollars */
 export function formatMemoryReport(judged, spent) {
   const rows = summarizeByKind(judged).map(
     ({ kind, questions, correct, wrong, unclear, without_memory: without }) =>

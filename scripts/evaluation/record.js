@@ -1,4 +1,4 @@
-/** Records conversations of the past in a project, with their dates, as if they had been calls of that time. */
+/** Records old conversations in a project with their dates, as if they were calls made at that time. */
 import { randomUUID } from 'node:crypto';
 import { internalKeyId, noCorrelation } from '../../src/core/call.ts';
 import { newId } from '../../src/core/ids.ts';
@@ -8,11 +8,11 @@ import { recordCalls } from '../../src/memory/conversations/record-calls.ts';
 /** @typedef {import('../../src/db/database.ts').Queries} Queries */
 /** @typedef {{ role: 'user' | 'assistant' | 'tool', text: string, at: Date }} Message */
 
-/** The only application that the projects record: questions that ask them later are not learned. */
+/** The only application that the projects record. Questions are asked by another one, so that they aren't learned. */
 export const recordedSource = 'evaluation';
 
 /**
- * Creates a project whose batches start with the first message, and returns its id.
+ * Creates a project that starts a batch as soon as there is one message. Returns the project's id.
  * @param {Queries} tx
  * @param {string} slug
  */
@@ -27,10 +27,10 @@ export async function createProject(tx, slug) {
 }
 
 /**
- * Stores one call for each day, with its history and the assistant's last message of that day as the response.
+ * Stores one call per day. Its request is the history, and its response is the assistant's last message of that day.
  * @param {Queries} tx
- * @param {{ projectId: string, subject: string, source?: string, messages: readonly Message[] }} conversation conversations of a subject that
- *   are not read yet need a source each, or they are taken for one
+ * @param {{ projectId: string, subject: string, source?: string, messages: readonly Message[] }} conversation if a
+ * subject has several open conversations, each needs its own source, or else they are treated as one
  */
 export async function recordConversation(tx, { source = recordedSource, messages, ...options }) {
   const ends = messages.flatMap(({ at }, index) => (messages[index + 1]?.at.getTime() === at.getTime() ? [] : [index]));

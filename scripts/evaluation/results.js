@@ -1,10 +1,14 @@
-/** Results of an evaluation, each of which had a cost: one line each in a file of the cache directory, so that a run continues after a kill at any point. */
+/**
+ * Stores the results of an evaluation, which were paid for, in a file of the cache directory with one line per result.
+ * A run that was killed can continue from there.
+ */
 import { appendFile, mkdir, readFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { sha256 } from '../../src/core/sha256.ts';
 
 /**
- * A result is found by everything that it depends on, such as model, prompt and question.
+ * Opens the file. The key of a result consists of everything that the result depends on, such as model, prompt and
+ * question.
  * @template Result
  * @param {string} path
  */
@@ -21,16 +25,16 @@ export async function openResults(path) {
       const { key, result } = JSON.parse(line);
       results.set(key, result);
     } catch {
-      // The process was killed while it wrote this line; its result is asked for again.
+      // The process was killed while it was writing this line, so we have to ask for this result again.
     }
   }
-  // What follows a line that was cut off must not become a part of it.
+  // Terminate a truncated line, so that the next result doesn't become a part of it.
   if (text !== '' && !text.endsWith('\n')) await appendFile(path, '\n');
   return {
     /** @param {readonly unknown[]} parts */
     has: (parts) => results.has(toKey(parts)),
     /**
-     * The stored result, or that of `work`, which is stored before it is returned.
+     * Returns the stored result if there is one. Otherwise runs `work` and stores its result before returning it.
      * @param {readonly unknown[]} parts
      * @param {() => Promise<Result>} work
      * @returns {Promise<Result>}

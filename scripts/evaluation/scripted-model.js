@@ -1,4 +1,7 @@
-/** The scripted model: returns the statements that the set gives for a conversation, honest ones and such that learning must refuse. */
+/**
+ * A scripted model that returns the statements that the learning set specifies for a conversation. Some of them are
+ * correct and others have to be refused.
+ */
 
 /** @type {import('./learn.js').AskModel} */
 export async function askScripted({ job }, { scripted }) {
@@ -7,7 +10,8 @@ export async function askScripted({ job }, { scripted }) {
 }
 
 /**
- * Mistakes of the plumbing: statements that should have been refused, or for another reason, or should not.
+ * Lists the statements that weren't refused although they should have been, that were refused although they shouldn't
+ * have been, or that were refused for a different reason.
  * @param {import('./learning-set.js').LearningCase} learningCase
  * @param {import('./learn.js').Learned} learned
  */

@@ -1,36 +1,42 @@
-/** The models of the user: a private gateway with the configuration and the vendor keys that `npm start` would use here. */
+/**
+ * Gives evaluations access to the user's models through a private gateway, which has the same configuration and vendor
+ * keys as `npm start` in this folder.
+ */
 import { loadConfig, readConfigSource } from '../../src/config/load.ts';
 import { adminToken, createKey, createPrograms } from '../programs.js';
 
-/** For one call, with the gateway's own retries. */
+/** The timeout for one call, including the gateway's own retries. */
 const callTimeoutMs = 300_000;
 
 /** @typedef {{ text: string, recalled: number }} Answer */
 /** @typedef {ReturnType<typeof createClient>} Client */
 /** @typedef {Awaited<ReturnType<typeof startVendor>>} Vendor */
 
-/** The configuration of this folder and environment. Throws when it names no vendor. */
+/** Reads the configuration of this folder and environment. Throws if it has no vendor. */
 export function readVendorConfig() {
   const config = loadConfig(readConfigSource(process.env, 'start'));
   if (config.demo) throw new Error('no vendor: set OPENAI_API_KEY or ANTHROPIC_API_KEY, or write providers into gateway.yaml');
   return {
     /**
-     * The first of the tiers that has a chain.
+     * Returns the first of the tiers that has a chain.
      * @param {readonly string[]} tiers
      */
     chooseTier: (tiers) => tiers.find((tier) => (config.tiers[tier] ?? []).length > 0) ?? null,
-    /** The models that a tier names, or the model itself. @param {string} model */
+    /** Returns the models of a tier. A model's name resolves to itself. @param {string} model */
     resolve: (model) => config.tiers[model] ?? [model],
-    /** Price of the first model of a tier, or of a model. @param {string} model */
+    /** Returns the price of a model, or of a tier's first model. @param {string} model */
     priceOf: (model) => config.models[config.tiers[model]?.[0] ?? model]?.price ?? null,
   };
 }
 
 /** @typedef {{ dataDir: string, project: string, temporal?: boolean, env?: NodeJS.ProcessEnv }} VendorOptions */
-/** @typedef {(options: VendorOptions) => Promise<Vendor>} StartVendor starts the gateway, which ends with the evaluation */
+/**
+ * @typedef {(options: VendorOptions) => Promise<Vendor>} StartVendor starts the gateway, which stops when the
+ * evaluation ends
+ */
 
 /**
- * Runs an evaluation, whose result is the exit status of this process; 2 when it fails.
+ * Runs an evaluation and exits with the status that it returns, or with 2 if it throws.
  * @param {(startVendor: StartVendor) => Promise<number>} evaluate
  */
 export async function runWithVendor(evaluate) {
@@ -53,7 +59,7 @@ export async function runWithVendor(evaluate) {
 /** @param {VendorOptions} options */
 async function startVendor({ dataDir, project, temporal = false, env = {} }) {
   const programs = createPrograms();
-  // Not the database and the Temporal server of the user's service.
+  // Keep the evaluation away from the database and the Temporal server of the user's service.
   const own = {
     DATABASE_URL: undefined,
     TEMPORAL_ADDRESS: undefined,
@@ -67,7 +73,7 @@ async function startVendor({ dataDir, project, temporal = false, env = {} }) {
 }
 
 /**
- * Calls a gateway with a key of a project.
+ * Creates a client that calls the gateway with a project's key.
  * @param {{ url: string, key: string, adminToken: string }} gateway
  */
 export function createClient({ url, key, adminToken: token }) {
@@ -83,7 +89,7 @@ export function createClient({ url, key, adminToken: token }) {
     if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text.slice(0, 300)}`);
     return { body: text === '' ? null : JSON.parse(text), recalled: response.headers.get('x-gateway-memory-recalled') };
   };
-  /** Spend of the key's project in this month, in dollars. */
+  /** Returns how much the key's project has spent this month, in dollars. */
   const readSpend = async () => /** @type {number} */ ((await send('GET', '/usage/me', key, undefined)).body.spend);
   return {
     /** @param {string} path @param {unknown} body */
@@ -92,7 +98,8 @@ export function createClient({ url, key, adminToken: token }) {
     admin: async (method, path, body) => (await send(method, path, token, body)).body,
     readSpend,
     /**
-     * A chat completion: its text, and how many memories recall put into its prompt. By default memory takes no part in the call.
+     * Makes a chat completion. Returns its text and the number of memories that recall inserted into the prompt. By
+     * default, the call uses no memory.
      * @param {Record<string, unknown>} body
      * @param {Record<string, string>} [headers]
      * @returns {Promise<Answer>}

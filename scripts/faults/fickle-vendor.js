@@ -1,6 +1,7 @@
 /**
- * A vendor that works until a fault is switched on. It forwards requests to the scripted vendor and, during the fault, replaces the
- * model's name by one that fails. Each provider has its own path here and so its own faults: `<url>/<provider>/v1`.
+ * A vendor that works until a fault is switched on. It forwards requests to the scripted vendor and, during the fault,
+ * replaces the model's name with that of a model that fails. Each provider has its own path (`<url>/<provider>/v1`), so
+ * faults affect only one provider.
  */
 import { once } from 'node:events';
 import { createServer, request as httpRequest } from 'node:http';
@@ -9,7 +10,7 @@ import { json } from 'node:stream/consumers';
 
 /** @param {string} scriptedVendorUrl */
 export async function createFickleVendor(scriptedVendorUrl) {
-  /** @type {Map<string, string>} the model of the scripted vendor that fails, by provider */
+  /** @type {Map<string, string>} by provider, the model of the scripted vendor that fails */
   const faults = new Map();
   const server = createServer(async (request, response) => {
     const [, provider = '', ...path] = (request.url ?? '').split('/');

@@ -1,4 +1,7 @@
-/** The faults: how each begins and ends, what callers may notice, and by which signs an operator learns of it. */
+/**
+ * Defines the faults, i.e. how each begins and ends, what callers may notice, and which signs tell an operator about
+ * it.
+ */
 import { closeSync, openSync, rmSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -11,26 +14,38 @@ import { callers, sendCall } from './load.js';
  * @typedef {object} Kind
  * @property {string} title
  * @property {import('./watch.js').Expected} expected
- * @property {string} [provider] that has the fault. Faults of vendors don't disturb one another, so they happen at the same time
- * @property {string} [model] that the load asks for; the default is served by a vendor that always works
+ * @property {string} [provider] the provider that has the fault. Faults of vendors don't affect each other, so they
+ * happen at the same time
+ * @property {string} [model] the model that the load asks for. The default is served by a vendor that always works
  * @property {(stack: Stack, options: { streamSeconds: number }) => Promise<Extra | void>} begin
  * @property {(stack: Stack) => Promise<void>} end
  * @property {string} promise what the callers were promised, for the table
- * @property {(failed: Call[], beganAt: number) => boolean} isKept whether the failed calls are within the promise
+ * @property {(failed: Call[], beganAt: number) => boolean} isKept reports whether the promise allows the failed calls
  */
 
-/** Calls besides the load. @typedef {{ calls: Promise<string | null>[] }} Extra */
+/** Calls in addition to the load. @typedef {{ calls: Promise<string | null>[] }} Extra */
 
-/** How long HAProxy may take to notice that a replica is not ready: two checks of 500 ms, and the check itself. */
+/**
+ * The time that HAProxy may take to notice that a replica isn't ready, which is two checks at an interval of 500 ms and
+ * the duration of a check.
+ */
 const noticeMs = 3_000;
 
 const none = (/** @type {Call[]} */ failed) => failed.length === 0;
-/** Calls that ran when the fault began. @param {Call[]} failed @param {number} beganAt */
+/**
+ * Allows only calls to fail that were in flight when the fault began.
+ * @param {Call[]} failed
+ * @param {number} beganAt
+ */
 const inFlightOnly = (failed, beganAt) => failed.length <= callers + 1 && failed.every(({ startedAt }) => startedAt <= beganAt + noticeMs);
 /** @param {Call[]} failed @param {number} beganAt */
 const atFirstOnly = (failed, beganAt) => failed.every(({ startedAt }) => startedAt <= beganAt + noticeMs);
 
-/** Switches a fault of a provider on and off. @param {string} provider @param {string} model of the scripted vendor */
+/**
+ * Creates a fault that can be switched on and off for one provider.
+ * @param {string} provider
+ * @param {string} model a model of the scripted vendor
+ */
 const vendorFault = (provider, model) => ({
   provider,
   begin: async (/** @type {Stack} */ { fickleVendor }) => fickleVendor.fail(provider, model),
@@ -178,7 +193,8 @@ export const kinds = {
       );
       await sleep(2_000);
       for (const name of /** @type {const} */ (['gateway-1', 'gateway-2', 'worker'])) {
-        // It ends after its last stream, which takes longer than `end` would wait.
+        // We wait for the process separately, because it exits after its last stream, and that takes longer than `end`
+        // would wait.
         const process = stack.processOf(name);
         process.child.kill('SIGTERM');
         await process.exited;
@@ -193,7 +209,7 @@ export const kinds = {
   },
 };
 
-/** Fills the file system. @param {string} file */
+/** Writes to the file until the file system is full. @param {string} file */
 function fill(file) {
   const descriptor = openSync(file, 'a');
   for (const size of [1_048_576, 4_096, 1]) {

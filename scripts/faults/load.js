@@ -1,4 +1,7 @@
-/** The steady load: loops that send calls one after another, half of them streamed, and one that states facts for memory to learn. */
+/**
+ * Generates the steady load. Loops send one call after another, half of them streamed, and another loop states facts
+ * for memory to learn.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
@@ -12,13 +15,17 @@ import { setTimeout as sleep } from 'node:timers/promises';
 export const callers = 4;
 const pauseMs = 150;
 const factPauseMs = 2_000;
-/** Longer than any wait that the gateway allows in this setup. */
+/** This is longer than any timeout of the gateway in this setup. */
 const callLimitMs = 200_000;
 
 /**
  * Sends one call and reads its answer to the end.
- * @param {string} url @param {string} key @param {object} body @param {Record<string, string>} headers @param {number} [limitMs]
- * @returns {Promise<string | null>} why it failed
+ * @param {string} url
+ * @param {string} key
+ * @param {object} body
+ * @param {Record<string, string>} headers
+ * @param {number} [limitMs]
+ * @returns {Promise<string | null>} the reason if the call failed
  */
 export async function sendCall(url, key, body, headers, limitMs = callLimitMs) {
   try {
@@ -39,7 +46,7 @@ export async function sendCall(url, key, body, headers, limitMs = callLimitMs) {
 }
 
 /**
- * Starts at once and runs until `stop`.
+ * Starts the load immediately. It runs until `stop` is called.
  * @param {{ url: string, key: string, factsKey: string, name: string, model: string }} options
  */
 export function startLoad({ url, key, factsKey, name, model }) {
@@ -75,7 +82,7 @@ export function startLoad({ url, key, factsKey, name, model }) {
   const running = Promise.all([state(), ...Array.from({ length: callers }, (_, index) => loop(index))]);
   return {
     calls,
-    /** Facts whose call was answered. */
+    /** The facts whose call was answered. */
     facts,
     async stop() {
       isOver = true;

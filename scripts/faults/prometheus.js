@@ -1,4 +1,6 @@
-/** A private Prometheus with the rules and the intervals of deploy/prometheus, which tells when an alert fires. */
+/**
+ * Runs a private Prometheus with the rules and intervals of deploy/prometheus, so that we can see when an alert fires.
+ */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile, writeFile } from 'node:fs/promises';
@@ -32,8 +34,8 @@ export function scaleDurations(text, scale) {
 }
 
 /**
- * @param {{ folder: string, scale: number, targets: Record<string, Record<string, string>> }} options targets: addresses of
- *   metrics by job and by the name of the process, which becomes the label `instance`
+ * @param {{ folder: string, scale: number, targets: Record<string, Record<string, string>> }} options `targets` has the
+ * addresses of metrics by job and by name of the process, which becomes the label `instance`
  */
 export async function startPrometheus({ folder, scale, targets }) {
   const program = await ensurePrometheusProgram('prometheus');

@@ -18,20 +18,23 @@ import { watchSigns } from './watch.js';
  * @property {string} kind
  * @property {number} seconds how long the fault lasted
  * @property {number} calls
- * @property {Record<string, number>} failed calls as their callers saw them, by what they saw
- * @property {string[]} lost task ids of answered calls that are not stored as such, and facts that were not learned
+ * @property {Record<string, number>} failed number of failed calls by what their callers saw
+ * @property {string[]} lost task ids of answered calls that weren't stored as answered, and facts that weren't learned
  * @property {string[]} doubled
  * @property {number} facts
  * @property {import('./watch.js').Signs} signs
  * @property {Sign[]} others
- * @property {string[]} broken promises that were not kept
+ * @property {string[]} broken promises that weren't kept
  */
 
-/** Load without a fault before and after it, in which the gateway learns how long the vendors usually take. */
+/**
+ * We run the load without a fault for this long before and after each fault. The gateway uses this time to learn how
+ * long the vendors usually take.
+ */
 const quietSeconds = 15;
-/** The longest alert waits for 15 minutes. */
+/** The alert that waits longest does so for 15 minutes. */
 const longestAlertSeconds = 1_100;
-/** Signs that do not depend on the scale, e.g. a connection that ends at its timeout. */
+/** Some signs don't depend on the scale, e.g. a connection that is closed after its timeout. */
 const otherSignsSeconds = 150;
 const storedLimitMs = 180_000;
 
@@ -42,7 +45,7 @@ export async function runFaults(args) {
   const rows = [];
   const stack = await startStack({ scale: options.scale, providers });
   const database = new pg.Pool({ connectionString: stack.databaseUrl, max: 1 });
-  // A connection that is idle when PostgreSQL is killed.
+  // The connection is idle when PostgreSQL is killed, so the error isn't raised by a query.
   database.on('error', () => undefined);
   try {
     console.log(`${cpus()[0]?.model}, ${cpus().length} processors, Node ${process.versions.node}`);
@@ -61,7 +64,7 @@ export async function runFaults(args) {
   if (rows.some(({ broken }) => broken.length > 0)) process.exitCode = 1;
 }
 
-/** The faults that happen at the same time. @param {string[]} names */
+/** Groups the faults that happen at the same time. @param {string[]} names */
 function groupKinds(names) {
   const ofVendors = names.filter((name) => kinds[name]?.provider);
   return [...names.filter((name) => !kinds[name]?.provider).map((name) => [name]), ...(ofVendors.length > 0 ? [ofVendors] : [])];
@@ -121,8 +124,11 @@ async function measure(name, { stack, database, scale, streamSeconds }) {
 }
 
 /**
- * Waits until every answered call is stored and every fact is learned, and finds those that are missing or there twice.
- * @param {pg.Pool} database @param {string} name @param {string[]} answered @param {string[]} facts
+ * Waits until every answered call is stored and every fact is learned. Returns those that are missing or duplicated.
+ * @param {pg.Pool} database
+ * @param {string} name
+ * @param {string[]} answered
+ * @param {string[]} facts
  */
 async function compareWithDatabase(database, name, answered, facts) {
   /** @type {string[]} */

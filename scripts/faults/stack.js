@@ -1,6 +1,6 @@
 /**
- * Everything that a deployment has, on this machine: PostgreSQL, Temporal, two API processes behind HAProxy with the
- * configuration of Compose, a worker, vendors and Prometheus.
+ * Runs everything that a deployment has on this machine: PostgreSQL, Temporal, two API processes behind HAProxy with
+ * the configuration used by Compose, a worker, vendors and Prometheus.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -23,12 +23,19 @@ import { startPrometheus } from './prometheus.js';
 
 /** @type {readonly ProcessName[]} */
 export const processNames = ['gateway-1', 'gateway-2', 'worker'];
-/** Longer than the minute in which the gateway notices a vendor that hangs, and shorter than the default, which is five minutes. */
+/**
+ * The gateway notices a hanging vendor within a minute, so this has to be longer than that. The default of five minutes
+ * would take too long.
+ */
 const firstByteTimeoutSeconds = 120;
-/** More than the journal's ballast file and two segments. */
+/** The disk has to hold more than the journal's ballast file and two segments. */
 const smallDisk = '64m';
 
-/** @param {string} steadyUrl @param {string} fickleUrl @param {readonly string[]} providers that get a fault */
+/**
+ * @param {string} steadyUrl
+ * @param {string} fickleUrl
+ * @param {readonly string[]} providers the providers that get a fault
+ */
 function configOf(steadyUrl, fickleUrl, providers) {
   const lines = providers.map(
     (name) =>
@@ -107,7 +114,7 @@ export async function startStack({ scale, providers }) {
       TEMPORAL_ADDRESS: temporal.address,
       TEMPORAL_NAMESPACE: 'faults',
       TEMPORAL_CREATE_NAMESPACE: 'true',
-      // The defaults, as in Compose.
+      // Use the defaults, like Compose does.
       GATEWAY_STOP_DELAY_SECONDS: '',
     });
 
@@ -144,7 +151,7 @@ export async function startStack({ scale, providers }) {
     });
     cleanups.push(() => prometheus.stop());
 
-    /** @param {string} project @param {object} [memory] settings of its memory */
+    /** @param {string} project @param {object} [memory] the project's memory settings */
     const createKey = async (project, memory) => {
       const api = processOf('gateway-2');
       await api.admin('PUT', `/provision/teams/${project}`, { cache: { enabled: false } });
@@ -177,7 +184,7 @@ export async function startStack({ scale, providers }) {
       start,
       processOf,
       readiness,
-      /** Resolves when every process is ready with nothing degraded. */
+      /** Resolves once every process is ready and nothing is degraded. */
       untilReady: () =>
         until('all processes are ready', async () => (await Promise.all(processNames.map(readiness))).every((said) => said === '200')),
       stop,
@@ -188,7 +195,7 @@ export async function startStack({ scale, providers }) {
   }
 }
 
-/** Returns false where this user may not mount a file system. @param {string} folder */
+/** Returns false if this user isn't allowed to mount a file system. @param {string} folder */
 function mountDisk(folder) {
   if (process.platform !== 'linux' || process.getuid?.() !== 0) return false;
   try {

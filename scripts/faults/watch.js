@@ -1,20 +1,24 @@
-/** Watches what an operator would see during a fault: `/readyz`, metrics, alerts and the log, with the time of each first sign. */
+/**
+ * Watches what an operator would see during a fault, i.e. `/readyz`, metrics, alerts and logs, and records when each
+ * sign first appears.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { processNames } from './stack.js';
 
 /**
  * @typedef {object} Sign
- * @property {number} seconds since the fault
+ * @property {number} seconds time since the fault began
  * @property {string} text
  */
 
 /**
  * @typedef {object} Expected
- * @property {RegExp | null} readyz of some process, e.g. /^gateway-1: 503/; null if it has to stay 200 everywhere
- * @property {string} metric a PromQL expression that selects samples during the fault only
+ * @property {RegExp | null} readyz matches the response of a process, e.g. /^gateway-1: 503/. Null means that all
+ * processes have to keep responding with 200
+ * @property {string} metric a PromQL expression that only selects samples during the fault
  * @property {string | null} alert null if no alert has to fire
- * @property {string | null} log message of a line; null if the fault is normal operation
- * @property {string} [provider] whose alert and log lines count
+ * @property {string | null} log the message of a log line, or null if the fault is part of normal operation
+ * @property {string} [provider] only alerts and log lines of this provider count
  */
 
 /** @typedef {Record<'readyz' | 'metric' | 'alert' | 'log', Sign | null>} Signs */
@@ -22,17 +26,18 @@ import { processNames } from './stack.js';
 const intervalMs = 250;
 
 /**
- * Watches from now on. The caller awaits `begin`, causes the fault, and calls `stop` in the end.
- * @param {import('./stack.js').Stack} stack @param {Expected} expected
+ * Starts watching. The caller awaits `begin`, causes the fault, and calls `stop` in the end.
+ * @param {import('./stack.js').Stack} stack
+ * @param {Expected} expected
  */
 export function watchSigns(stack, expected) {
   /** @type {Signs} */
   const signs = { readyz: null, metric: null, alert: null, log: null };
-  /** Alerts that fired before the fault. @type {Set<string>} */
+  /** Alerts that were already firing before the fault. @type {Set<string>} */
   const earlier = new Set();
-  /** Alerts and warnings that the fault's row does not name. @type {Map<string, Sign>} */
+  /** Alerts and warnings that the row of the fault doesn't expect. @type {Map<string, Sign>} */
   const others = new Map();
-  /** How much of its log was read, by process. @type {Map<object, number>} */
+  /** How far we have read the log of each process. @type {Map<object, number>} */
   const offsets = new Map();
   /** @type {PromiseWithResolvers<void>} */
   const hasBegun = Promise.withResolvers();
@@ -41,7 +46,7 @@ export function watchSigns(stack, expected) {
   /** @param {string} text @returns {Sign} */
   const note = (text) => ({ seconds: (performance.now() - startedAt) / 1_000, text });
 
-  /** @param {string | undefined} provider undefined: of all */
+  /** @param {string | undefined} provider undefined if the sign isn't about a single provider */
   const isOfProvider = (provider) => provider === undefined || expected.provider === undefined || provider === expected.provider;
 
   const checkReadiness = async () => {
@@ -87,7 +92,7 @@ export function watchSigns(stack, expected) {
       await sleep(intervalMs);
     }
   })();
-  // `stop` throws it. Until then it must not end this process, which has others to stop.
+  // `stop` rethrows the error. Until then it must not crash this process, which still has other programs to stop.
   watching.catch(() => undefined);
   return {
     signs,
@@ -97,7 +102,7 @@ export function watchSigns(stack, expected) {
       startedAt = performance.now();
     },
     seconds: () => (performance.now() - startedAt) / 1_000,
-    /** The names of the expected signs that have not been seen. @returns {string[]} */
+    /** Returns the names of the expected signs that haven't been seen. @returns {string[]} */
     missing: () =>
       /** @type {const} */ (['readyz', 'metric', 'alert', 'log']).filter((name) => expected[name] !== null && signs[name] === null),
     async stop() {

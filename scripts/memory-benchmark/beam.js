@@ -1,17 +1,18 @@
 /**
- * BEAM, its tier of 100,000 tokens: twenty conversations of a person with a model, and questions that name the messages with their answer
- * (`source_chat_ids`), 355 of 400. Nothing is tuned on it.
+ * Reads BEAM's tier of 100,000 tokens. It has twenty conversations between a person and a model, and 400 questions, of
+ * which 355 name the messages that contain their answer (`source_chat_ids`). We don't tune anything on it.
  */
 
-/** Of a memory; longer messages become several memories. */
+/** The maximum length of a memory. Longer messages are split into several memories. */
 const maxLength = 4_000;
 const months = 'January February March April May June July August September October November December'.split(' ');
 
 /**
- * Messages become memories. Questions without a message of the conversation do not count.
- * @param {string} id of the conversation
- * @param {string} chat `chat.json`, or where there is one `chat_trunecated.json`: the questions were made from that part of the conversation
- * @param {string} probingQuestions `probing_questions.json`
+ * Turns messages into memories. Skips questions that don't name any message of the conversation.
+ * @param {string} id the conversation's id
+ * @param {string} chat the content of `chat_trunecated.json` if the conversation has one, because its questions were
+ * made from that part, or else of `chat.json`
+ * @param {string} probingQuestions the content of `probing_questions.json`
  * @returns {import('./dataset.js').Conversation}
  */
 export function parseBeam(id, chat, probingQuestions) {
@@ -20,7 +21,7 @@ export function parseBeam(id, chat, probingQuestions) {
   let date = '';
   const memories = batches.flatMap(({ turns }, batch) =>
     turns.flat().flatMap((message) => {
-      // Only the first message of a day has it.
+      // Only the first message of each day has a date.
       if (message.time_anchor) date = toDate(message.time_anchor);
       return splitText(message.content.trim(), maxLength).map((text, part) => ({
         id: `${id}/${message.id}/${part + 1}`,
@@ -46,9 +47,9 @@ export function parseBeam(id, chat, probingQuestions) {
 }
 
 /**
- * Parts end at the last line break or space in their second half.
+ * Splits a text at the last line break or space in the second half of each part.
  * @param {string} text
- * @param {number} limit in UTF-16 units
+ * @param {number} limit in UTF-16 code units
  */
 export function splitText(text, limit) {
   const parts = [];
@@ -63,13 +64,17 @@ export function splitText(text, limit) {
   return [...parts, rest].filter((part) => part !== '');
 }
 
-/** The numbers in a value that is a list, or an object of lists. @param {unknown} value @returns {number[]} */
+/**
+ * Collects the numbers from a value that is either a list or an object of lists.
+ * @param {unknown} value
+ * @returns {number[]}
+ */
 function numbersIn(value) {
   if (typeof value === 'number') return [value];
   return typeof value === 'object' && value !== null ? Object.values(value).flatMap(numbersIn) : [];
 }
 
-/** @param {string} text such as `March-15-2024` @returns {string} */
+/** @param {string} text e.g. `March-15-2024` @returns {string} */
 function toDate(text) {
   const [month = '', day, year] = text.split('-');
   const at = Date.UTC(Number(year), months.indexOf(month), Number(day));

@@ -1,6 +1,6 @@
 /**
- * The data sets of `npm run benchmark-memory`: given as files, or downloaded into the cache directory. Revisions and hashes are pinned, so
- * that everybody measures the same questions. The repository holds none of their data.
+ * Loads the data sets of `npm run benchmark-memory` from files or downloads them into the cache directory. Revisions
+ * and hashes are pinned, so that everybody measures the same questions. The repository doesn't contain any of the data.
  */
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
@@ -13,22 +13,25 @@ import { parseLocomo } from './locomo.js';
 
 /**
  * @typedef {object} Memory
- * @property {string} id of the data set, for messages to people
+ * @property {string} id id in the data set, for error messages
  * @property {string} text
  * @property {string} conversation
- * @property {number} session of the conversation, from 1
- * @property {string} date of the session, ISO 8601; empty if unknown
+ * @property {number} session number of the session in the conversation, starting at 1
+ * @property {string} date date of the session (ISO 8601), or empty if it's unknown
  * @property {string} speaker
- * @property {string[]} sources the messages that it holds or was made from
+ * @property {string[]} sources the messages that it contains or was made from
  */
 
-/** @typedef {{ text: string, kind: string, sources: string[] }} Question answered by any memory that has one of its sources */
+/**
+ * @typedef {{ text: string, kind: string, sources: string[] }} Question a memory answers the question if they have a
+ * source in common
+ */
 
 /**
- * @typedef {object} Conversation searched on its own
+ * @typedef {object} Conversation each conversation is searched separately
  * @property {string} id
- * @property {'tuned' | 'held-out' | null} half null: nothing is tuned on this data set
- * @property {Memory[]} memories no two with the same text
+ * @property {'tuned' | 'held-out' | null} half null if nothing is tuned on this data set
+ * @property {Memory[]} memories no two have the same text
  * @property {Question[]} questions
  */
 
@@ -38,27 +41,36 @@ const locomo = {
 };
 const beam = {
   url: 'https://raw.githubusercontent.com/mohammadtavakoli78/BEAM/b2a3ee8ba12d68f83143dda191097dc3e028ddd3/chats/100K',
-  /** Of the SHA-256 of all files, one a line, in the order of `beamFiles`. */
+  /** The hash of the SHA-256 hashes of all files, which are on one line each, in the order of `beamFiles`. */
   sha256: '9e7ec29263f1a9bb0df16c370bcfe2099144f1083470a26440f64f3f864d8a01',
   conversations: 20,
-  /** Those with a `chat_trunecated.json`, from which their questions were made; `chat.json` goes on after it. */
+  /**
+   * These conversations have a `chat_trunecated.json`, from which their questions were made. Their `chat.json` is
+   * longer.
+   */
   cut: [5, 7, 10, 11, 12, 16, 17, 18, 19, 20],
 };
 const downloadLimitMs = 120_000;
 
-/** @param {string | undefined} file the published `locomo10.json`; without it the file is downloaded @returns {Promise<Conversation[]>} */
+/**
+ * @param {string | undefined} file the published `locomo10.json`. It's downloaded if this is undefined
+ * @returns {Promise<Conversation[]>}
+ */
 export async function loadLocomo(file) {
   return parseLocomo(await readLocomo(file)).map(mergeEqualTexts);
 }
 
-/** The text of `locomo10.json`. @param {string | undefined} file */
+/** Returns the text of `locomo10.json`. @param {string | undefined} file */
 export async function readLocomo(file) {
   const text = await readGiven(file ?? (await download('locomo10.json', locomo.url, '--locomo FILE')));
   if (sha256(text) !== locomo.sha256) throw new BootstrapError(`LoCoMo: its SHA-256 is not ${locomo.sha256}; the file is another version`);
   return text;
 }
 
-/** @param {string | undefined} folder the published `chats/100K`; without it the files are downloaded @returns {Promise<Conversation[]>} */
+/**
+ * @param {string | undefined} folder the published `chats/100K`. It's downloaded if this is undefined
+ * @returns {Promise<Conversation[]>}
+ */
 export async function loadBeam(folder) {
   /** @type {string[]} */
   const texts = [];
@@ -71,7 +83,7 @@ export async function loadBeam(folder) {
   );
 }
 
-/** The chat and the questions of each conversation. */
+/** Lists the files with the chat and the questions of each conversation. */
 function beamFiles() {
   return Array.from({ length: beam.conversations }, (_, index) => index + 1).flatMap((number) => [
     `${number}/${beam.cut.includes(number) ? 'chat_trunecated.json' : 'chat.json'}`,
@@ -80,7 +92,8 @@ function beamFiles() {
 }
 
 /**
- * Some messages are repeated. A memory stored twice would take two of the first ten results.
+ * Merges memories with the same text. Some messages are repeated, and a memory that is stored twice would take up two
+ * of the first ten results.
  * @param {Conversation} conversation
  * @returns {Conversation}
  */
@@ -104,10 +117,10 @@ async function readGiven(path) {
 }
 
 /**
- * The path of a file in the cache directory, which is downloaded if it is missing.
+ * Returns the path of a file in the cache directory. Downloads the file if it's missing.
  * @param {string} name
  * @param {string} url
- * @param {string} alternative the option that gives the file
+ * @param {string} alternative the option with which the user can provide the file
  */
 async function download(name, url, alternative) {
   const path = join(cacheDirectory(), 'memory-benchmark', name);

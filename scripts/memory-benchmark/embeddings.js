@@ -1,6 +1,6 @@
 /**
- * Vectors for the plain table and for mem0: of memories those that the gateway has stored, of questions from its `POST /v1/embeddings`. Those of
- * earlier runs are in the cache directory.
+ * Provides vectors for the plain table and for mem0. For memories, we use the vectors that the gateway has stored, and
+ * for questions, the ones that its `POST /v1/embeddings` returns. Vectors from earlier runs are in the cache directory.
  */
 import { createHash } from 'node:crypto';
 import { appendFile, mkdir, readFile } from 'node:fs/promises';
@@ -10,7 +10,10 @@ import { cacheDirectory } from '../cache.js';
 
 const batchSize = 16;
 
-/** The local model was trained with this before a query; as the gateway's search does (src/pipeline/internal/embedder.ts). */
+/**
+ * The local model was trained with this prefix for queries. The gateway's search adds it too
+ * (src/pipeline/internal/embedder.ts).
+ */
 const prefixes = new Map([['local/bge-small-en-v1.5', 'Represent this sentence for searching relevant passages: ']]);
 
 /** @typedef {Awaited<ReturnType<typeof createEmbeddings>>} Embeddings */
@@ -18,7 +21,7 @@ const prefixes = new Map([['local/bge-small-en-v1.5', 'Represent this sentence f
 /**
  * @param {object} options
  * @param {string} options.model
- * @param {(texts: string[]) => Promise<number[][]>} options.request asks the gateway
+ * @param {(texts: string[]) => Promise<number[][]>} options.request asks the gateway for embeddings
  */
 export async function createEmbeddings({ model, request }) {
   const file = join(cacheDirectory(), 'memory-benchmark', model.replaceAll(/[^\w.-]/g, '-'));
@@ -28,28 +31,28 @@ export async function createEmbeddings({ model, request }) {
   const lines = await readFile(file, 'utf8').catch(() => '');
   for (const line of lines.split('\n')) if (line.endsWith(';')) known.set(...parseLine(line));
 
-  /** @param {string[]} texts @returns {Promise<number[][]>} in their order */
+  /** @param {string[]} texts @returns {Promise<number[][]>} the vectors in the order of the texts */
   const embed = async (texts) => {
-    // mem0 replaces line breaks, so that both get the same vectors.
+    // mem0 replaces line breaks, so we do the same to get the same vectors.
     const asked = texts.map((text) => text.replaceAll('\n', ' '));
     const missing = [...new Set(asked.filter((text) => !known.has(keyOf(text))))];
     for (let done = 0; done < missing.length; done += batchSize) {
       const batch = missing.slice(done, done + batchSize);
       const vectors = await request(batch);
       for (const [index, text] of batch.entries()) known.set(keyOf(text), toBytes(vectors[index] ?? []));
-      // The end shows that the line is complete.
+      // The semicolon at the end shows that the line is complete.
       await appendFile(file, batch.map((text) => `${keyOf(text)} ${known.get(keyOf(text))?.toString('base64')};\n`).join(''));
     }
     return asked.map((text) => [...new Float32Array(Uint8Array.from(known.get(keyOf(text)) ?? []).buffer)]);
   };
   return {
     embed,
-    /** @param {{ text: string, vector: number[] }[]} computed by the gateway */
+    /** @param {{ text: string, vector: number[] }[]} computed vectors that the gateway has computed */
     add(computed) {
       for (const { text, vector } of computed) known.set(keyOf(text.replaceAll('\n', ' ')), toBytes(vector));
     },
     prefix: prefixes.get(model) ?? '',
-    /** Serves `embed` as OpenAI's API, for mem0. */
+    /** Serves `embed` through OpenAI's API, so that mem0 can use it. */
     async serve() {
       const server = createServer(async (incoming, response) => {
         try {

@@ -1,6 +1,6 @@
 /**
- * The memories of a conversation as a file that the gateway imports (docs/memory-export.md): as if they had been learned from it, one
- * conversation for each session, at its date.
+ * Builds a file with the memories of a conversation that the gateway can import (docs/memory-export.md). It looks as if
+ * the memories had been learned from the conversation, with one conversation per session at the session's date.
  */
 import { v7 } from 'uuid';
 

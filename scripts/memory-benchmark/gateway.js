@@ -1,4 +1,6 @@
-/** The gateway that is measured: its own process with PostgreSQL and Temporal, used through its API. */
+/**
+ * Runs the gateway that we measure. It's a separate process with PostgreSQL and Temporal that we use through its API.
+ */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -13,16 +15,19 @@ const pollMs = 500;
 const readyLimitMs = 60_000;
 
 /** @typedef {Awaited<ReturnType<typeof startGateway>>} Gateway */
-/** @typedef {{ results: string[][][], milliseconds: number[] }} Answers results: of each question, the sources of each result */
+/**
+ * @typedef {{ results: string[][][], milliseconds: number[] }} Answers `results` has the sources of each result of each
+ * question
+ */
 
 /**
  * @param {object} options
  * @param {ReturnType<typeof import('../programs.js').createPrograms>} options.programs
- * @param {import('pg').Client} options.client of its database
- * @param {string} options.databaseUrl of an empty database
+ * @param {import('pg').Client} options.client a client of the gateway's database
+ * @param {string} options.databaseUrl an empty database
  * @param {string} options.folder
  * @param {string} options.model
- * @param {string} [options.config] file
+ * @param {string} [options.config] path of a gateway.yaml
  */
 export async function startGateway({ programs, client, databaseUrl, folder, model, config }) {
   const given = config === undefined ? {} : parse(await readFile(config, 'utf8'));
@@ -66,21 +71,21 @@ export async function startGateway({ programs, client, databaseUrl, folder, mode
   }
   return {
     embed,
-    /** Memory of the process and of those that it started, the embedder among them. */
+    /** Returns the memory of the gateway and its child processes, including the embedder. */
     memoryBytes: () => memoryBytes(program.pid),
     /**
-     * Imports the memories of a conversation into a project of that name.
+     * Imports the memories of a conversation into a project with that name.
      * @param {string} project
      * @param {import('./dataset.js').Memory[]} memories
      */
     async store(project, memories) {
       const key = await createKey(program.url, project);
       const { records } = await send('POST', `/provision/teams/${project}/memory/import`, adminToken, toExportFile(project, memories));
-      /** As stored: what resembles a credential is replaced. */
+      /** Use the stored form of the texts, in which anything that looks like a credential is masked. */
       const sources = new Map(memories.map((memory) => [maskCredentials(memory.text), memory.sources]));
       return { project, key, sources, refused: Number(records.item?.refused ?? 0) };
     },
-    /** Resolves when every stored memory has a vector. @param {(waiting: number) => void} onProgress */
+    /** Resolves once every stored memory has a vector. @param {(waiting: number) => void} onProgress */
     async untilEmbedded(onProgress) {
       for (;;) {
         const { rows } = await client.query(
@@ -92,7 +97,10 @@ export async function startGateway({ programs, client, databaseUrl, folder, mode
         await sleep(pollMs);
       }
     },
-    /** What it stored for texts that are a passage as they are: computing them again would take as long as the whole run. */
+    /**
+     * Returns the vectors of memories that are stored as a single passage. Computing them again would take as long as
+     * the whole run.
+     */
     async storedVectors() {
       const { rows } = await client.query(
         `select passage.text, passage.embedding::vector::real[] as vector
@@ -101,10 +109,12 @@ export async function startGateway({ programs, client, databaseUrl, folder, mode
       return /** @type {{ text: string, vector: number[] }[]} */ (rows);
     },
     /**
-     * Asks the questions one after the other.
-     * @param {{ project: string, key: string, sources: Map<string, string[]> }} stored sources: of each text
+     * Asks the questions one after another.
+     * @param {{ project: string, key: string, sources: Map<string, string[]> }} stored `sources` has the sources of
+     * each text
      * @param {import('./dataset.js').Question[]} questions
-     * @param {{ byText?: boolean }} [options] byText: the project has no route for embeddings meanwhile
+     * @param {{ byText?: boolean }} [options] with `byText`, the project has no route for embeddings while the
+     * questions are asked
      * @returns {Promise<Answers>}
      */
     async ask({ project, key, sources }, questions, { byText = false } = {}) {

@@ -1,9 +1,12 @@
 /**
- * LoCoMo: ten conversations of two people over months, the statements that its authors made from each session (`observation`), and
- * questions that name the messages with their answer (`evidence`).
+ * Reads LoCoMo. It has ten conversations between two people over several months, statements that its authors made from
+ * each session (`observation`), and questions that name the messages that contain their answer (`evidence`).
  */
 
-/** `categories` of the questions; those of 5 have no answer in the conversation. */
+/**
+ * The `category` of each question. Questions of category 5 aren't listed, because the conversation doesn't contain
+ * their answer.
+ */
 export const kinds = new Map([
   [1, 'multi-hop'],
   [2, 'temporal'],
@@ -13,9 +16,9 @@ export const kinds = new Map([
 const months = 'January February March April May June July August September October November December'.split(' ');
 
 /**
- * Statements become memories. A question counts when a memory names one of its messages: in the published file 1,306 questions, over
- * 2,541 memories that name 2,554 messages.
- * @param {string} text of the published file
+ * Turns statements into memories. Keeps a question only if a memory names one of its messages. In the published file,
+ * these are 1,306 questions, and 2,541 memories that name 2,554 messages.
+ * @param {string} text the published file
  * @returns {import('./dataset.js').Conversation[]}
  */
 export function parseLocomo(text) {
@@ -40,16 +43,17 @@ export function parseLocomo(text) {
     const known = new Set(memories.flatMap(({ sources }) => sources));
     const questions = /** @type {any[]} */ (qa).flatMap(({ question, evidence, category }) => {
       const kind = kinds.get(category);
-      // Some have several messages in one text.
+      // Some entries contain several messages in one string.
       const sources = /** @type {string[]} */ (evidence).flatMap((named) => named.match(/D\d+:\d+/g) ?? []);
       return kind && sources.some((source) => known.has(source)) ? [{ text: question, kind, sources }] : [];
     });
-    // Halves as in every published result: what is changed by its results is measured on the tuned half only.
+    // All published results use these halves. Anything that we change because of the results is only measured on the
+    // tuned half.
     return { id, half: position % 2 === 0 ? /** @type {const} */ ('tuned') : /** @type {const} */ ('held-out'), memories, questions };
   });
 }
 
-/** @param {string} text such as `1:56 pm on 8 May, 2023`; its time zone is unknown: UTC @returns {string} */
+/** @param {string} text e.g. `1:56 pm on 8 May, 2023`. The time zone is unknown, so we assume UTC @returns {string} */
 export function toDate(text) {
   const [, hour, minute, half, day, month, year] = /^(\d+):(\d\d) ([ap]m) on (\d+) (\w+), (\d{4})$/.exec(text) ?? [];
   const at = Date.UTC(

@@ -1,7 +1,9 @@
 /**
- * mem0, installed into the cache directory, with the vectors of the gateway. It stores texts as they are (`infer=False`), so no model is called.
+ * Runs mem0 with the gateway's vectors. It's installed into the cache directory. mem0 stores texts unchanged
+ * (`infer=False`), so it calls no model.
  *
- * Its keyword search needs two models from the internet, which are installed if they can be had: without them it ranks by vectors alone.
+ * Its keyword search needs two models from the internet, which we install if possible. Without them, it only ranks by
+ * vectors.
  */
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -26,7 +28,7 @@ function modelEnvironment(home) {
   return { ...process.env, FASTEMBED_CACHE_PATH: join(home, 'models') };
 }
 
-/** The folder of its Python environment. */
+/** Installs mem0 if it's missing. Returns the folder of its Python environment. */
 export async function installMem0() {
   const home = join(cacheDirectory(), 'memory-benchmark', `mem0-${version}`);
   const done = join(home, 'installed');
@@ -54,15 +56,16 @@ export async function installMem0() {
 }
 
 /**
- * Asks every question as it is, and with the prefix that the embedding model expects, which mem0 does not know.
+ * Asks every question twice, once unchanged and once with the prefix that the embedding model expects, which mem0
+ * doesn't know about.
  * @param {object} options
  * @param {string} options.home
- * @param {string} options.folder for its data
+ * @param {string} options.folder the folder for mem0's data
  * @param {string} options.model
  * @param {import('./dataset.js').Conversation[]} options.conversations
  * @param {import('./embeddings.js').Embeddings} options.embeddings
- * @returns {Promise<{ hasKeywords: boolean, results: { plain: string[][][], prefixed: string[][][] }[] }>} of each conversation and question the sources
- *   of each result
+ * @returns {Promise<{ hasKeywords: boolean, results: { plain: string[][][], prefixed: string[][][] }[] }>} the sources
+ * of each result, by conversation and question
  */
 export async function askMem0({ home, folder, model, conversations, embeddings }) {
   await mkdir(folder, { recursive: true });
@@ -95,14 +98,14 @@ export async function askMem0({ home, folder, model, conversations, embeddings }
   }
 }
 
-/** @param {string} home @param {string} input @returns {Promise<string>} its output */
+/** @param {string} home @param {string} input @returns {Promise<string>} the output of the program */
 async function runPython(home, input) {
   const script = fileURLToPath(new URL('search_mem0.py', import.meta.url));
-  // Otherwise what could not be installed is tried again for a minute.
+  // Without this, it would retry for a minute to download whatever couldn't be installed.
   const env = { ...modelEnvironment(home), HF_HUB_OFFLINE: '1' };
   const child = spawn(join(home, 'bin', 'python'), [script], { stdio: 'pipe', env });
   process.once('exit', () => child.kill());
-  // A process that has died says why on its standard error.
+  // Ignore errors while writing, because a process that has died explains why on its standard error.
   child.stdin.on('error', () => undefined).end(input);
   let errors = '';
   child.stderr.setEncoding('utf8').on('data', (text) => {

@@ -1,14 +1,21 @@
-/** What is computed from the ranks of the answers. */
+/** Calculates metrics from the ranks of the answers. */
 
 const depths = [1, 5, 10];
 
-/** @typedef {{ kind: string, rank: number | null }} Outcome of a question; rank: of its first answer, from 1; null: not among the results */
-/** @typedef {{ questions: number, hits: number[], mrr: number }} Score shares of 1; hits: at 1, 5 and 10 */
+/**
+ * @typedef {{ kind: string, rank: number | null }} Outcome the outcome of a question. `rank` is the position of its
+ * first answer, starting at 1, or null if no result is an answer
+ */
+/**
+ * @typedef {{ questions: number, hits: number[], mrr: number }} Score `hits` are the shares of questions with an answer
+ * in the first 1, 5 and 10 results
+ */
 
 /**
- * The rank of the first result that answers the question. Results with equal scores have the order in which they were returned.
- * @param {readonly (readonly string[])[]} results the sources of each, best first
- * @param {readonly string[]} sources of the question; any of them is an answer
+ * Returns the rank of the first result that answers the question. Results with equal scores stay in the order in which
+ * they were returned.
+ * @param {readonly (readonly string[])[]} results the sources of each result, best first
+ * @param {readonly string[]} sources the question's sources. A result that has any of them is an answer
  */
 export function rankOf(results, sources) {
   const index = results.findIndex((result) => result.some((source) => sources.includes(source)));
@@ -16,7 +23,7 @@ export function rankOf(results, sources) {
 }
 
 /**
- * Mean reciprocal rank: an answer that is not among the results counts 0.
+ * Calculates the hits and the mean reciprocal rank. If no result is an answer, the question counts as 0.
  * @param {readonly Outcome[]} outcomes
  * @returns {Score}
  */
@@ -30,7 +37,11 @@ function toScore(outcomes) {
   };
 }
 
-/** Of all questions, then of each kind in alphabetical order. @param {readonly Outcome[]} outcomes @returns {(Score & { kind: string })[]} */
+/**
+ * Calculates the scores of all questions together, and then of each kind in alphabetical order.
+ * @param {readonly Outcome[]} outcomes
+ * @returns {(Score & { kind: string })[]}
+ */
 export function toScores(outcomes) {
   const byKind = Map.groupBy(outcomes, ({ kind }) => kind);
   const kinds = [...byKind].sort(([a], [b]) => (a < b ? -1 : 1));

@@ -1,9 +1,13 @@
-/** The results as tables of Markdown. */
+/** Formats the results as Markdown tables. */
 import { toScores } from './metrics.js';
 
 /** @typedef {{ part: string, method: string, outcomes: import('./metrics.js').Outcome[] }} Measured */
 
-/** Of each part (a half of LoCoMo, or BEAM): all methods, and by kind of question. @param {Measured[]} measured */
+/**
+ * Formats two tables for each part (a half of LoCoMo, or BEAM): one that compares the methods, and one by kind of
+ * question.
+ * @param {Measured[]} measured
+ */
 export function formatReport(measured) {
   return [...Map.groupBy(measured, ({ part }) => part)].map(([part, methods]) => formatPart(part, methods)).join('\n');
 }

@@ -1,4 +1,4 @@
-/** The run: one gateway, every data set, every method. */
+/** Runs the benchmark with one gateway, all data sets and all methods. */
 import { rmSync } from 'node:fs';
 import { access, mkdtemp, writeFile } from 'node:fs/promises';
 import { cpus, tmpdir } from 'node:os';
@@ -19,12 +19,12 @@ import { createVectorTable } from './vector-table.js';
 
 const progressMs = 20_000;
 
-/** @param {string[]} args of the command line */
+/** @param {string[]} args the command-line arguments */
 export async function runMemoryBenchmark(args) {
   const options = parseOptions(args);
-  // First, because they may be missing.
+  // Check the files first, because they may be missing.
   if (options.config !== undefined) await access(options.config).catch(rejectOption('--config'));
-  // Appends nothing; otherwise a file that cannot be written would be found after an hour.
+  // Appending an empty string checks that we can write to the file. Otherwise we would only find out after an hour.
   if (options.json !== undefined) await writeFile(options.json, '', { flag: 'a' }).catch(rejectOption('--json'));
   const datasets = [
     ...(options.only === 'beam' ? [] : [{ name: 'LoCoMo', conversations: await loadLocomo(options.locomo) }]),
@@ -67,7 +67,7 @@ export async function runMemoryBenchmark(args) {
  * @param {import('./gateway.js').Gateway} options.gateway
  * @param {import('./embeddings.js').Embeddings} options.embeddings
  * @param {Awaited<ReturnType<typeof createVectorTable>>} options.table
- * @param {string | null} options.home of mem0
+ * @param {string | null} options.home the folder of mem0's Python environment
  * @param {string} options.folder
  * @param {string} options.model
  */
@@ -83,7 +83,7 @@ async function measureDataset({ name, conversations, gateway, embeddings, table,
   await timed(`${name}: embedded by the gateway`, () => gateway.untilEmbedded(createProgress(`${name}: without a vector`)));
   embeddings.add(await gateway.storedVectors());
 
-  /** @type {Map<string, string[][][][]>} of each method and conversation */
+  /** @type {Map<string, string[][][][]>} results by method, with one entry per conversation */
   const results = new Map();
   for (const [method, byText] of /** @type {const} */ ([
     ['gateway', false],
@@ -133,7 +133,7 @@ async function measureDataset({ name, conversations, gateway, embeddings, table,
 }
 
 /**
- * @param {string} name of the data set
+ * @param {string} name the name of the data set
  * @param {string} method
  * @param {import('./dataset.js').Conversation[]} conversations
  * @param {string[][][][]} results
@@ -195,7 +195,7 @@ async function timed(title, work) {
   return result;
 }
 
-/** Prints a number every 20 seconds. @param {string} title */
+/** Returns a function that prints a number at most every 20 seconds. @param {string} title */
 function createProgress(title) {
   let printedAt = performance.now();
   return (/** @type {number} */ number) => {

@@ -1,9 +1,12 @@
-/** What most applications begin with: a table of texts and vectors in PostgreSQL, ordered by cosine distance. */
+/**
+ * Implements what most applications start with, i.e. a PostgreSQL table of texts and vectors that is ordered by cosine
+ * distance.
+ */
 import { toVectorParameter } from '../../src/memory/text/vectors.ts';
 
 const limit = 10;
 
-/** @param {import('pg').Client} client of a database that nothing else uses */
+/** @param {import('pg').Client} client a client of a database that nothing else uses */
 export async function createVectorTable(client) {
   await client.query('create extension if not exists vector');
   await client.query('create table plain_memories (conversation text, number integer, embedding vector)');
@@ -12,7 +15,7 @@ export async function createVectorTable(client) {
      * Asks the questions of a conversation.
      * @param {import('./dataset.js').Conversation} conversation
      * @param {import('./embeddings.js').Embeddings} embeddings
-     * @returns {Promise<string[][][]>} of each question the sources of each result
+     * @returns {Promise<string[][][]>} the sources of each result of each question
      */
     async ask({ id, memories, questions }, { embed, prefix }) {
       const vectors = await embed(memories.map(({ text }) => text));

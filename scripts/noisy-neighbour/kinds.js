@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
  * @property {string} key the neighbour's key
  * @property {string} cappedKey a key of the neighbour with a ceiling of zero calls
  * @property {string} adminToken
- * @property {number} number unique for each request
+ * @property {number} number a different number for each request
  */
 
 /**

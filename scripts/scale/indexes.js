@@ -1,9 +1,16 @@
-/** Takes the indexes and constraints of tables away while they are filled, and builds them again: far faster than row by row. */
+/**
+ * Drops indexes and constraints before tables are filled and recreates them afterwards. This is far faster than
+ * updating the indexes with each row.
+ */
 
 /** @typedef {import('pg').Pool} Pool */
 /** @typedef {{ table: string, name: string, definition: string, kind: 'key' | 'index' | 'reference' }} Dropped */
 
-/** @param {Pool} pool @param {readonly string[]} tables @returns {Promise<Dropped[]>} in the order in which they can be made again */
+/**
+ * @param {Pool} pool
+ * @param {readonly string[]} tables
+ * @returns {Promise<Dropped[]>} in the order in which they have to be recreated
+ */
 export async function dropIndexes(pool, tables) {
   const { rows: constraints } = await pool.query(
     `select conrelid::regclass::text as table, conname as name, pg_get_constraintdef(oid) as definition,

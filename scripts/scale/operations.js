@@ -1,12 +1,21 @@
-/** The work of `benchmark-scale` that writes: admission, storing calls, reprice, erasure, cleanup; and what approximate search finds. */
+/**
+ * Measures the writes of `benchmark-scale`, i.e. admission, storing calls, repricing, erasure and cleanup. Also
+ * measures the recall of the vector index.
+ */
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { request } from 'undici';
 import { dims } from './shape.js';
 
-/** @typedef {{ title: string, times: number[], note?: string, statements?: import('./plans.js').Statement[] }} Result `statements`: of this process */
-/** @typedef {{ title: string, run: () => Promise<Result[]> }} Operation the statements of the service are those of the first result */
+/**
+ * @typedef {{ title: string, times: number[], note?: string, statements?: import('./plans.js').Statement[] }} Result
+ * `statements` are the ones that this process sent
+ */
+/**
+ * @typedef {{ title: string, run: () => Promise<Result[]> }} Operation the statements that the service sent are added
+ * to the first result
+ */
 /**
  * @param {{ url: string, client: import('pg').Client, sample: Record<string, string>, checkout: string, databaseUrl: string, adminToken: string }} given
  * @returns {Operation[]}
@@ -64,7 +73,7 @@ export function createOperations({ url, client, sample, checkout, databaseUrl, a
     while ((await countStored()) < calls && performance.now() - from < 60_000) await sleep(100);
     return performance.now() - from;
   };
-  /** Calls of the busy key while `work` runs. @param {() => Promise<unknown>} work */
+  /** Keeps making calls with the busy key while `work` runs. @param {() => Promise<unknown>} work */
   const callsDuring = async (work) => {
     let isRunning = true;
     const finished = work().finally(() => {
@@ -307,7 +316,10 @@ export function createOperations({ url, client, sample, checkout, databaseUrl, a
 
 const queryCount = 40;
 
-/** Each near a stored vector of any project, moved towards another one. */
+/**
+ * Selects query vectors. Each is a stored vector of some project that is moved towards another one, so it has near
+ * neighbours.
+ */
 const nearVectors = `
   select l2_normalize(one.embedding + one.embedding + one.embedding + other.embedding)::text as vector
     from (select embedding, row_number() over () as n
@@ -317,7 +329,7 @@ const nearVectors = `
    using (n)`;
 
 /**
- * The ten nearest by the statement of search, against an exact scan.
+ * Compares the ten nearest passages that the search statement finds with the result of an exact scan.
  * @param {import('pg').Client} client
  * @param {(variant: { of: 'memories', dims: number, recalledOnly: boolean }) => string} searchStatement
  * @param {string} projectId
@@ -335,7 +347,7 @@ async function measureRecall(client, searchStatement, projectId) {
   );
   const { rows: queries } = await client.query(nearVectors);
   const values = (/** @type {string} */ vector) => [projectId, null, null, null, null, null, vector, model];
-  // The statement has no other parameters here; PostgreSQL needs a type for each.
+  // This part of the statement doesn't use the other parameters, but PostgreSQL still has to know the type of each.
   const typed = `with typed as (select $2::text, $3::text, $4::integer, $5::float8, $6::text[]) `;
   const times = [];
   let found = 0;

@@ -1,21 +1,31 @@
-/** Explains recorded statements: which nodes their plans have, how many rows they read, and which sequential scans are not allowed. */
+/**
+ * Explains recorded statements to find out which nodes their plans have, how many rows they read, and whether they scan
+ * a large table sequentially without being on the list of exceptions.
+ */
 import { readFile } from 'node:fs/promises';
 
 /** @typedef {{ text: string, values: (string | null)[], settings: string[] }} Statement */
 /** @typedef {{ text: string, ms: number, rows: number, nodes: string[], scans: string[], error?: string }} Plan */
 
-/** Tables that grow with calls, messages and passages. */
+/** Matches the tables that grow with calls, messages or passages. */
 const largeTables = /^(calls|attempts|call_texts|parts|conversation_parts|conversations|memory_passages|memory_items)(_|$)/;
-/** A scan of fewer rows: an empty partition, or one that has just begun. */
+/**
+ * We ignore scans that read fewer rows than this, because they are of a partition that is empty or has only just begun.
+ */
 const smallScan = 5_000;
 
-/** Sequential scans that are right, by a part of the statement. */
+/** The sequential scans that we accept. `part` is a part of the statement's text. */
 export const allowedScans = [
   { part: 'ts_stat', reason: 'samples the newest passages of a project, once a day' },
   { part: 'select distinct model from calls', reason: 'reprice without models reads every call of its window' },
 ];
 
-/** Statements that the file got from byte `from` on. @param {string} file @param {number} from @returns {Promise<{ statements: Statement[], end: number }>} */
+/**
+ * Reads the statements that were appended to the file after byte `from`.
+ * @param {string} file
+ * @param {number} from
+ * @returns {Promise<{ statements: Statement[], end: number }>}
+ */
 export async function readStatements(file, from) {
   const bytes = await readFile(file);
   const end = bytes.lastIndexOf(10) + 1;
@@ -23,12 +33,19 @@ export async function readStatements(file, from) {
   return { statements: lines.map((line) => JSON.parse(line)), end: Math.max(from, end) };
 }
 
-/** Above this time a statement with the same values is explained only once for all reads. */
+/**
+ * If a statement takes longer than this, we explain it only once for the same values and reuse the plan for all other
+ * reads.
+ */
 const slowMs = 3_000;
 /** @type {Map<string, Plan>} */
 const slowPlans = new Map();
 
-/** Each statement once; its plan from an execution that is rolled back. @param {import('pg').Client} client @param {readonly Statement[]} statements */
+/**
+ * Explains each distinct statement once. `explain analyze` executes the statement, so we roll it back.
+ * @param {import('pg').Client} client
+ * @param {readonly Statement[]} statements
+ */
 export async function explainAll(client, statements) {
   /** @type {Plan[]} */
   const plans = [];
@@ -45,7 +62,7 @@ export async function explainAll(client, statements) {
       await client.query('begin');
       for (const setting of settings) await client.query(setting);
       await client.query(`set local statement_timeout = '120s'`);
-      // As the service does (src/db/pool.ts).
+      // The service turns JIT off too (src/db/pool.ts).
       await client.query('set local jit = off');
       const { rows } = await client.query(`explain (analyze, buffers, format json) ${sql}`, values);
       const plan = { text: text.slice(0, 300), ...summarize(rows[0]['QUERY PLAN'][0]) };
@@ -86,7 +103,7 @@ function summarize(explained) {
 /** @param {string} name */
 const withoutMonth = (name) => name.replace(/_(\d{4}_\d{2}|default)/, '');
 
-/** Sequential scans of large tables that no rule allows. @param {readonly Plan[]} plans */
+/** Returns the sequential scans of large tables that aren't in `allowedScans`. @param {readonly Plan[]} plans */
 export const forbiddenScans = (plans) =>
   plans.flatMap(({ text, scans }) =>
     scans.length > 0 && !allowedScans.some(({ part }) => text.includes(part)) ? [`${scans.join(', ')}: ${text.slice(0, 160)}`] : [],

@@ -1,13 +1,16 @@
 /**
- * Every read of the API and of the console, from the routes of the measured checkout: a route without a request here fails the benchmark. The
- * commands of the CLI send operations of the API.
+ * Lists every read of the API and of the console. The routes come from the measured checkout, so the benchmark fails if
+ * a route has no request in this list. CLI commands don't need their own entries, because they send the same API
+ * operations.
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
 /** @typedef {{ title: string, method?: string, path: string, auth: 'key' | 'admin' | 'session' | 'none', body?: object, headers?: Record<string, string> }} Read */
-/** @typedef {{ project: string, key: string, smallKey: string, email: string, callId: string, itemId: string, conversationId: string, batchId: string, erasureId: string, prefix: string, personId: string, query: string, smallQuery: string, subject: string }} Sample ids and names that exist */
+/**
+ * @typedef {{ project: string, key: string, smallKey: string, email: string, callId: string, itemId: string, conversationId: string, batchId: string, erasureId: string, prefix: string, personId: string, query: string, smallQuery: string, subject: string }} Sample ids and names of rows that exist
+ */
 
 /** @param {string} checkout @param {Sample} sample @returns {Promise<Read[]>} */
 export async function listReads(checkout, sample) {
@@ -41,7 +44,7 @@ async function apiReads(checkout, sample) {
   });
 }
 
-/** The filters of `gateway calls`. @param {Sample} sample @returns {Read[]} */
+/** Builds reads with the filters that `gateway calls` offers. @param {Sample} sample @returns {Read[]} */
 function filteredReads({ project, callId }) {
   const calls = `/provision/teams/${project}/calls`;
   const queries = [

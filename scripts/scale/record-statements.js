@@ -1,6 +1,7 @@
 /**
- * Loaded into a service (`node --import`): appends each statement that it sends to PostgreSQL to the file of STATEMENTS_FILE, one JSON value
- * per line. Uses the service's own copy of `pg`, also of another checkout.
+ * A preload script (`node --import`) that appends each statement that the service sends to PostgreSQL to
+ * STATEMENTS_FILE, one JSON value per line. It patches the `pg` in the service's own node_modules, so it also works
+ * with another checkout.
  */
 import { appendFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -15,7 +16,11 @@ const { Client } = require('pg');
 const { prepareValue } = require('pg/lib/utils');
 const original = Client.prototype.query;
 
-/** Settings of a transaction hold until it ends, so that its statements are explained with them. @type {WeakMap<object, string[]>} */
+/**
+ * The `set_config` calls of each client's current transaction. We record them with its statements, so that the
+ * statements can be explained with the same settings.
+ * @type {WeakMap<object, string[]>}
+ */
 const settings = new WeakMap();
 
 // @ts-expect-error one signature for all of them

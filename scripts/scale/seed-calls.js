@@ -1,4 +1,7 @@
-/** Fills `calls` and `attempts`: a table per month, attached as a partition when it is full, so that its indexes are built once. */
+/**
+ * Fills `calls` and `attempts`. Each month is a separate table that is attached as a partition once it is full, so that
+ * its indexes are built only once.
+ */
 import { minIdAt } from '../../src/core/ids.ts';
 import { monthAt } from '../../src/core/time.ts';
 import { insertDays, insertHours } from '../../src/usage/cells/build.ts';
@@ -23,7 +26,11 @@ import {
 
 const sliceRows = 250_000;
 
-/** @param {Shape} shape @param {readonly string[]} keyIds of all projects, `keysPerProject` of each @param {RunAll} runAll */
+/**
+ * @param {Shape} shape
+ * @param {readonly string[]} keyIds the keys of all projects, `keysPerProject` for each
+ * @param {RunAll} runAll
+ */
 export async function seedCalls(shape, keyIds, runAll) {
   const months = monthsOf(shape);
   for (const { suffix, from, to } of months) {
@@ -39,9 +46,11 @@ export async function seedCalls(shape, keyIds, runAll) {
 }
 
 /**
- * Fills rollups and cells from the call rows, a day per statement. The service adds calls one by one (triggers of migration 0033, `fill_usage_rollups`),
- * which takes far longer; `test/scripts/seed-scale.test.ts` compares the two.
- * @param {import('pg').Pool} pool @param {number} workers
+ * Fills rollups and cells from the call rows, with one statement per day. The service adds calls one at a time, with
+ * the triggers of migration 0033 and `fill_usage_rollups`, which would take far longer here.
+ * `test/scripts/seed-scale.test.ts` checks that both give the same result.
+ * @param {import('pg').Pool} pool
+ * @param {number} workers
  */
 export async function fillRollups(pool, workers) {
   const { rows } = await pool.query(`select distinct date_trunc('day', started_at, 'UTC') as day from calls order by day`);
@@ -99,7 +108,10 @@ const taskDays = {
   },
 };
 
-/** What the triggers of migration 0033 count, of the calls with ids from $1 to $2. @param {typeof quarters} spans */
+/**
+ * Counts the calls whose ids are between $1 and $2 in the same way as the triggers of migration 0033.
+ * @param {typeof quarters} spans
+ */
 function insertRollups({ span, start, sets, scope, name, prefix }) {
   const histogram = (/** @type {string} */ column, /** @type {string} */ condition) => {
     const elements = `array_agg(usage_slot(${column}) + 1024) filter (where outcome = 'ok' ${condition})`;
@@ -121,7 +133,7 @@ function insertRollups({ span, start, sets, scope, name, prefix }) {
      group by grouping sets (${sets.map((set) => `(${['project_id', 'start', ...set].join(', ')})`).join(', ')})`;
 }
 
-/** Sums rollups by a longer span. @param {string} from @param {'day' | 'month'} span */
+/** Sums rollups into rollups of a longer period. @param {string} from @param {'day' | 'month'} span */
 function sumRollups(from, span) {
   const merged = (/** @type {string} */ column) => `usage_add_histograms(usage_concat(${column}), null)`;
   return `
@@ -132,7 +144,11 @@ function sumRollups(from, span) {
      group by project_id, scope, 4, name, key_prefix`;
 }
 
-/** Builds the indexes of each month, by attaching it. @param {Shape} shape @param {RunAll} runAll */
+/**
+ * Attaches the table of each month as a partition, which builds its indexes.
+ * @param {Shape} shape
+ * @param {RunAll} runAll
+ */
 export async function attachMonths(shape, runAll) {
   for (const { suffix, start, end } of monthsOf(shape)) {
     for (const table of ['calls', 'attempts']) {
@@ -143,7 +159,7 @@ export async function attachMonths(shape, runAll) {
   }
 }
 
-/** Months with the numbers of their calls. @param {Shape} shape */
+/** Lists the months with the range of call numbers that belongs to each. @param {Shape} shape */
 function monthsOf({ startMs, endMs, calls }) {
   const numberAt = (/** @type {number} */ ms) => Math.min(calls, Math.ceil(((ms - startMs) * calls) / (endMs - startMs)));
   const months = [];
@@ -188,7 +204,11 @@ function insertCalls(shape, keyIds, table, { from, to }) {
               case when outcome = 'ok' and cache_result is distinct from 'hit' then 20 + ((h >> 36) & 1023)::integer else 0 end as output offset 0) as amounts`;
 }
 
-/** One for each call that reached a vendor, and a failed one before it for 2 %. @param {string} table @param {string} calls */
+/**
+ * Inserts an attempt for each call that reached a vendor, and for 2 % of the calls a failed attempt before it.
+ * @param {string} table
+ * @param {string} calls
+ */
 function insertAttempts(table, calls) {
   const columns = `call_id, n, provider, model, status, outcome, wait_ms, started_at, first_byte_ms, duration_ms, tokens_input,
       tokens_cached_input, tokens_cache_write, tokens_cache_write_1h, tokens_output, cost_nanos`;

@@ -1,6 +1,7 @@
 /**
- * Fills the tables of memory and of stored texts. Texts are combinations of phrases whose terms have a natural frequency distribution; vectors
- * are sums of vectors of a topic, a smaller topic and noise, so that near ones exist (cosine 0.7 within a small topic, 0.4 within a topic).
+ * Fills the tables for memory and stored texts. Texts are combinations of phrases whose words follow a natural
+ * frequency distribution. Vectors are the sum of a topic's vector, a smaller topic's vector and noise, so that queries
+ * have near neighbours. The cosine is about 0.7 within a small topic and 0.4 within a topic.
  */
 import { lexemesSql, tokenizerVersion } from '../../src/memory/text/lexemes.ts';
 import {
@@ -33,7 +34,12 @@ import {
 const passagesPerConversation = 12;
 const sliceRows = 100_000;
 
-/** Phrases and vectors that rows are combined from; in a schema that is dropped at the end. @param {Shape} shape @param {RunAll} runAll */
+/**
+ * Creates the phrases and vectors from which rows are combined. They are in a schema of their own that is dropped at
+ * the end.
+ * @param {Shape} shape
+ * @param {RunAll} runAll
+ */
 export async function createMaterial(shape, runAll) {
   const vectorCount = shape.topics + shape.smallTopics + shape.noises;
   await runAll(['create schema seed_scale']);
@@ -46,7 +52,7 @@ export async function createMaterial(shape, runAll) {
     `insert into seed_scale.phrases
      select n, (select string_agg(${wordSql('hashint8extended(n * 100 + w, 3)')}, ' ') from generate_series(1, 7) w)
        from generate_series(0, ${shape.phrases - 1}) n`,
-    // Topics weigh 1, small topics 0.8, noise 0.6.
+    // Topics have a weight of 1, small topics 0.8, and noise 0.6.
     `insert into seed_scale.vectors
      select n, (select array_agg((weight * ${normalSql} * 2 / sqrt(${dims}))::real)
                   from generate_series(1, ${dims}) d cross join lateral (select hashint8extended(n * ${dims} + d, 4) as h offset 0) as hashed)::halfvec
@@ -61,10 +67,15 @@ export async function createMaterial(shape, runAll) {
   await runAll(['analyze seed_scale.phrases', 'analyze seed_scale.paragraphs', 'analyze seed_scale.vectors']);
 }
 
-/** A sum of three numbers, near the normal distribution, with a deviation of 0.5. */
+/**
+ * The sum of three uniform random numbers, which is close to a normal distribution with a standard deviation of 0.5.
+ */
 const normalSql = `(((h & 1048575) + ((h >> 20) & 1048575) + ((h >> 40) & 1048575)) / 1048576.0::float8 - 1.5)`;
 
-/** Zipf: the word of rank r occurs about 1/r as often as the first. @param {string} hash */
+/**
+ * Picks words by Zipf's law, so the word of rank r occurs about 1/r as often as the most frequent one.
+ * @param {string} hash
+ */
 function wordSql(hash) {
   const rank = `floor(power(20000, ((${hash} >> 3) & 1048575) / 1048576.0::float8))::integer`;
   const syllables = `(array['ka','lo','mi','ne','ru','sa','te','vi','zo','be','du','fi'])`;
@@ -94,7 +105,11 @@ function slices(count) {
   }));
 }
 
-/** Rows of memories `from` to `to`: the hash of each, its project, and its two phrases. @param {Shape} shape @param {{ from: number, to: number }} slice */
+/**
+ * Selects the numbers `from` to `to` of the memories, with a hash, the project and two phrases for each.
+ * @param {Shape} shape
+ * @param {{ from: number, to: number }} slice
+ */
 const itemRows = (shape, { from, to }) => `
       from generate_series(${from}::bigint, ${to}::bigint) as numbered (i)
      cross join lateral (select hashint8extended(i, 5) as h offset 0) as hashed
@@ -143,7 +158,7 @@ function vectorJoins(shape, hash) {
       join seed_scale.vectors noise_b on noise_b.n = ${shape.topics + shape.smallTopics} + ${pick('vh', 42, shape.noises)}`;
 }
 
-/** The hash and the project of each conversation. @param {{ from: number, to: number }} slice */
+/** Selects conversations with a hash and the project of each. @param {{ from: number, to: number }} slice */
 const conversationRows = ({ from, to }) => `
       from generate_series(${from}::bigint, ${to}::bigint) as numbered (c)
      cross join lateral (select ${conversationScopeHash('c')} as h, hashint8extended(c, 7) as th offset 0) as hashed
@@ -178,7 +193,11 @@ function insertConversationPassages(shape, slice) {
     ${vectorJoins(shape, 'ph')}`;
 }
 
-/** Each call adds a question and a response to its conversation. @param {Shape} shape @param {{ from: number, to: number }} slice */
+/**
+ * Inserts a question and an answer for each call of a conversation.
+ * @param {Shape} shape
+ * @param {{ from: number, to: number }} slice
+ */
 function insertTexts(shape, slice) {
   const messages = 2 * conversationTurns;
   const call = (/** @type {string} */ turn) => `(c * ${callsPerConversation} + ${bodyEvery} * (${turn}))`;
@@ -202,7 +221,7 @@ function insertTexts(shape, slice) {
   ];
 }
 
-/** A fact for every tenth memory, between two entities of its project. @param {Shape} shape */
+/** Inserts a fact between two entities of the same project for every tenth memory. @param {Shape} shape */
 function insertGraph(shape) {
   const large = Math.max(10, Math.ceil(shape.memories / 60));
   const entities = `(case when project = 1 then ${large} else ${Math.ceil(large / 10)} end)`;
@@ -227,7 +246,10 @@ function insertGraph(shape) {
   ];
 }
 
-/** Pages, learning batches, the audit log, and how far the vectors are. @param {Shape} shape */
+/**
+ * Fills the remaining tables: embedding state, memory settings, pages, learning batches and the audit log.
+ * @param {Shape} shape
+ */
 function insertRest(shape) {
   const each = `from unnest(${uuidArray(shape.projects)}) with ordinality as project (id, number)`;
   const batches = Math.max(10, Math.floor(shape.memories / 1_000));

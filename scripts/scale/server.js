@@ -1,6 +1,7 @@
 /**
- * The database of `seed-scale` and `benchmark-scale`: DATABASE_URL, or a private server whose folder is kept (`--data <folder>`). The private
- * server ends with the script; nothing is synced to disk, so a folder that a power cut hit must be seeded again.
+ * Opens the database for `seed-scale` and `benchmark-scale`. It's either DATABASE_URL or a private server that keeps
+ * its files in a folder (`--data <folder>`). The private server stops when the script ends. It runs without fsync, so
+ * the folder has to be seeded again after a power failure.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -45,7 +46,8 @@ async function startServer(folder) {
   const server = spawn(join(bin, 'postgres'), ['-D', data, '-p', String(port), '-k', folder], {
     ...owner,
     cwd: folder,
-    // A separate session: Ctrl-C in the terminal reaches the script, which then ends the server.
+    // Starts the server in its own session, so that Ctrl-C in the terminal reaches only this script, which then stops
+    // the server.
     detached: true,
     stdio: ['ignore', log.fd, log.fd],
   });
@@ -72,7 +74,7 @@ async function startServer(folder) {
   };
 }
 
-/** PostgreSQL refuses to run as root: then Debian's user `postgres` runs it. */
+/** Returns Debian's user `postgres` if we are root, because PostgreSQL refuses to run as root. */
 async function serverOwner() {
   if (process.getuid?.() !== 0) return null;
   const [uid, gid] = await Promise.all([run('id', ['-u', 'postgres']), run('id', ['-g', 'postgres'])]);

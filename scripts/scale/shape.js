@@ -1,23 +1,24 @@
 /**
- * The seeded rows as SQL expressions of a row's number: the same number always gives the same row. `hashint8extended` is
- * PostgreSQL's own hash of a bigint; the bits of one hash decide all attributes of a row.
+ * Defines the seeded rows as SQL expressions of the row's number, so that the same number always produces the same row.
+ * All attributes of a row come from the bits of one hash. `hashint8extended` is PostgreSQL's own hash function for
+ * bigint.
  */
 import { monthAt, systemClock } from '../../src/core/time.ts';
 
-/** The first one has 80 % of everything; the last one has nothing but `smallMemories` memories. */
+/** The first project has 80 % of all rows. The last project has `smallMemories` memories and nothing else. */
 export const projectCount = 12;
 export const smallMemories = 500;
 export const keysPerProject = 40;
 const subjectCount = 50_000;
-/** Every hundredth call has a body; four of them are a conversation. */
+/** Every hundredth call has a stored body, and four such calls make up a conversation. */
 export const bodyEvery = 100;
 export const conversationTurns = 4;
 export const callsPerConversation = bodyEvery * conversationTurns;
 export const dims = 384;
-/** Passages have the name of the model without its provider. */
+/** Passages store the model's name without its provider. */
 export const embeddingModel = 'embed';
 
-/** Nano-dollars per token. */
+/** Prices are in nano-dollars per token. */
 export const models = [
   { name: 'scale/large', input: 3_000, output: 15_000 },
   { name: 'scale/medium', input: 400, output: 1_600 },
@@ -26,11 +27,18 @@ export const models = [
 ];
 
 /**
- * `topics` and what follows is the material that texts and vectors are combined from.
+ * `topics`, `smallTopics`, `noises`, `phrases` and `paragraphs` are the numbers of pieces that texts and vectors are
+ * combined from.
  * @typedef {{ startMs: number, endMs: number, calls: number, memories: number, projects: readonly string[], topics: number, smallTopics: number, noises: number, phrases: number, paragraphs: number }} Shape
  */
 
-/** Six months, the last of which is this one. @param {number} calls @param {number} memories @param {readonly string[]} projects @returns {Shape} */
+/**
+ * Creates a shape that covers six months and ends now.
+ * @param {number} calls
+ * @param {number} memories
+ * @param {readonly string[]} projects
+ * @returns {Shape}
+ */
 export function createShape(calls, memories, projects) {
   const endMs = systemClock.now();
   let startMs = monthAt(endMs).start;
@@ -41,23 +49,37 @@ export function createShape(calls, memories, projects) {
   return { startMs, endMs, calls, memories, projects, ...material };
 }
 
-/** Bits of a hash as a number below `range`. @param {string} hash @param {number} shift @param {number} range */
+/**
+ * Returns 20 bits of a hash, scaled to an integer below `range`.
+ * @param {string} hash
+ * @param {number} shift
+ * @param {number} range
+ */
 export const pick = (hash, shift, range) => `(((${hash} >> ${shift}) & 1048575) * ${range} >> 20)::integer`;
 
-/** Below `range`, low numbers more often: the first has a tenth to a third. @param {string} hash @param {number} shift @param {number} range */
+/**
+ * Like `pick`, but low numbers are more frequent. The number 0 gets between a tenth and a third of the rows.
+ * @param {string} hash
+ * @param {number} shift
+ * @param {number} range
+ */
 export const pickSkewed = (hash, shift, range) =>
   `floor(power(((${hash} >> ${shift}) & 1048575) / 1048576.0::float8, 2) * ${range})::integer`;
 
-/** Number of a row's project, from 1. @param {string} hash */
+/** Returns the number of a row's project, starting at 1. @param {string} hash */
 export const projectNumber = (hash) => `(case when (${hash} & 1023) < 819 then 1 else 2 + ${pick(hash, 10, projectCount - 2)} end)`;
 
-/** Milliseconds since 1970 of call `n`. @param {Shape} shape @param {string} n */
+/** Returns the time of call `n` in milliseconds since 1970. @param {Shape} shape @param {string} n */
 export const callMs = ({ startMs, endMs, calls }, n) => `(${startMs} + floor(${n} * ${(endMs - startMs) / calls}::float8))::bigint`;
 
-/** Of memory `n`. @param {Shape} shape @param {string} n */
+/** Returns the time of memory `n` in milliseconds since 1970. @param {Shape} shape @param {string} n */
 export const memoryMs = ({ startMs, endMs, memories }, n) => `(${startMs} + floor(${n} * ${(endMs - startMs) / memories}::float8))::bigint`;
 
-/** A UUIDv7. @param {string} ms @param {string} name differs for each row */
+/**
+ * Builds a UUIDv7 that is the same in every run.
+ * @param {string} ms
+ * @param {string} name has to be different for each row
+ */
 export const idAt = (ms, name) =>
   `(lpad(to_hex(${ms}), 12, '0') || '7' || left(md5(${name}), 3) || '8' || substr(md5(${name}), 4, 15))::uuid`;
 
@@ -67,20 +89,23 @@ export const callId = (shape, n) => idAt(callMs(shape, n), `'call' || ${n}`);
 /** @param {Shape} shape @param {string} n */
 export const itemId = (shape, n) => idAt(memoryMs(shape, n), `'item' || ${n}`);
 
-/** @param {Shape} shape @param {string} c number of the conversation */
+/** @param {Shape} shape @param {string} c the number of the conversation */
 export const conversationId = (shape, c) => idAt(callMs(shape, `(${c} * ${callsPerConversation}::bigint)`), `'conversation' || ${c}`);
 
-/** What calls of one conversation have in common: project, application and subject. @param {string} n */
+/**
+ * Returns the hash that determines project, application and subject, which all calls of a conversation share.
+ * @param {string} n
+ */
 export const callScopeHash = (n) =>
   `hashint8extended(case when ${n} % ${bodyEvery} = 0 then -1 - ${n} / ${callsPerConversation} else ${n} end, 1)`;
 /** @param {string} c */
 export const conversationScopeHash = (c) => `hashint8extended(-1 - ${c}::bigint, 1)`;
 
-/** One call of 65,536 comes from an application that is rarely used. @param {string} scopeHash */
+/** One in 65,536 calls comes from a rarely used application. @param {string} scopeHash */
 export const source = (scopeHash) =>
   `(case when (${scopeHash} >> 44) & 65535 = 0 then 'app-rare' else 'app-' || ${pickSkewed(scopeHash, 30, 12)} end)`;
 
-/** Null for half of the rows. @param {string} hash */
+/** Half of the rows have no subject. @param {string} hash */
 export const subject = (hash) => `(case when (${hash} >> 50) & 1 = 0 then 'user-' || ${pick(hash, 40, subjectCount)} end)`;
 
 /** @param {string} text */

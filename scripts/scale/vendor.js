@@ -1,9 +1,12 @@
-/** The vendor of `benchmark-scale`: a chat that responds at once, and embeddings that are stored vectors, so that search finds near ones. */
+/**
+ * Starts the vendor for `benchmark-scale`. It answers chat requests immediately and returns stored vectors as
+ * embeddings, so that searches have near neighbours.
+ */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { embeddingModel, models } from './shape.js';
 
-/** @param {import('pg').Client} client of the seeded database */
+/** @param {import('pg').Client} client a client of the seeded database */
 export async function startVendor(client) {
   const { rows } = await client.query(
     'select embedding::text as vector from memory_passages tablesample system (0.2) where embedding is not null limit 200',

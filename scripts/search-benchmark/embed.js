@@ -1,4 +1,4 @@
-/** Vectors of the local embedder, through the gateway. */
+/** Embeds texts with the local embedder through the gateway. */
 import { setTimeout as sleep } from 'node:timers/promises';
 
 export const model = 'bge-small-en-v1.5';
@@ -6,7 +6,7 @@ const perRequest = 100;
 const embedderLimitMs = 60_000;
 
 /**
- * Embeds texts as an application does.
+ * Embeds texts in the same way as an application would.
  * @param {import('../bench/gateway.js').Gateway} gateway
  */
 export function createEmbed({ program, keys }) {
@@ -28,7 +28,7 @@ export function createEmbed({ program, keys }) {
   };
 }
 
-/** The model is loaded in the background. @param {ReturnType<typeof createEmbed>} embed */
+/** Waits for the model, which is loaded in the background. @param {ReturnType<typeof createEmbed>} embed */
 export async function untilEmbedded(embed) {
   for (const limitAt = performance.now() + embedderLimitMs; ; await sleep(500)) {
     try {

@@ -1,4 +1,4 @@
-/** Calls at a fixed rate, some of which recall memories: what recall adds to their time, and what it costs. */
+/** Makes calls at a fixed rate, some of which recall memories, to measure how much time and CPU recall adds. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Pool } from 'undici';
 import { ownCpuMs, treeOf } from '../bench/proc.js';
@@ -6,21 +6,21 @@ import { ownCpuMs, treeOf } from '../bench/proc.js';
 /**
  * @typedef {object} Load
  * @property {number} port
- * @property {string} key of a project with memories
- * @property {number} pid of the gateway; the embedder is a process that it started
+ * @property {string} key a key of a project that has memories
+ * @property {number} pid the gateway's pid. The embedder is one of its child processes
  * @property {number} perSecond
- * @property {number} recallEvery the nth call recalls; 0: none does
+ * @property {number} recallEvery every nth call recalls, or none if this is 0
  * @property {number} seconds
  * @property {(recalls: boolean) => { text: string, subject: string }} next
- * @property {() => number} databaseMs CPU time of the database so far
+ * @property {() => number} databaseMs returns the CPU time of the database so far
  */
 
 /**
- * @typedef {object} LoadResult times in milliseconds
+ * @typedef {object} LoadResult all times are in milliseconds
  * @property {number[]} plain
  * @property {number[]} recalling
- * @property {number} recalled calls with at least one memory
- * @property {{ gateway: number, embedder: number, database: number }} cpu per call
+ * @property {number} recalled number of calls that got at least one memory
+ * @property {{ gateway: number, embedder: number, database: number }} cpu CPU time per call
  */
 
 /** @param {Load} load @returns {Promise<LoadResult>} */
@@ -55,7 +55,7 @@ export async function runLoad({ port, key, pid, perSecond, recallEvery, seconds,
   /** @type {Promise<void>[]} */
   const calls = [];
   for (let number = 0; number < count; number += 1) {
-    // At its time, whether or not earlier calls have ended.
+    // Send the call when it's due, whether or not earlier calls have ended.
     const waitMs = from + (number * 1_000) / perSecond - performance.now();
     if (waitMs > 0) await sleep(waitMs);
     calls.push(call(number));
@@ -75,7 +75,7 @@ export async function runLoad({ port, key, pid, perSecond, recallEvery, seconds,
   };
 }
 
-/** @param {number} pid of the gateway */
+/** @param {number} pid the gateway's pid */
 function processMs(pid) {
   const started = treeOf(pid).filter((other) => other !== pid);
   return { gateway: ownCpuMs(pid), embedder: started.reduce((sum, other) => sum + ownCpuMs(other), 0) };

@@ -21,20 +21,20 @@ import { runLoad } from './recall-load.js';
 import { seed } from './seed.js';
 import { createRandom, createTexts } from './texts.js';
 
-/** What the model was trained to find before a query. */
+/** The model was trained with this prefix for queries. */
 const queryPrefix = 'Represent this sentence for searching relevant passages: ';
 const embeddedMemories = 1_000;
 const unmeasured = 20;
 const recallEvery = 10;
-/** The database of 100,000 memories has 360 MB. PostgreSQL's own default is for the smallest machines. */
+/** The database with 100,000 memories takes 360 MB. PostgreSQL's default is meant for very small machines. */
 const sharedBuffers = '512MB';
 
-/** @param {string[]} args of the command line */
+/** @param {string[]} args the command-line arguments */
 export async function runSearchBenchmark(args) {
   const options = parseOptions(args);
   await fetchLocalEmbedder();
   const folder = await mkdtemp(join(tmpdir(), 'gateway-benchmark-search-'));
-  // Also when a signal ends the run.
+  // This also removes the folder if a signal ends the run.
   process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
   const processes = createProcesses(folder);
   const postgres = await openPostgres({ sharedBuffers });
@@ -124,7 +124,7 @@ async function measureSearches({ database, databaseMs, projectId, questions, que
     /** @type {number[]} */
     const times = [];
     let usedBefore = 0;
-    // The first ones read the index.
+    // The first searches aren't measured, because they load the index from disk.
     for (const [index, query] of [...questions.slice(0, unmeasured), ...questions].entries()) {
       if (index === unmeasured) usedBefore = databaseMs();
       const values = questionVectors[questions.indexOf(query)] ?? [];

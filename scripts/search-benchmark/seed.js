@@ -1,4 +1,7 @@
-/** Writes the memories of the benchmark with their vectors, and what the service's own workflows would build: index and statistics. */
+/**
+ * Writes the benchmark's memories and their vectors, and then builds the index and the statistics, which the service's
+ * own workflows would normally do.
+ */
 import { randomUUID } from 'node:crypto';
 import { buildVectorIndex } from '../../src/memory/indexing/vector-indexes.ts';
 import { refreshWordStatistics } from '../../src/memory/indexing/word-statistics.ts';
@@ -6,12 +9,15 @@ import { addItemPassages } from '../../src/memory/records/passages.ts';
 import { toVectorParameter } from '../../src/memory/text/vectors.ts';
 
 const perTransaction = 1_000;
-/** Share of the length of a vector that is noise: cosines of 0.8 with the text that it was made of. */
+/**
+ * The length of the noise relative to the vector that it's added to. It results in a cosine of 0.8 with the original
+ * vector.
+ */
 const noise = 0.75;
 
 /**
- * Every second memory belongs to one of `subjects` users. Embedding all of them would take a quarter of an hour: the vectors of most are those
- * of an embedded text, and noise.
+ * Inserts memories, every second of which belongs to one of `subjects` users. Embedding all of them would take a
+ * quarter of an hour, so most vectors are the vector of an embedded text plus noise.
  * @param {import('../../src/db/database.ts').Database} database
  * @param {object} options
  * @param {string} options.projectId
@@ -20,7 +26,7 @@ const noise = 0.75;
  * @param {string} options.model
  * @param {() => number} options.random
  * @param {() => string} options.text
- * @param {readonly (readonly number[])[]} options.vectors of texts like these
+ * @param {readonly (readonly number[])[]} options.vectors vectors of similar texts
  */
 export async function seed(database, { projectId, memories, subjects, model, random, text, vectors }) {
   const dims = vectors[0]?.length ?? 0;

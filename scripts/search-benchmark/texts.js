@@ -1,4 +1,7 @@
-/** Generated memories and questions about them. The same in every run: pseudo-random numbers from a fixed start. */
+/**
+ * Generates memories and questions about them from pseudo-random numbers with a fixed seed, so that they are the same
+ * in every run.
+ */
 
 /** @param {number} [seed] @returns {() => number} numbers from 0 to 1 */
 export function createRandom(seed = 42) {
@@ -53,9 +56,9 @@ const syllables = 'ka lo mi ne ru sa te vi zo be du fi'.split(' ');
 
 /** @param {() => number} random */
 export function createTexts(random) {
-  /** Zipf: the first are frequent. @param {readonly string[]} list */
+  /** Picks an entry by Zipf's law, so entries near the start are frequent. @param {readonly string[]} list */
   const pick = (list) => list[Math.floor(list.length ** random()) - 1] ?? list[0] ?? '';
-  /** A name of 20,000, most of them rare. */
+  /** Generates one of 20,000 names, most of which are rare. */
   const rareName = () => {
     let name = '';
     for (let rest = Math.floor(20_000 ** random()) + syllables.length; rest > 0; rest = Math.floor(rest / syllables.length))
