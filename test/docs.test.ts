@@ -1,11 +1,12 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
-import { replaceSettings } from '../scripts/write-configuration.js';
+import { replaceSettings, replaceVendors } from '../scripts/write-configuration.js';
 import { replaceTables } from '../scripts/write-module-table.js';
 import { describeFile } from '../src/config/file-schema.ts';
 import { loadConfig } from '../src/config/load.ts';
 import { variables } from '../src/config/variables.ts';
+import { knownVendors } from '../src/config/vendors/known-vendors.ts';
 import { DIRECTIONS, RESTRICTED_IMPORTS, SUBMODULES } from './support/architecture.ts';
 import { findCommandMistakes, findUnmarkedCommands, readCommandPages } from './support/documented-commands.ts';
 
@@ -87,6 +88,8 @@ describe('docs/configuration.md', () => {
 
   test('is current (node scripts/write-configuration.js)', () => {
     expect(page).toBe(replaceSettings(page, { variables, file: describeFile() }));
+    const vendors = readFileSync(join(root, 'docs/vendors.md'), 'utf8');
+    expect(vendors).toBe(replaceVendors(vendors, knownVendors));
   });
 
   test('states the defaults that apply', () => {

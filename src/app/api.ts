@@ -3,7 +3,7 @@
 import type { Server } from 'node:http';
 import type { createUsageReader, ReadCounters } from '../ceilings/counter-usage.ts';
 import type { CatalogRow } from '../config/config.ts';
-import { getHost } from '../config/starter-catalog.ts';
+import { getHost } from '../config/starter-models.ts';
 import type { Caller } from '../core/call.ts';
 import type { ErrorCode } from '../core/errors.ts';
 import type { Clock } from '../core/time.ts';
@@ -157,9 +157,10 @@ export function createApi(deps: ApiDeps): Api {
       catalog: {
         listModels: () => Object.values(activeModels.models()).map((row) => ({ ...row, price: toPrice(row) })),
         listProviders: () =>
-          Object.values(snapshot().config.providers).map(({ name, baseUrl, dialect, serves }) => ({
+          Object.values(snapshot().config.providers).map(({ name, vendor, baseUrl, dialect, serves }) => ({
             name,
             host: getHost(baseUrl),
+            vendor,
             dialect,
             serves,
           })),

@@ -6,7 +6,7 @@
 import type { ReadCounters } from '../ceilings/counter-usage.ts';
 import type { CatalogRow } from '../config/config.ts';
 import { convertTable, PriceTableError } from '../config/convert-price-table.ts';
-import { getHost } from '../config/starter-catalog.ts';
+import { getHost } from '../config/starter-models.ts';
 import { createApplicationRoutes } from '../console/applications/routes.ts';
 import { createAuditRoutes } from '../console/audit/routes.ts';
 import type { ConsoleRoute } from '../console/frame/route.ts';
@@ -106,11 +106,7 @@ function priceRoutes({ activeModels, database, snapshot }: ManagementAreasDeps):
     latestPrices: (models) => latestPrices(database, models),
     priceHistory: (model) => priceHistory(database, model),
     convertTable(text, as) {
-      const providers = Object.values(snapshot().config.providers).map(({ name, baseUrl, serves }) => ({
-        name,
-        host: getHost(baseUrl),
-        serves,
-      }));
+      const providers = Object.values(snapshot().config.providers).map(({ name, vendor, serves }) => ({ name, vendor, serves }));
       try {
         return convertTable({ text, name: 'the text', providers, as });
       } catch (cause) {

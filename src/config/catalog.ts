@@ -18,7 +18,8 @@ import type { CatalogRow, Kind, ProviderConfig, RowSource } from './config.ts';
 import { type ModelValues, modelId, modelRow } from './file-schema.ts';
 import { findImageTokens } from './image-tokens.ts';
 import type { AddError } from './providers.ts';
-import { findStarterRow, findVendorByHost, getHost, inferKind } from './starter-catalog.ts';
+import { findStarterRow, inferKind } from './starter-models.ts';
+import { findVendorByName } from './vendors/known-vendors.ts';
 import type { Path } from './yaml-file.ts';
 
 export interface CatalogOptions {
@@ -30,7 +31,7 @@ export interface CatalogOptions {
 }
 
 /** Returns the provider with this name, or null. */
-export type FindProvider = (name: string) => Pick<ProviderConfig, 'dialect' | 'baseUrl'> | null;
+export type FindProvider = (name: string) => Pick<ProviderConfig, 'dialect' | 'vendor'> | null;
 
 export function buildCatalogRows(values: Readonly<Record<string, ModelValues>>, options: CatalogOptions): Record<string, CatalogRow> {
   return Object.fromEntries(Object.entries(values).map(([id, row]) => [id, buildRow(id, row, options)]));
@@ -68,8 +69,9 @@ function buildRow(id: string, row: ModelValues, { addError, source, getSourceTex
   const kind = inferKind(row);
   const provider = findProvider(getProviderName(id));
   const model = id.slice(getProviderName(id).length + 1);
-  const starter = provider === null ? null : findStarterRow(provider.baseUrl, model);
-  const toolPrices = provider === null || kind !== 'chat' ? {} : (findVendorByHost(getHost(provider.baseUrl))?.toolPrices ?? {});
+  const vendor = provider?.vendor ?? null;
+  const starter = findStarterRow(vendor, model);
+  const toolPrices = (kind === 'chat' && vendor !== null && findVendorByName(vendor)?.toolPrices) || {};
   const chargesCacheWrites = provider?.dialect === 'messages';
   const amount: Amount = (value, ...segments) => {
     if (value === undefined) return null;

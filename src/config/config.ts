@@ -5,6 +5,7 @@
 import type { Dialect, Route, Tiers } from '../core/call.ts';
 import type { ModelTraits, ResponsesSupport } from '../core/candidate.ts';
 import type { Price } from '../core/pricing.ts';
+import type { RequestFormat } from '../core/request-format.ts';
 import type { TakeableField } from '../core/takeable-fields.ts';
 
 export type ProviderDialect = Dialect | 'gemini';
@@ -12,6 +13,8 @@ export type Kind = 'chat' | 'embeddings' | 'moderations' | 'rerank' | 'images' |
 
 export interface ProviderConfig {
   readonly name: string;
+  /** The name of the vendor's description (src/config/vendors), or null if we don't know the vendor. */
+  readonly vendor: string | null;
   /** Includes the version prefix, but no trailing slash. */
   readonly baseUrl: string;
   readonly apiKey: string | null;
@@ -22,6 +25,7 @@ export interface ProviderConfig {
   /** The header for the API key, and the scheme that comes before the key (e.g. `Bearer`), if any. */
   readonly auth: { readonly header: string; readonly scheme: string | null };
   readonly headers: Readonly<Record<string, string>>;
+  readonly requests: RequestFormat;
   readonly connectTimeoutMs: number;
   readonly firstByteTimeoutMs: number;
   readonly idleTimeoutMs: number;

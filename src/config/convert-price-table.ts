@@ -2,7 +2,7 @@
 import { errorMessage } from '../core/error-messages.ts';
 import { asArray, asObject, asString } from '../core/json/narrow.ts';
 import { type ConvertedTable, convertPriceTable, type TableProvider } from './price-table.ts';
-import { findVendorByHost } from './starter-catalog.ts';
+import { findVendorByName } from './vendors/known-vendors.ts';
 
 /** The text is not a price table, or a mapping of vendor names is wrong. */
 export class PriceTableError extends Error {}
@@ -28,13 +28,13 @@ export function convertTable({ text, name, providers, as }: TableInput): Convert
   }
 }
 
-/** The table's vendor names for each provider: those given with `--as`, else those of the vendor at its host, else the provider's name. */
+/** The table's vendor names for each provider: those given with `--as`, else those of its vendor, else the provider's name. */
 function tableProviders(providers: readonly unknown[], as: readonly string[]): TableProvider[] {
   const mappings = as.map(parseVendorMapping);
-  const rows = providers.map(asObject).map(({ name, host, serves }): TableProvider => {
+  const rows = providers.map(asObject).map(({ name, vendor, serves }): TableProvider => {
     const provider = asString(name) ?? '';
     const mappedNames = mappings.filter((mapping) => mapping.provider === provider).map(({ tableName }) => tableName);
-    const defaultNames = findVendorByHost(asString(host) ?? '')?.tableNames ?? [provider];
+    const defaultNames = findVendorByName(asString(vendor) ?? '')?.tableNames ?? [provider];
     return {
       name: provider,
       serves: asArray(serves).flatMap((route) => asString(route) ?? []),

@@ -5,48 +5,13 @@
  */
 import type { Environment } from './environment.ts';
 import type { FileValues } from './file-schema.ts';
-import type { VariableName } from './variables.ts';
-
-/**
- * Each tier starts with a model that accepts `temperature`, `max_tokens` and tools on the vendor's chat or messages
- * route, because existing clients send them and newer models reject some of them. OpenAI will shut down gpt-4o-mini and
- * gpt-4.1 on 2027-01-14, after which the second model takes over.
- */
-const vendors: readonly { readonly variable: VariableName; readonly values: (apiKey: string) => FileValues }[] = [
-  {
-    variable: 'OPENAI_API_KEY',
-    values: (apiKey) => ({
-      providers: { openai: { base_url: 'https://api.openai.com/v1', api_key: apiKey, dialect: 'chat' } },
-      tiers: {
-        standard: ['openai/gpt-4o-mini', 'openai/gpt-5.4-mini'],
-        strong: ['openai/gpt-4.1', 'openai/gpt-5.4'],
-        trivial: ['openai/gpt-4o-mini', 'openai/gpt-5.4-nano'],
-        embed: ['openai/text-embedding-3-small'],
-      },
-      image_tiers: { standard: ['openai/gpt-image-2.6-flare'] },
-      speech_tiers: { standard: ['openai/tts-1'] },
-      // Only whisper-1 can translate.
-      transcription_tiers: { standard: ['openai/gpt-transcribe'], translate: ['openai/whisper-1'] },
-    }),
-  },
-  {
-    variable: 'ANTHROPIC_API_KEY',
-    values: (apiKey) => ({
-      providers: { anthropic: { base_url: 'https://api.anthropic.com/v1', api_key: apiKey, dialect: 'messages' } },
-      tiers: {
-        standard: ['anthropic/claude-haiku-4-5'],
-        strong: ['anthropic/claude-sonnet-4-6'],
-        trivial: ['anthropic/claude-haiku-4-5'],
-      },
-    }),
-  },
-];
+import { knownVendors } from './vendors/known-vendors.ts';
 
 /** Returns the merged values for all API keys in the environment, or null if there aren't any. */
 export function vendorDefaults(env: Environment): FileValues | null {
-  const defaults = vendors.flatMap(({ variable, values }) => {
-    const apiKey = env[variable]?.trim();
-    return apiKey ? [values(apiKey)] : [];
+  const defaults = knownVendors.flatMap(({ name, starter }): FileValues[] => {
+    const apiKey = starter && env[starter.variable]?.trim();
+    return apiKey ? [{ ...starter.values, providers: { [name]: { vendor: name, api_key: apiKey } } }] : [];
   });
   return defaults.length === 0 ? null : defaults.reduce(mergeDefaults);
 }

@@ -50,10 +50,31 @@ const extraName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, 'is a na
 const tokenCount = z.int().min(1).max(100_000_000);
 const builtIn = "that of the vendor's built-in row";
 
+/** A path of the gateway's own API after `/v1`. */
+const standardPath = z
+  .string()
+  .regex(/^\/[a-z_]+(?:\/[a-z_]+)*$/, 'is a path of the dialect, such as /chat/completions')
+  .meta({ title: '<path>' });
+const pathTemplate = z.string().regex(/^\/[^?#\s\\]*$/, 'must be a path that begins with /, without ? and #');
+const betaFlag = z.string().regex(/^[A-Za-z0-9._-]{1,100}$/, 'must be the name of a flag');
+
 const provider = z.strictObject({
-  base_url: z.string().describe('`http://` or `https://` address including the version prefix; the path of the route is appended'),
+  vendor: setting(
+    z.string(),
+    'name of a [known vendor](vendors.md#known-vendors), whose address, format and models then apply',
+    'the known vendor at `base_url`, if there is one',
+  ),
+  base_url: setting(
+    z.string(),
+    '`http://` or `https://` address including the version prefix; the path of the route is appended',
+    'the address of the `vendor`, if it has only one',
+  ),
   api_key: setting(apiKey.nullable(), 'API key of the vendor', 'none is sent'),
-  dialect: z.enum(['chat', 'messages', 'gemini']).describe("format of the vendor: OpenAI's, Anthropic's, or Google's for videos"),
+  dialect: setting(
+    z.enum(['chat', 'messages', 'gemini']),
+    "format of the vendor: OpenAI's, Anthropic's, or Google's for videos",
+    'that of the vendor, if it is a known one',
+  ),
   serves: setting(
     z.array(z.enum(routes)),
     'routes that the vendor has. `/v1/responses` is translated to chat for a vendor without `responses`',
@@ -68,6 +89,26 @@ const provider = z.strictObject({
     '`authorization: Bearer`, `x-api-key` with `messages`, `x-goog-api-key` with `gemini`',
   ),
   headers: setting(z.record(fixedHeader, headerValue), 'further headers for the vendor', 'none'),
+  query: setting(z.record(z.string().min(1), z.string()), 'query parameters of every address, such as `api-version`', "the vendor's"),
+  paths: setting(
+    z.record(standardPath, pathTemplate.nullable()),
+    'paths in place of the standard ones, such as `/chat/completions: /deployments/{model}/chat/completions`; `null` if the vendor does not have the route',
+    "the vendor's",
+  ),
+  stream_paths: setting(z.record(standardPath, pathTemplate), 'the same for streamed requests', "the vendor's, else `paths`"),
+  model_names: setting(
+    z.record(z.string().min(1), z.string().min(1)),
+    'names of models at this vendor, such as the names of deployments: `gpt-4o: my-deployment`',
+    'the names in the catalog',
+  ),
+  beta_flags: setting(
+    z.strictObject({
+      allowed: setting(z.array(betaFlag).nullable(), 'flags that are forwarded; `null` forwards all of them', "the vendor's"),
+      aliases: setting(z.record(betaFlag, betaFlag), 'names that the vendor has for flags', "the vendor's"),
+    }),
+    'which flags of `anthropic-beta` the vendor gets; `x-gateway-dropped` names the others',
+    "the vendor's, else all of them",
+  ),
   connect_timeout_ms: setting(milliseconds, 'longest wait for a connection', '`5000`'),
   first_byte_timeout_ms: setting(milliseconds, 'longest wait for the headers of the response', '`300000`'),
   idle_timeout_ms: setting(milliseconds, 'longest pause within a response', '`60000`'),

@@ -18,8 +18,9 @@ import { hasEmbeddingTier, isLocalEmbedderUsed, localEmbedderValues } from './lo
 import { type AddError, buildProviders } from './providers.ts';
 import { noSecretFiles, readSecretFiles, type SecretFiles } from './secret-files.ts';
 import { parseSignInSettings } from './sign-in-settings.ts';
-import { starterModels } from './starter-catalog.ts';
+import { starterModels } from './starter-models.ts';
 import type { Command } from './variables.ts';
+import { knownVendors } from './vendors/known-vendors.ts';
 import { findWarnings } from './warnings.ts';
 import { type Path, parseYamlFile, type YamlFile } from './yaml-file.ts';
 
@@ -65,7 +66,7 @@ export function loadConfig({ env: variables, secrets = noSecretFiles, fileText, 
     checkMedia(parts, addError);
   } else if (command === 'serve' && isReadable && !vendorVariables.some(hasBadFile)) {
     errors.push(
-      `no providers: write them into ${fileName}, or set OPENAI_API_KEY or ANTHROPIC_API_KEY; the demo vendor runs with gateway start alone`,
+      `no providers: write them into ${fileName}, or set ${vendorVariables.join(' or ')}; the demo vendor runs with gateway start alone`,
     );
   }
   const adminTokens = settings.adminTokens.length > 0 ? settings.adminTokens : splitTokens(values.admin_token ?? '');
@@ -107,7 +108,7 @@ export function loadConfig({ env: variables, secrets = noSecretFiles, fileText, 
 }
 
 /** If the configuration has no providers, these keys add vendors. */
-const vendorVariables = ['OPENAI_API_KEY', 'ANTHROPIC_API_KEY'] as const;
+const vendorVariables = knownVendors.flatMap(({ starter }) => (starter ? [starter.variable] : []));
 
 /**
  * Reads the file that `GATEWAY_CONFIG` names, or else `gateway.yaml` if it exists, and all secret files. Throws

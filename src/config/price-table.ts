@@ -8,7 +8,7 @@
 import { shiftDecimal } from '../core/cost.ts';
 import { asObject, asString, isObject, type JsonObject } from '../core/json/narrow.ts';
 import type { Kind } from './config.ts';
-import { isServed } from './starter-catalog.ts';
+import { isServed } from './starter-models.ts';
 
 /** A provider that receives rows. */
 export interface TableProvider {

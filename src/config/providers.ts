@@ -1,8 +1,11 @@
 /** Builds providers from the rows of the file. It applies the defaults of each dialect and checks the URLs. */
 import type { Route } from '../core/call.ts';
 import type { ResponsesSupport } from '../core/candidate.ts';
+import { type RequestFormat, standardFormat } from '../core/request-format.ts';
 import type { ProviderConfig, ProviderDialect } from './config.ts';
 import type { ProviderValues } from './file-schema.ts';
+import { findVendorByAddress, findVendorByName, knownVendors } from './vendors/known-vendors.ts';
+import type { VendorDescription } from './vendors/vendor-description.ts';
 import type { Path } from './yaml-file.ts';
 
 /** Adds an error at a path. */
@@ -38,22 +41,29 @@ export function buildProviders(values: Readonly<Record<string, ProviderValues>>,
 }
 
 function buildProvider(name: string, row: ProviderValues, addError: AddError): ProviderConfig {
-  const { dialect, auth, speech } = row;
-  const serves = row.serves ?? servedByDefault[dialect];
+  const vendor = findVendor(row, addError);
+  const dialect = row.dialect ?? vendor?.dialect ?? 'chat';
+  if (row.dialect === undefined && vendor === null) addError(['dialect'], 'is required, because the vendor is not a known one');
+  // A vendor's description is about one dialect. Some vendors have others too, at other addresses.
+  const description = vendor?.dialect === dialect ? vendor : null;
+  const { auth, speech } = row;
+  const serves = row.serves ?? description?.serves ?? servedByDefault[dialect];
   for (const [index, served] of serves.entries()) {
     if (!servable[dialect].includes(served)) addError(['serves', index], `a provider of the dialect ${dialect} cannot serve ${served}`);
   }
   checkSpeech(row, addError);
   return {
     name,
-    baseUrl: parseBaseUrl(row.base_url, addError),
+    vendor: vendor?.name ?? null,
+    baseUrl: parseBaseUrl(row, vendor, addError),
     apiKey: row.api_key ?? null,
     dialect,
     serves,
-    responses: findResponsesSupport(row),
+    responses: findResponsesSupport(row, dialect, description),
     // If the row sets a custom header, it receives the bare key, unless the row also sets a scheme.
-    auth: auth ? { header: auth.header.toLowerCase(), scheme: auth.scheme ?? null } : defaultAuth[dialect],
-    headers: Object.fromEntries(Object.entries(row.headers ?? {}).map(([header, value]) => [header.toLowerCase(), value])),
+    auth: auth ? { header: auth.header.toLowerCase(), scheme: auth.scheme ?? null } : (description?.auth ?? defaultAuth[dialect]),
+    headers: buildHeaders(row, description, addError),
+    requests: buildRequestFormat(row, description),
     connectTimeoutMs: row.connect_timeout_ms ?? 5_000,
     firstByteTimeoutMs: row.first_byte_timeout_ms ?? 300_000,
     idleTimeoutMs: row.idle_timeout_ms ?? 60_000,
@@ -72,15 +82,55 @@ function buildProvider(name: string, row: ProviderValues, addError: AddError): P
   };
 }
 
+function findVendor({ vendor: name, base_url: baseUrl }: ProviderValues, addError: AddError): VendorDescription | null {
+  if (name === undefined) return findVendorByAddress(baseUrl ?? '');
+  const vendor = findVendorByName(name);
+  if (vendor === null)
+    addError(['vendor'], `there is no vendor ${name}; known ones are ${knownVendors.map(({ name: known }) => known).join(', ')}`);
+  return vendor;
+}
+
 /**
- * Determines whether a provider has the responses route. OpenAI and Azure do. Other vendors do if their row says so. If
- * the row says nothing, it's unknown, so we try the vendor's route first.
+ * Determines whether a provider has the responses route. If neither the row nor the vendor's description says so, we
+ * try the vendor's route first.
  */
-function findResponsesSupport({ dialect, serves, base_url: baseUrl }: ProviderValues): ResponsesSupport {
+function findResponsesSupport({ serves }: ProviderValues, dialect: ProviderDialect, vendor: VendorDescription | null): ResponsesSupport {
   if (serves !== undefined) return serves.includes('responses') ? 'native' : 'translated';
-  if (dialect !== 'chat') return 'translated';
-  const host = URL.canParse(baseUrl) ? new URL(baseUrl).hostname : '';
-  return host === 'api.openai.com' || host.endsWith('.openai.azure.com') ? 'native' : 'unknown';
+  return vendor?.responses ?? (dialect === 'chat' ? 'unknown' : 'translated');
+}
+
+/** The header values of a description may contain parameters, which the row has to replace. */
+function buildHeaders(row: ProviderValues, vendor: VendorDescription | null, addError: AddError): Record<string, string> {
+  const own = Object.fromEntries(Object.entries(row.headers ?? {}).map(([header, value]) => [header.toLowerCase(), value]));
+  const headers = { ...vendor?.headers, ...own };
+  for (const [header, value] of Object.entries(vendor?.headers ?? {})) {
+    if (/\{\w+\}/.test(value) && own[header] === undefined) addError(['headers'], `${header} is required for ${vendor?.title}`);
+  }
+  return headers;
+}
+
+function buildRequestFormat(row: ProviderValues, vendor: VendorDescription | null): RequestFormat {
+  const format = { ...standardFormat, ...vendor?.requests };
+  const flags = row.beta_flags;
+  return {
+    ...format,
+    paths: { ...format.paths, ...row.paths },
+    // A path that the row replaces is also that of streamed requests, unless the row says otherwise.
+    streamPaths: { ...omitKeys(format.streamPaths, row.paths ?? {}), ...row.stream_paths },
+    query: { ...format.query, ...row.query },
+    modelNames: row.model_names ?? format.modelNames,
+    betaFlags: flags
+      ? {
+          allowed: flags.allowed === undefined ? (format.betaFlags?.allowed ?? null) : flags.allowed,
+          aliases: { ...format.betaFlags?.aliases, ...flags.aliases },
+          isInBody: format.betaFlags?.isInBody ?? false,
+        }
+      : format.betaFlags,
+  };
+}
+
+function omitKeys(from: Readonly<Record<string, string>>, keys: object): Record<string, string> {
+  return Object.fromEntries(Object.entries(from).filter(([key]) => !Object.hasOwn(keys, key)));
 }
 
 function parseAssetHosts(hosts: readonly string[], addError: AddError): string[] {
@@ -102,13 +152,18 @@ function checkSpeech({ speech_shape: shape, speech }: ProviderValues, addError: 
 }
 
 /** Strips trailing slashes. The errors don't quote the URL, because it may contain a password. */
-function parseBaseUrl(text: string, addError: AddError): string {
+function parseBaseUrl({ base_url: own }: ProviderValues, vendor: VendorDescription | null, addError: AddError): string {
+  const text = own ?? vendor?.baseUrl ?? '';
   const url = URL.canParse(text) ? new URL(text) : null;
-  if (!url || (url.protocol !== 'https:' && url.protocol !== 'http:'))
+  if (own === undefined && (vendor === null || /[{}]/.test(text)))
+    addError(['base_url'], vendor === null ? 'is required' : `is required for ${vendor.title}, such as ${text}`);
+  else if (!url || (url.protocol !== 'https:' && url.protocol !== 'http:'))
     addError(['base_url'], 'must be an address with http:// or https://');
   else if (text !== text.trim()) addError(['base_url'], 'must not begin or end with a space');
   else if (url.username !== '' || url.password !== '')
     addError(['base_url'], 'must not hold a user or password; use api_key, auth or headers');
-  else if (url.search !== '' || url.hash !== '') addError(['base_url'], 'must end with the path, without ? and #');
+  else if (url.search !== '' || url.hash !== '')
+    addError(['base_url'], 'must end with the path, without ? and #; parameters such as api-version belong to query');
+  else if (/[{}]|%7[bd]/i.test(text)) addError(['base_url'], 'contains a placeholder in braces that must be replaced by a value');
   return text.replace(/\/+$/, '');
 }

@@ -7,6 +7,7 @@ import { backoffDelays } from '../core/backoff.ts';
 import { gatewayError, VendorError } from '../core/errors.ts';
 import { asArray, asCount, asObject, asString, type JsonObject } from '../core/json/narrow.ts';
 import type { Tokens } from '../core/pricing.ts';
+import { modelNameAt } from '../core/request-format.ts';
 import { parseResponsesUsage } from '../dialects/contract/token-usage.ts';
 import { asNonEmptyString } from '../dialects/json/lossless-json.ts';
 import { formatFields, getImageCount, parseSize, pickFields } from '../dialects/media/image-speech.ts';
@@ -14,6 +15,7 @@ import type { HttpResponse, VendorHttpClient } from './http-client.ts';
 import { getHeader, readJsonObject } from './http-response.ts';
 import type { MediaProvider, MediaRequest } from './media.ts';
 import { fetchVendorFile, sendMediaRequest, vendorErrorText } from './media.ts';
+import { requestUrl } from './request-url.ts';
 
 export interface ImageResponse {
   readonly status: number;
@@ -48,15 +50,16 @@ export function prepareImages(request: MediaRequest): PreparedImages {
 
 /** Applies the defaults from docs/api/reference.md#images. We forward the caller's values unchanged. */
 function prepareOpenAi({ provider, model, fields, takes, now }: MediaRequest): PreparedImages {
+  const sentModel = modelNameAt(provider.requests, model);
   const members = {
-    model: JSON.stringify(model),
+    model: JSON.stringify(sentModel),
     prompt: fields.prompt,
     n: fields.n ?? '1',
     size: fields.size ?? '"1024x1024"',
     ...pickFields(fields, takes),
   };
   const sendsFormat = provider.imageResponseFormat && takesResponseFormat(model, takes);
-  const url = new URL(`${provider.baseUrl}/images/generations`);
+  const url = requestUrl(provider, { path: '/images/generations', model: sentModel });
   return {
     count: getImageCount(fields),
     async send(httpClient) {

@@ -4,11 +4,13 @@
  */
 import { gatewayError, VendorError } from '../core/errors.ts';
 import { asString, parseJson } from '../core/json/narrow.ts';
+import { modelNameAt } from '../core/request-format.ts';
 import { formatFields, pickFields } from '../dialects/media/image-speech.ts';
 import type { HttpResponse, VendorHttpClient } from './http-client.ts';
 import { getHeader } from './http-response.ts';
 import type { MediaProvider, MediaRequest } from './media.ts';
 import { sendMediaRequest } from './media.ts';
+import { requestUrl } from './request-url.ts';
 import { relayBody } from './response-body.ts';
 
 export interface SpeechResponse {
@@ -49,9 +51,10 @@ function writeRequest({ provider, model, fields, takes }: MediaRequest): { url: 
   switch (speechShape) {
     case 'openai': {
       const { input, voice = '"alloy"', response_format = '"mp3"' } = fields;
+      const sentModel = modelNameAt(provider.requests, model);
       return {
-        url: new URL(`${baseUrl}/audio/speech`),
-        body: formatFields({ model: JSON.stringify(model), input, voice, response_format, ...pickFields(fields, takes) }),
+        url: requestUrl(provider, { path: '/audio/speech', model: sentModel }),
+        body: formatFields({ model: JSON.stringify(sentModel), input, voice, response_format, ...pickFields(fields, takes) }),
       };
     }
     case 'voice': {

@@ -13,6 +13,8 @@ import { startContentTimeout } from './content-timeout.ts';
 import { holdOpening, type OpenedStream } from './hold-opening.ts';
 import type { Address, HttpResponse, VendorHttpClient } from './http-client.ts';
 import { getHeader, isSuccess, toReport, toStatusError } from './http-response.ts';
+import { adaptBody, changesBodies, hasVersionInBody } from './request-body.ts';
+import { pathAt, requestUrl } from './request-url.ts';
 import type { ResponseBody } from './response-body.ts';
 import { type ChunkReader, nextChunk, relayEvents, type StreamChunk, type StreamEnd } from './stream.ts';
 import { stripSecrets } from './strip-secrets.ts';
@@ -30,6 +32,8 @@ const accountStatuses: ReadonlySet<number> = new Set([401, 403]);
 export interface TextRequest {
   readonly provider: Provider;
   readonly codec: RouteCodec;
+  /** The model's name at the provider. */
+  readonly model: string;
   /** Large bodies are sent in parts. */
   readonly body: Buffer | readonly Buffer[];
   readonly stream: boolean;
@@ -94,8 +98,10 @@ async function sendInTime(httpClient: VendorHttpClient, request: TextRequest, ti
 }
 
 function send(httpClient: VendorHttpClient, request: TextRequest): Promise<VendorResponse> {
-  const { provider, codec, body, stream, signal, forwardedHeaders } = request;
-  const { url, plainHeaders, streamHeaders } = targetOf(provider, codec);
+  const { provider, codec, model, stream, signal, forwardedHeaders } = request;
+  const { address, plainHeaders, streamHeaders } = targetOf(provider, codec, stream);
+  const url = address ?? requestUrl(provider, { path: codec.path, model, isStream: stream });
+  const body = changesBodies(provider.requests) ? adaptForProvider(request) : request.body;
   const accepted = stream ? streamHeaders : plainHeaders;
   const isWhole = Buffer.isBuffer(body);
   const headers = isWhole ? accepted : { ...accepted, 'content-length': String(body.reduce((sum, part) => sum + part.length, 0)) };
@@ -121,31 +127,38 @@ async function readResponse(response: HttpResponse, request: TextRequest): Promi
   return toJsonResponse(response, await response.body.readAll(maxResponseBytes), request);
 }
 
+function adaptForProvider({ body, provider, forwardedHeaders }: TextRequest): Buffer {
+  const flags = forwardedHeaders['anthropic-beta']?.split(',') ?? [];
+  return adaptBody(Buffer.isBuffer(body) ? body : Buffer.concat(body), provider.requests, flags);
+}
+
 /** Where we send a route's requests to a provider, and their headers except for those of the caller. */
 interface Target {
-  readonly url: Address;
+  /** Null if it depends on the model. */
+  readonly address: Address | null;
   readonly plainHeaders: Readonly<Record<string, string>>;
   readonly streamHeaders: Readonly<Record<string, string>>;
 }
 
-/** Maps each provider and path to its target. */
+/** Maps each provider and path to its target. The path of streams may be a different one. */
 const targets = new WeakMap<Provider, Map<string, Target>>();
 
-function targetOf(provider: Provider, codec: RouteCodec): Target {
-  const known = targets.get(provider)?.get(codec.path);
+function targetOf(provider: Provider, codec: RouteCodec, isStream: boolean): Target {
+  const path = pathAt(provider, { path: codec.path, isStream }) ?? codec.path;
+  const known = targets.get(provider)?.get(path);
   if (known) return known;
-  const { origin, pathname, search } = new URL(provider.baseUrl + codec.path);
+  const { origin, pathname, search } = requestUrl(provider, { path: codec.path, model: '', isStream });
   const headersFor = (accept: string) => ({
     'content-type': 'application/json',
     accept,
     'accept-encoding': 'identity',
-    ...(codec.route === 'messages' ? { 'anthropic-version': '2023-06-01' } : {}),
+    ...(codec.route === 'messages' && !hasVersionInBody(provider.requests) && { 'anthropic-version': '2023-06-01' }),
     ...provider.headers,
   });
-  const url = { origin, pathname, search };
-  const target = { url, plainHeaders: headersFor('application/json'), streamHeaders: headersFor('text/event-stream') };
+  const address = path.includes('{model}') ? null : { origin, pathname, search };
+  const target = { address, plainHeaders: headersFor('application/json'), streamHeaders: headersFor('text/event-stream') };
   const ofProvider = targets.get(provider) ?? new Map<string, Target>();
-  targets.set(provider, ofProvider.set(codec.path, target));
+  targets.set(provider, ofProvider.set(path, target));
   return target;
 }
 

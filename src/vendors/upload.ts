@@ -18,11 +18,14 @@ import { getHeader } from './http-response.ts';
 import { inlineImages, maxImageResponseBytes } from './images.ts';
 import type { MediaProvider } from './media.ts';
 import { sendMediaRequest } from './media.ts';
+import { requestUrl } from './request-url.ts';
 import { relayBody } from './response-body.ts';
 
 export interface UploadRequest {
   readonly provider: MediaProvider;
   readonly kind: UploadKind;
+  /** The model's name at the provider. */
+  readonly model: string;
   readonly body: UploadBody;
   readonly signal: AbortSignal | undefined;
   readonly now: () => number;
@@ -44,10 +47,10 @@ export interface UploadResponse {
 
 /** Throws `no_route` if the provider's format doesn't support uploads. */
 export async function sendUpload(httpClient: VendorHttpClient, request: UploadRequest): Promise<UploadResponse> {
-  const { provider, kind, signal, now } = request;
+  const { provider, kind, model, signal, now } = request;
   const upload = watchUpload(request.body);
   const response = await sendMediaRequest(httpClient, provider, {
-    url: new URL(`${provider.baseUrl}${kind.path}`),
+    url: requestUrl(provider, { path: kind.path, model }),
     method: 'POST',
     accept: '*/*',
     body: upload.body,

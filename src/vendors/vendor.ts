@@ -3,15 +3,17 @@
  * configuration.
  */
 import type { Dialect } from '../core/call.ts';
+import type { RequestFormat } from '../core/request-format.ts';
 import type { Timeouts } from './http-client.ts';
 
 /** The address, headers and timeouts of a provider. */
 export interface ProviderConnection extends Timeouts {
   readonly name: string;
-  /** Includes the version prefix, but no trailing slash. We append the route's path. */
+  /** Includes the version prefix, but no trailing slash. `request-url.ts` appends the route's path. */
   readonly baseUrl: string;
   /** The authentication and fixed headers, with lower-case names. We only send them to the provider's origin. */
   readonly headers: Readonly<Record<string, string>>;
+  readonly requests: RequestFormat;
   /** Values that no message may contain. */
   readonly secrets: readonly string[];
 }

@@ -5,6 +5,7 @@ import { afterAll, describe, expect, test } from '@jest/globals';
 import { type Config, ConfigError } from '../../src/config/config.ts';
 import { demoConfig, loadConfig, readConfigSource } from '../../src/config/load.ts';
 import { tokenCost } from '../../src/core/cost.ts';
+import { standardFormat } from '../../src/core/request-format.ts';
 
 const load = (fileText: string | null, env: Record<string, string> = {}): Config => loadConfig({ env, fileText, fileName: 'gateway.yaml' });
 
@@ -28,6 +29,8 @@ describe('gateway.yaml', () => {
     const config = load(text, { OPENAI_API_KEY: 'o', ANTHROPIC_API_KEY: 'a', GEMINI_API_KEY: 'g' });
     expect(config.providers.openai).toEqual({
       name: 'openai',
+      vendor: 'openai',
+      requests: { ...standardFormat, maxTokensField: 'max_completion_tokens' },
       baseUrl: 'https://api.openai.com/v1',
       apiKey: 'o',
       dialect: 'chat',

@@ -107,7 +107,7 @@ describe('an entry of the public price table', () => {
     ],
   ])('%s', (_title, fields, row) => {
     expect(convert(fields)).toEqual(row);
-    expect(parseImportedRows({ 'p/m': row }, () => ({ dialect: 'chat', baseUrl: 'http://vendor.test/v1' })).errors).toEqual([]);
+    expect(parseImportedRows({ 'p/m': row }, () => ({ dialect: 'chat', vendor: null })).errors).toEqual([]);
   });
 
   test.each([

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { parseImportedRows } from '../../src/config/catalog.ts';
 import type { Config } from '../../src/config/config.ts';
 import { loadConfig } from '../../src/config/load.ts';
-import { findVendorByHost } from '../../src/config/starter-catalog.ts';
+import { findVendorByAddress } from '../../src/config/vendors/known-vendors.ts';
 import type { Tiers } from '../../src/core/call.ts';
 import { tokenCost } from '../../src/core/cost.ts';
 import { buildCatalog, toPrice } from '../../src/routing/catalog.ts';
@@ -24,10 +24,10 @@ const hosts = [
 
 describe('the starter catalog', () => {
   test.each(hosts)('every row of %s is valid and has a price, and longer calls are never cheaper', (host) => {
-    const models = findVendorByHost(host)?.models ?? {};
+    const models = findVendorByAddress(`https://${host}/`)?.models ?? {};
     expect(Object.keys(models).length).toBeGreaterThan(0);
     const named = Object.fromEntries(Object.entries(models).map(([model, row]) => [`p/${model}`, row]));
-    const { rows, errors } = parseImportedRows(named, () => ({ dialect: 'chat', baseUrl: 'http://vendor.test/v1' }));
+    const { rows, errors } = parseImportedRows(named, () => ({ dialect: 'chat', vendor: null }));
     expect(errors).toEqual([]);
     for (const [id, row] of Object.entries(rows)) {
       const counted = row.perImageNanos ?? row.perMillionCharactersNanos ?? row.perSecondNanos;
@@ -171,7 +171,7 @@ models:
   test('rejects tier factors and tool prices that are not amounts', () => {
     const { errors } = parseImportedRows(
       { 'p/m': { input: '1', output: '1', service_tiers: { priority: '2x' }, per_tool_use: { web_search: '-1' } } },
-      () => ({ dialect: 'chat', baseUrl: 'http://vendor.test/v1' }),
+      () => ({ dialect: 'chat', vendor: null }),
     );
     expect(errors.map((error) => error.split(':')[0])).toEqual(['models.p/m.service_tiers.priority', 'models.p/m.per_tool_use.web_search']);
   });
@@ -192,7 +192,7 @@ models:
     expect(models['claude/claude-sonnet-4-5']?.traits).toEqual({ supportsSchema: true, thinking: 'budget' });
     expect(models['proxy/claude-opus-4-7']).toMatchObject({ traits: {}, serves: null });
     const imported = { 'openai/gpt-4o': { input: '1', output: '1' }, 'openai/gpt-5': { input: '1', output: '1', reasons: false } };
-    const { rows } = parseImportedRows(imported, () => ({ dialect: 'chat', baseUrl: 'https://api.openai.com/v1' }));
+    const { rows } = parseImportedRows(imported, () => ({ dialect: 'chat', vendor: 'openai' }));
     expect([rows['openai/gpt-4o']?.traits, rows['openai/gpt-5']?.traits]).toEqual([{ reasons: false }, { reasons: false }]);
   });
 
@@ -207,7 +207,7 @@ models:
 });
 
 describe('imported rows', () => {
-  const findProvider = (name: string) => (name === 'a' ? { dialect: 'messages' as const, baseUrl: 'https://api.anthropic.com/v1' } : null);
+  const findProvider = (name: string) => (name === 'a' ? { dialect: 'messages' as const, vendor: 'anthropic' } : null);
 
   test('are parsed like rows of the file, exactly, from numbers and strings', () => {
     const { rows, errors } = parseImportedRows({ 'a/b/c': { input: 0.1, output: '0.30', max_output_tokens: 5 } }, findProvider);

@@ -2,6 +2,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { describe, expect, test } from '@jest/globals';
 import { VendorError } from '../../src/core/errors.ts';
+import { standardFormat } from '../../src/core/request-format.ts';
 import { chat } from '../../src/dialects/chat/codec.ts';
 import type { RouteCodec } from '../../src/dialects/contract/route-codec.ts';
 import { messages } from '../../src/dialects/messages/codec.ts';
@@ -32,6 +33,7 @@ function requestOf(url: string, more: Partial<TextRequest> = {}, provider: Parti
       dialect: 'chat',
       baseUrl: `${url}/v1`,
       headers: { authorization: 'Bearer secret' },
+      requests: standardFormat,
       secrets: ['secret'],
       connectTimeoutMs: 5000,
       firstByteTimeoutMs: 5000,
@@ -39,6 +41,7 @@ function requestOf(url: string, more: Partial<TextRequest> = {}, provider: Parti
       ...provider,
     },
     codec: chat,
+    model: 'm',
     body: Buffer.from('{"model":"m"}'),
     stream: false,
     forwardedHeaders: {},

@@ -2,6 +2,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, test } from '@jest/globals';
+import { standardFormat } from '../../src/core/request-format.ts';
 import { fetchVendorFile, HostNotAllowedError, type MediaProvider } from '../../src/vendors/media.ts';
 import { buildVendorHosts, parseVendorAddress, resolveRedirect } from '../../src/vendors/vendor-hosts.ts';
 import type { FakeVendor, Responder } from './fake-vendor.ts';
@@ -111,6 +112,7 @@ function providerAt(url: string, assetHosts: readonly string[] = []): MediaProvi
     baseUrl: `${url}/v1`,
     hosts: buildVendorHosts(`${url}/v1`, assetHosts),
     headers: { authorization: `Bearer ${key}` },
+    requests: standardFormat,
     secrets: [key],
     connectTimeoutMs: 1_000,
     firstByteTimeoutMs: 2_000,

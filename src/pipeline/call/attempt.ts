@@ -21,7 +21,7 @@ import { recordFailure, requestReader } from './attempt-error.ts';
 import type { CallCancellation } from './cancellation.ts';
 import { adapterFor } from './dialect-adapter.ts';
 import { estimateRequest, isCutOff } from './estimate.ts';
-import { forwardedHeadersFor } from './forwarded-headers.ts';
+import { forwardedHeadersFor, withDroppedFlags } from './forwarded-headers.ts';
 import { createIdempotencyKeyFilter } from './idempotency.ts';
 import { reportAttempt } from './report-attempt.ts';
 import { createResponsesRoutes, type ResponsesForm } from './responses-routes.ts';
@@ -108,16 +108,25 @@ export function createAttemptChain({ httpClient, findProvider, breakers, content
       const provider = findProvider(candidate.provider);
       if (!provider) throw new VendorError('connect', 'the provider is no longer configured');
       const mayOmitTools = !hasLaterNative(request.candidates, candidate);
-      const { codec, body, changes, toCallerResponse } = adapterFor(call, candidate, provider, responsesForm, mayOmitTools);
+      const {
+        codec,
+        model,
+        body,
+        changes: bodyChanges,
+        toCallerResponse,
+      } = adapterFor(call, candidate, provider, responsesForm, mayOmitTools);
+      const { headers, droppedFlags } = forwardedHeadersFor(codec.route, call, provider.requests);
+      const changes = droppedFlags === null ? bodyChanges : withDroppedFlags(bodyChanges, droppedFlags);
       isSent = true;
       const vendorResponse = await sendToVendor(httpClient, {
         provider,
         codec,
+        model,
         body,
         stream: call.stream,
         mayFailOver: !isLast,
         firstContentTimeoutMs: call.firstContentTimeoutMs ?? candidate.firstContentTimeoutMs ?? provider.firstContentTimeoutMs ?? null,
-        forwardedHeaders: headersFor(candidate, forwardedHeadersFor(codec.route, call)),
+        forwardedHeaders: headersFor(candidate, headers),
         now,
         signal: cancellation.signal,
       });

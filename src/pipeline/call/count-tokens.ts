@@ -8,6 +8,7 @@
 import type { Call } from '../../core/call.ts';
 import { gatewayError, VendorError } from '../../core/errors.ts';
 import { splice } from '../../core/json/spans.ts';
+import { modelNameAt } from '../../core/request-format.ts';
 import type { Clock } from '../../core/time.ts';
 import { countTokens as codec, estimateInputTokens } from '../../dialects/messages/count-tokens.ts';
 import type { AttemptFailure } from '../../failover/chain.ts';
@@ -67,9 +68,9 @@ export function createCountTokens({ planner, chooseTier, httpClient, findProvide
     const failures: AttemptFailure[] = [];
     for (const candidate of candidates) {
       const provider = findProvider(candidate.provider);
-      if (candidate.dialect !== 'messages' || !provider || signal.aborted) continue;
+      if (candidate.dialect !== 'messages' || !provider || provider.requests.paths[codec.path] === null || signal.aborted) continue;
       try {
-        const { bytes } = await countAt(call, provider, candidate.model, signal);
+        const { bytes } = await countAt(call, provider, modelNameAt(provider.requests, candidate.model), signal);
         return { bytes, countedBy: candidate.id };
       } catch (error) {
         if (!(error instanceof VendorError)) throw error;
@@ -86,9 +87,10 @@ export function createCountTokens({ planner, chooseTier, httpClient, findProvide
     const response = await sendToVendor(httpClient, {
       provider,
       codec,
+      model,
       body: splice(call.body, codec.patchForVendor(call.body, call.spans, model, false)),
       stream: false,
-      forwardedHeaders: forwardedHeadersFor('messages', call),
+      forwardedHeaders: forwardedHeadersFor('messages', call, provider.requests).headers,
       signal,
       now: () => clock.now(),
     });

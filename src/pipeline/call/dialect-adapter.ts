@@ -8,6 +8,7 @@ import { VendorError } from '../../core/errors.ts';
 import type { JsonObject } from '../../core/json/narrow.ts';
 import { setMember, splice, spliceParts } from '../../core/json/spans.ts';
 import { largeBytes } from '../../core/low-priority-thread.ts';
+import { modelNameAt, type RequestFormat } from '../../core/request-format.ts';
 import type { RouteCodec } from '../../dialects/contract/route-codec.ts';
 import { rejectUntranslatable, UntranslatableError } from '../../dialects/contract/untranslatable.ts';
 import { asLosslessObject } from '../../dialects/json/lossless-json.ts';
@@ -30,6 +31,8 @@ import { translateJson, translateStream, withBody, withTurn } from './translate-
 export interface DialectAdapter {
   /** The codec of the vendor's dialect. */
   readonly codec: RouteCodec;
+  /** The model's name at the provider. */
+  readonly model: string;
   /** In parts if it's large. */
   readonly body: Buffer | readonly Buffer[];
   /**
@@ -50,42 +53,45 @@ const defaultMaxTokens = 4_096;
  */
 export function adapterFor(
   call: Call,
-  candidate: Candidate,
-  provider: Provider,
+  { model: catalogModel, ...planned }: Candidate,
+  { requests }: Pick<Provider, 'requests'>,
   responsesForm: ResponsesForm = 'native',
   mayOmitTools = true,
 ): DialectAdapter {
   const { route } = call;
+  const model = modelNameAt(requests, catalogModel);
+  const candidate = { ...planned, model };
   const addedLimit = addedLimitFor(call, candidate);
   const maxTokens = addedLimit ?? candidate.maxOutputTokens ?? defaultMaxTokens;
   if (route === 'responses' && responsesForm === 'translated') {
-    return refuseUntranslatable(() =>
-      responsesAdapterFor(call, {
-        candidate,
-        maxTokensField: maxTokensField(provider),
-        takesReasoning: candidate.traits?.takesReasoning ?? takesReasoning(provider),
-        maxTokens,
-        addedLimit,
-        mayOmitTools,
-      }),
-    );
+    const { maxTokensField, takesReasoning } = requests;
+    return {
+      model,
+      ...refuseUntranslatable(() =>
+        responsesAdapterFor(call, {
+          ...{ candidate, maxTokensField, maxTokens, addedLimit, mayOmitTools },
+          takesReasoning: candidate.traits?.takesReasoning ?? takesReasoning,
+        }),
+      ),
+    };
   }
   if (!isDialect(route) || candidate.dialect === route) {
     const codec = routeCodecs[route];
     const { body, spans } = call;
-    const splices = codec.patchForVendor(body, spans, candidate.model, call.stream);
+    const splices = codec.patchForVendor(body, spans, model, call.stream);
     if (addedLimit !== null) {
-      const key = route === 'responses' ? 'max_output_tokens' : maxTokensField(provider);
+      const key = route === 'responses' ? 'max_output_tokens' : requests.maxTokensField;
       splices.push(setMember(spans, key, String(addedLimit)));
     }
     return {
       codec,
+      model,
       body: body.length < largeBytes ? splice(body, splices) : spliceParts(body, splices),
       changes: null,
       toCallerResponse: (response) => response,
     };
   }
-  const identity = { id: call.id, model: candidate.model, createdSeconds: Math.floor(call.startedAt / 1000) };
+  const identity = { id: call.id, model: catalogModel, createdSeconds: Math.floor(call.startedAt / 1000) };
   const body = refuseUntranslatable(() => parseBody(call));
   const changes = createChanges();
   const thinking = asLosslessObject(body.thinking).type;
@@ -96,7 +102,8 @@ export function adapterFor(
     route === 'chat' ? createStreamToChat(identity) : createStreamToMessages(identity, options);
   return {
     codec: routeCodecs[candidate.dialect],
-    body: refuseUntranslatable(() => translateRequest(body, call, { candidate, provider, maxTokens, changes })),
+    model,
+    body: refuseUntranslatable(() => translateRequest(body, call, { candidate, requests, maxTokens, changes })),
     changes,
     toCallerResponse(response) {
       if (response.kind === 'stream')
@@ -125,22 +132,19 @@ function addedLimitFor({ addsOutputLimit, maxOutputTokens }: Call, candidate: Ca
 
 interface TranslationTarget {
   readonly candidate: Candidate;
-  readonly provider: Provider;
+  readonly requests: RequestFormat;
   /** Used for a messages vendor if the caller set no limit. Calls on the messages route always set one. */
   readonly maxTokens: number;
   readonly changes: RequestChanges;
 }
 
-function translateRequest(body: JsonObject, { stream }: Call, { candidate, provider, maxTokens, changes }: TranslationTarget): Buffer {
+function translateRequest(body: JsonObject, { stream }: Call, { candidate, requests, maxTokens, changes }: TranslationTarget): Buffer {
   const { model, traits, dialect } = candidate;
+  const { takesReasoning, maxTokensField } = requests;
   const translated =
     dialect === 'messages'
       ? requestToMessages(body, { ...traits, model, stream, maxTokens }, changes)
-      : requestToChat(
-          body,
-          { takesReasoning: takesReasoning(provider), ...traits, model, stream, maxTokensField: maxTokensField(provider) },
-          changes,
-        );
+      : requestToChat(body, { takesReasoning, ...traits, model, stream, maxTokensField }, changes);
   return Buffer.from(JSON.stringify(translated));
 }
 
@@ -156,18 +160,4 @@ function refuseUntranslatable<Result>(translate: () => Result): Result {
     const report = { code: null, type: null, param, windowTokens: null, ...(details && { details }) };
     throw new VendorError('status', message, { status: 400, vendorMessage: message, report, cause: error });
   }
-}
-
-/**
- * Returns the name of the token limit. OpenAI's reasoning models reject `max_tokens`, and many compatible vendors
- * accept nothing else.
- */
-function maxTokensField({ baseUrl }: Provider): 'max_completion_tokens' | 'max_tokens' {
-  const { hostname } = new URL(baseUrl);
-  return hostname === 'api.openai.com' || hostname.endsWith('.openai.azure.com') ? 'max_completion_tokens' : 'max_tokens';
-}
-
-/** Returns the form of reasoning that all models of the vendor accept. */
-function takesReasoning({ baseUrl }: Provider): 'none' | 'details' {
-  return new URL(baseUrl).hostname === 'openrouter.ai' ? 'details' : 'none';
 }

@@ -5,6 +5,7 @@
 import type { MediaCall } from '../../core/call.ts';
 import type { MediaCandidate } from '../../core/candidate.ts';
 import { noTokens } from '../../core/pricing.ts';
+import { modelNameAt } from '../../core/request-format.ts';
 import { estimateTokens } from '../../dialects/contract/token-usage.ts';
 import { countEditedImages, type UploadBody, type UploadFields, type UploadKind } from '../../dialects/media/uploads.ts';
 import { assertTakesUploads, sendUpload } from '../../vendors/upload.ts';
@@ -46,11 +47,12 @@ export function createRelayUpload({ planMedia, findProvider, mediaCalls, httpCli
     assertTakesUploads(provider, kind);
     // The reservation depends on the number and size of the images, and the form may send both after the file.
     if (hasCostCeiling && kind.route === 'images') await readAll();
-    const { body, sentBytes } = countSent(bodyFor(candidate.model));
+    const model = modelNameAt(provider.requests, candidate.model);
+    const { body, sentBytes } = countSent(bodyFor(model));
     const usageWhenCut = () => (sentBytes() < body.lengthBytes ? estimatePart(kind, sentBytes()) : {});
     const request = { call, project, candidate, texts, ...estimateUsage(call, { kind, fields, countImages, candidate }), usageWhenCut };
     return mediaCalls.stream(request, cancellation, () =>
-      sendUpload(httpClient, { provider, kind, body, signal: cancellation.signal, now: () => clock.now() }),
+      sendUpload(httpClient, { provider, kind, model, body, signal: cancellation.signal, now: () => clock.now() }),
     );
   };
 }

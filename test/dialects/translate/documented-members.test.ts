@@ -10,6 +10,7 @@ import type { Candidate, ModelTraits } from '../../../src/core/candidate.ts';
 import { VendorError } from '../../../src/core/errors.ts';
 import type { JsonObject } from '../../../src/core/json/narrow.ts';
 import { scanObject } from '../../../src/core/json/spans.ts';
+import { standardFormat } from '../../../src/core/request-format.ts';
 import { adapterFor } from '../../../src/pipeline/call/dialect-adapter.ts';
 import type { Provider } from '../../../src/vendors/vendor.ts';
 import { chatPlaces } from './documented/chat.ts';
@@ -51,7 +52,15 @@ const hi = { role: 'user', content: 'hi' };
 function send(route: PromptRoute, dialect: Dialect, request: JsonObject, traits: ModelTraits = {}): Sent | VendorError {
   const candidate: Candidate = { id: 'x/m', provider: 'x', model: 'm', dialect, price: null, maxOutputTokens: 64_000, traits };
   const timeouts = { connectTimeoutMs: 1, firstByteTimeoutMs: 1, idleTimeoutMs: 1 };
-  const provider: Provider = { name: 'x', dialect, baseUrl: 'http://vendor.test/v1', headers: {}, secrets: [], ...timeouts };
+  const provider: Provider = {
+    name: 'x',
+    dialect,
+    baseUrl: 'http://vendor.test/v1',
+    headers: {},
+    requests: standardFormat,
+    secrets: [],
+    ...timeouts,
+  };
   try {
     const { body, changes } = adapterFor(callOf(route, request), candidate, provider, route === 'responses' ? 'translated' : 'native');
     return { body: body.toString(), named: [...(changes?.dropped ?? []), ...(changes?.adjusted ?? [])] };

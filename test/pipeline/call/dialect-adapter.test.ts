@@ -1,10 +1,12 @@
 /** Requests to one candidate: the caller's bytes, or a translation for a vendor of the other dialect. */
 import { describe, expect, it, test } from '@jest/globals';
+import { loadConfig } from '../../../src/config/load.ts';
 import type { Call, Dialect, PromptRoute } from '../../../src/core/call.ts';
 import { noCorrelation } from '../../../src/core/call.ts';
 import type { Candidate } from '../../../src/core/candidate.ts';
 import { VendorError } from '../../../src/core/errors.ts';
 import { scanObject } from '../../../src/core/json/spans.ts';
+import { type RequestFormat, standardFormat } from '../../../src/core/request-format.ts';
 import { sealReasoning } from '../../../src/dialects/json/sealed-reasoning.ts';
 import { routeCodecs } from '../../../src/dialects/routes/route-codecs.ts';
 import type { DialectAdapter } from '../../../src/pipeline/call/dialect-adapter.ts';
@@ -58,12 +60,21 @@ function adapt(
     dialect,
     baseUrl,
     headers: {},
+    requests: requestsAt(baseUrl, dialect),
     secrets: [],
     connectTimeoutMs: 1,
     firstByteTimeoutMs: 1,
     idleTimeoutMs: 1,
   };
   return adapterFor(call, candidate, provider, form);
+}
+
+/** The request format of a provider that the configuration puts at this address. */
+function requestsAt(baseUrl: string, dialect: Dialect): RequestFormat {
+  const fileText = JSON.stringify({ providers: { x: { base_url: baseUrl, dialect } } });
+  const provider = loadConfig({ env: {}, fileText, fileName: 'gateway.yaml' }).providers.x;
+  if (!provider) throw new Error('there is no provider');
+  return provider.requests;
 }
 
 interface Target {
@@ -155,7 +166,10 @@ describe('for a vendor of the other dialect', () => {
     ['chat', 'chat', openAi],
     ['embeddings', 'embeddings', openAi],
   ] as const)('a vendor of %s gets the headers of its dialect from a caller of %s, and no version of another', (vendor, route, headers) => {
-    expect(forwardedHeadersFor(vendor, { route, forwardedHeaders: passed })).toEqual({ ...headers, 'idempotency-key': 'i' });
+    expect(forwardedHeadersFor(vendor, { route, forwardedHeaders: passed }, standardFormat)).toEqual({
+      headers: { ...headers, 'idempotency-key': 'i' },
+      droppedFlags: null,
+    });
   });
 
   test.each([

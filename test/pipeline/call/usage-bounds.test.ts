@@ -288,7 +288,7 @@ describe('the input whose cost is reserved', () => {
       { 'p/gpt-4o-mini': { input: 1, output: 1 }, 'p/a': { input: 1, output: 1, image_tokens: 77_000 } },
       () => ({
         dialect: 'chat',
-        baseUrl: 'https://reseller.test/v1',
+        vendor: null,
       }),
     );
     for (const [id, tokens] of [

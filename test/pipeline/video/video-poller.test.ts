@@ -1,6 +1,7 @@
 /** Polls of the video workflow: how long they wait, and when they give up. */
 import { expect, test } from '@jest/globals';
 import { VendorError } from '../../../src/core/errors.ts';
+import { standardFormat } from '../../../src/core/request-format.ts';
 import { createVideoPoller } from '../../../src/pipeline/video/video-poller.ts';
 import type { MediaProvider } from '../../../src/vendors/media.ts';
 import { buildMediaProviders } from '../../../src/vendors/media.ts';
@@ -19,6 +20,7 @@ const provider = buildMediaProviders({
     apiKey: 'key',
     auth: { header: 'x-goog-api-key', scheme: null },
     headers: {},
+    requests: standardFormat,
     connectTimeoutMs: 1_000,
     firstByteTimeoutMs: 1_000,
     idleTimeoutMs: 1_000,

@@ -31,6 +31,8 @@ export interface CatalogEntry extends ModelPrices {
 export interface CatalogProviderEntry {
   readonly name: string;
   readonly host: string;
+  /** The known vendor, or null. */
+  readonly vendor: string | null;
   readonly dialect: string;
   readonly serves: readonly string[];
 }

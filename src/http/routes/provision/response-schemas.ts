@@ -163,7 +163,15 @@ export const provisionResponses = {
   Catalog: z.looseObject({
     object: z.literal('list'),
     data: z.array(catalogModel),
-    providers: z.array(z.looseObject({ name: z.string(), host: z.string(), dialect: z.string(), serves: z.array(z.string()) })),
+    providers: z.array(
+      z.looseObject({
+        name: z.string(),
+        host: z.string(),
+        vendor: z.string().nullable(),
+        dialect: z.string(),
+        serves: z.array(z.string()),
+      }),
+    ),
   }),
   MemoryImport: z.looseObject({
     object: z.literal('memory.import'),

@@ -1,5 +1,5 @@
-/** Anthropic's models and list prices. See starter-catalog.ts for units and dates. */
-import type { ModelValues } from './file-schema.ts';
+/** Anthropic with its models and list prices. See starter-models.ts for units and dates. */
+import type { Models, VendorDescription } from './vendor-description.ts';
 
 /**
  * Models since 4.6 support adaptive thinking, and 4.7 rejects a thinking budget. The 4.5 models only accept a budget.
@@ -31,9 +31,9 @@ const haiku45 = { input: '1', cached_input: '0.10', cache_write: '1.25', cache_w
  * Anthropic charges code execution by container hour. Responses don't report the hours, so we list it as free. For
  * `web_fetch` and `tool_search` Anthropic charges only the tokens.
  */
-export const anthropicToolPrices = { web_search: '0.01', web_fetch: '0', code_execution: '0', tool_search: '0' };
+const toolPrices = { web_search: '0.01', web_fetch: '0', code_execution: '0', tool_search: '0' };
 
-export const anthropicModels: Readonly<Record<string, ModelValues>> = {
+export const anthropicModels: Models = {
   'claude-fable-5-2': fable52,
   'claude-fable-5-1': fable51,
   'claude-fable-5': fable5,
@@ -56,4 +56,26 @@ export const anthropicModels: Readonly<Record<string, ModelValues>> = {
   'claude-haiku-5-5': haiku55,
   'claude-haiku-4-5': haiku45,
   'claude-haiku-4-5-20251001': haiku45,
+};
+
+export const anthropic: VendorDescription = {
+  name: 'anthropic',
+  title: 'Anthropic',
+  documentation: 'https://platform.claude.com/docs/en/api/messages',
+  hosts: ['api.anthropic.com'],
+  baseUrl: 'https://api.anthropic.com/v1',
+  dialect: 'messages',
+  models: anthropicModels,
+  toolPrices,
+  tableNames: ['anthropic'],
+  starter: {
+    variable: 'ANTHROPIC_API_KEY',
+    values: {
+      tiers: {
+        standard: ['anthropic/claude-haiku-4-5'],
+        strong: ['anthropic/claude-sonnet-4-6'],
+        trivial: ['anthropic/claude-haiku-4-5'],
+      },
+    },
+  },
 };

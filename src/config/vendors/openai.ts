@@ -1,10 +1,11 @@
 /**
- * OpenAI's models and list prices. See starter-catalog.ts for units and dates. For calls with more than 272,000 input
+ * OpenAI with its models and list prices. See starter-models.ts for units and dates. For calls with more than 272,000 input
  * tokens, the newer models charge twice the input price and 1.5 times the output price for the whole call. Models
  * without reasoning reject `reasoning_effort`. They also reject a call if its prompt and requested output together
  * exceed `context_window`.
  */
-import type { ModelValues } from './file-schema.ts';
+import type { ModelValues } from '../file-schema.ts';
+import type { Models, VendorDescription } from './vendor-description.ts';
 
 const tiers = { service_tiers: { priority: '2', flex: '0.5' } };
 const large = { max_input_tokens: 922_000, max_output_tokens: 128_000, ...tiers };
@@ -25,7 +26,7 @@ const reasoning = { max_input_tokens: 200_000, max_output_tokens: 100_000, servi
  * OpenAI charges for a code interpreter container once per session. It charges a generated image by the tokens of an
  * image model, so we use the price of the largest image in high quality.
  */
-export const openaiToolPrices = {
+const toolPrices = {
   ...{ web_search: '0.01', web_search_preview: '0.01', file_search: '0.0025', code_interpreter: '0.03', image_generation: '0.25' },
   // OpenAI only charges for the tokens of these tools.
   ...{ mcp: '0', tool_search: '0' },
@@ -37,7 +38,7 @@ const image = {
   takes: ['quality', 'background', 'output_format', 'output_compression', 'moderation', 'safety_identifier', 'user'],
 } as const satisfies ModelValues;
 
-const models: Readonly<Record<string, ModelValues>> = {
+const undatedModels: Models = {
   'gpt-6.2-astra': {
     ...{ input: '8', cached_input: '0.40', cache_write: '10', output: '40', ...large },
     above_tokens: { 272000: { input: '16', cached_input: '0.80', cache_write: '20', output: '60' } },
@@ -131,7 +132,40 @@ const versions: readonly string[] = [
 ];
 const dateLength = '-2026-04-23'.length;
 
-export const openaiModels: Readonly<Record<string, ModelValues>> = {
-  ...models,
-  ...Object.fromEntries(versions.map((name) => [name, models[name.slice(0, -dateLength)] ?? {}])),
+const models: Models = {
+  ...undatedModels,
+  ...Object.fromEntries(versions.map((name) => [name, undatedModels[name.slice(0, -dateLength)] ?? {}])),
+};
+
+/**
+ * Each tier starts with a model that accepts `temperature`, `max_tokens` and tools on the chat route, because existing
+ * clients send them and newer models reject some of them. OpenAI will shut down gpt-4o-mini and gpt-4.1 on 2027-01-14,
+ * after which the second model takes over.
+ */
+const starterTiers = {
+  tiers: {
+    standard: ['openai/gpt-4o-mini', 'openai/gpt-5.4-mini'],
+    strong: ['openai/gpt-4.1', 'openai/gpt-5.4'],
+    trivial: ['openai/gpt-4o-mini', 'openai/gpt-5.4-nano'],
+    embed: ['openai/text-embedding-3-small'],
+  },
+  image_tiers: { standard: ['openai/gpt-image-2.6-flare'] },
+  speech_tiers: { standard: ['openai/tts-1'] },
+  // Only whisper-1 can translate.
+  transcription_tiers: { standard: ['openai/gpt-transcribe'], translate: ['openai/whisper-1'] },
+};
+
+export const openai: VendorDescription = {
+  name: 'openai',
+  title: 'OpenAI',
+  documentation: 'https://platform.openai.com/docs/api-reference',
+  hosts: ['api.openai.com'],
+  baseUrl: 'https://api.openai.com/v1',
+  dialect: 'chat',
+  responses: 'native',
+  requests: { maxTokensField: 'max_completion_tokens' },
+  models,
+  toolPrices,
+  tableNames: ['openai'],
+  starter: { variable: 'OPENAI_API_KEY', values: starterTiers },
 };

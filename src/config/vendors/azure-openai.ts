@@ -1,0 +1,22 @@
+/**
+ * Azure OpenAI with its current API, which has the paths of OpenAI. A model is the name of a deployment, so providers
+ * whose deployments have other names than their models set `model_names`.
+ */
+import type { VendorDescription } from './vendor-description.ts';
+
+export const azureOpenai: VendorDescription = {
+  name: 'azure-openai',
+  title: 'Azure OpenAI',
+  documentation: 'https://learn.microsoft.com/azure/ai-foundry/openai/api-version-lifecycle',
+  hosts: ['*.openai.azure.com', '*.cognitiveservices.azure.com'],
+  baseUrl: 'https://{resource}.openai.azure.com/openai/v1',
+  parameters: {
+    resource: { question: 'Name of the resource', pattern: /^[a-z0-9][a-z0-9-]{0,62}$/i, example: 'my-resource' },
+  },
+  dialect: 'chat',
+  responses: 'native',
+  auth: { header: 'api-key', scheme: null },
+  identity: { type: 'azure', scope: 'https://cognitiveservices.azure.com/.default' },
+  requests: { maxTokensField: 'max_completion_tokens' },
+  tableNames: ['azure'],
+};

@@ -1,0 +1,12 @@
+/** Alibaba Model Studio. Its models aren't listed here, because there are too many of them. `gateway catalog import` adds their prices. */
+import type { VendorDescription } from './vendor-description.ts';
+
+export const dashscope: VendorDescription = {
+  name: 'dashscope',
+  title: 'Alibaba Model Studio',
+  documentation: 'https://www.alibabacloud.com/help/en/model-studio/compatibility-of-openai-with-dashscope',
+  hosts: ['dashscope.aliyuncs.com', 'dashscope-intl.aliyuncs.com'],
+  baseUrl: 'https://dashscope-intl.aliyuncs.com/compatible-mode/v1',
+  dialect: 'chat',
+  tableNames: ['dashscope'],
+};

@@ -1,0 +1,12 @@
+/** DeepInfra. Its models aren't listed here, because there are too many of them. `gateway catalog import` adds their prices. */
+import type { VendorDescription } from './vendor-description.ts';
+
+export const deepinfra: VendorDescription = {
+  name: 'deepinfra',
+  title: 'DeepInfra',
+  documentation: 'https://deepinfra.com/docs/openai_api',
+  hosts: ['api.deepinfra.com'],
+  baseUrl: 'https://api.deepinfra.com/v1/openai',
+  dialect: 'chat',
+  tableNames: ['deepinfra'],
+};

@@ -1,0 +1,12 @@
+/** Fireworks. Its models aren't listed here, because there are too many of them. `gateway catalog import` adds their prices. */
+import type { VendorDescription } from './vendor-description.ts';
+
+export const fireworks: VendorDescription = {
+  name: 'fireworks',
+  title: 'Fireworks',
+  documentation: 'https://docs.fireworks.ai/tools-sdks/openai-compatibility',
+  hosts: ['api.fireworks.ai'],
+  baseUrl: 'https://api.fireworks.ai/inference/v1',
+  dialect: 'chat',
+  tableNames: ['fireworks_ai', 'fireworks_ai-embedding-models'],
+};

@@ -1,0 +1,12 @@
+/** Hyperbolic. Its models aren't listed here, because there are too many of them. `gateway catalog import` adds their prices. */
+import type { VendorDescription } from './vendor-description.ts';
+
+export const hyperbolic: VendorDescription = {
+  name: 'hyperbolic',
+  title: 'Hyperbolic',
+  documentation: 'https://docs.hyperbolic.xyz/docs/rest-api',
+  hosts: ['api.hyperbolic.xyz'],
+  baseUrl: 'https://api.hyperbolic.xyz/v1',
+  dialect: 'chat',
+  tableNames: ['hyperbolic'],
+};

@@ -1,0 +1,12 @@
+/** LM Studio, which runs models on your own machines. Its address is yours, so a provider has to name the vendor. */
+import type { VendorDescription } from './vendor-description.ts';
+
+export const lmStudio: VendorDescription = {
+  name: 'lm-studio',
+  title: 'LM Studio',
+  documentation: 'https://lmstudio.ai/docs/developer/openai-compat',
+  hosts: [],
+  baseUrl: 'http://127.0.0.1:1234/v1',
+  dialect: 'chat',
+  needsKey: false,
+};

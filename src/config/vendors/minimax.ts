@@ -1,0 +1,12 @@
+/** MiniMax. Its models aren't listed here, because there are too many of them. `gateway catalog import` adds their prices. */
+import type { VendorDescription } from './vendor-description.ts';
+
+export const minimax: VendorDescription = {
+  name: 'minimax',
+  title: 'MiniMax',
+  documentation: 'https://platform.minimax.io/docs/api-reference/text-openai-api',
+  hosts: ['api.minimax.io'],
+  baseUrl: 'https://api.minimax.io/v1',
+  dialect: 'chat',
+  tableNames: ['minimax'],
+};

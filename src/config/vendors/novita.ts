@@ -1,0 +1,12 @@
+/** Novita. Its models aren't listed here, because there are too many of them. `gateway catalog import` adds their prices. */
+import type { VendorDescription } from './vendor-description.ts';
+
+export const novita: VendorDescription = {
+  name: 'novita',
+  title: 'Novita',
+  documentation: 'https://novita.ai/docs/guides/llm-api',
+  hosts: ['api.novita.ai'],
+  baseUrl: 'https://api.novita.ai/v3/openai',
+  dialect: 'chat',
+  tableNames: ['novita'],
+};

@@ -1,0 +1,12 @@
+/** Ollama, which runs models on your own machines. Its address is yours, so a provider has to name the vendor. */
+import type { VendorDescription } from './vendor-description.ts';
+
+export const ollama: VendorDescription = {
+  name: 'ollama',
+  title: 'Ollama',
+  documentation: 'https://docs.ollama.com/api/openai-compatibility',
+  hosts: [],
+  baseUrl: 'http://127.0.0.1:11434/v1',
+  dialect: 'chat',
+  needsKey: false,
+};

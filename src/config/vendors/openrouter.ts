@@ -1,0 +1,13 @@
+/** OpenRouter. Its models aren't listed here, because there are too many of them. `gateway catalog import` adds their prices. */
+import type { VendorDescription } from './vendor-description.ts';
+
+export const openrouter: VendorDescription = {
+  name: 'openrouter',
+  title: 'OpenRouter',
+  documentation: 'https://openrouter.ai/docs/api-reference/overview',
+  hosts: ['openrouter.ai'],
+  baseUrl: 'https://openrouter.ai/api/v1',
+  dialect: 'chat',
+  requests: { takesReasoning: 'details' },
+  tableNames: ['openrouter'],
+};

@@ -1,0 +1,12 @@
+/** Perplexity. Its models aren't listed here, because there are too many of them. `gateway catalog import` adds their prices. */
+import type { VendorDescription } from './vendor-description.ts';
+
+export const perplexity: VendorDescription = {
+  name: 'perplexity',
+  title: 'Perplexity',
+  documentation: 'https://docs.perplexity.ai/guides/chat-completions-guide',
+  hosts: ['api.perplexity.ai'],
+  baseUrl: 'https://api.perplexity.ai',
+  dialect: 'chat',
+  tableNames: ['perplexity'],
+};

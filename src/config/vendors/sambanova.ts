@@ -1,0 +1,12 @@
+/** SambaNova. Its models aren't listed here, because there are too many of them. `gateway catalog import` adds their prices. */
+import type { VendorDescription } from './vendor-description.ts';
+
+export const sambanova: VendorDescription = {
+  name: 'sambanova',
+  title: 'SambaNova',
+  documentation: 'https://docs.sambanova.ai/cloud/api-reference/overview',
+  hosts: ['api.sambanova.ai'],
+  baseUrl: 'https://api.sambanova.ai/v1',
+  dialect: 'chat',
+  tableNames: ['sambanova'],
+};

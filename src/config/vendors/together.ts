@@ -1,0 +1,12 @@
+/** Together. Its models aren't listed here, because there are too many of them. `gateway catalog import` adds their prices. */
+import type { VendorDescription } from './vendor-description.ts';
+
+export const together: VendorDescription = {
+  name: 'together',
+  title: 'Together',
+  documentation: 'https://docs.together.ai/docs/openai-api-compatibility',
+  hosts: ['api.together.xyz', 'api.together.ai'],
+  baseUrl: 'https://api.together.xyz/v1',
+  dialect: 'chat',
+  tableNames: ['together_ai'],
+};

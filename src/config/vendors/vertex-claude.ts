@@ -1,0 +1,28 @@
+/**
+ * Claude on Vertex AI. The path names the model and whether the response is streamed, and the body names the API
+ * version. The location `global` has the host aiplatform.googleapis.com.
+ */
+import { findClaude } from './claude-names.ts';
+import type { VendorDescription } from './vendor-description.ts';
+import { vertexGemini, vertexHosts } from './vertex-gemini.ts';
+
+export const vertexClaude: VendorDescription = {
+  ...vertexGemini,
+  name: 'vertex-claude',
+  title: 'Claude on Vertex AI',
+  documentation: 'https://platform.claude.com/docs/en/build-with-claude/claude-on-vertex-ai',
+  hosts: vertexHosts,
+  path: /\/publishers\/anthropic\/?$/,
+  baseUrl: 'https://{location}-aiplatform.googleapis.com/v1/projects/{project}/locations/{location}/publishers/anthropic',
+  dialect: 'messages',
+  serves: ['messages'],
+  auth: { header: 'authorization', scheme: 'Bearer' },
+  requests: {
+    paths: { '/messages': '/models/{model}:rawPredict', '/messages/count_tokens': '/models/count-tokens:rawPredict' },
+    streamPaths: { '/messages': '/models/{model}:streamRawPredict' },
+    omittedMembers: ['model'],
+    addedMembers: { anthropic_version: 'vertex-2023-10-16' },
+  },
+  findModel: findClaude,
+  tableNames: ['vertex_ai-anthropic_models'],
+};

@@ -1,0 +1,26 @@
+/**
+ * Gemini on Vertex AI, through its OpenAI-compatible API. Models are named like `google/gemini-2.5-flash`. The location
+ * `global` has the host aiplatform.googleapis.com.
+ */
+import type { VendorDescription } from './vendor-description.ts';
+
+export const vertexHosts = ['*-aiplatform.googleapis.com', 'aiplatform.googleapis.com', 'aiplatform.*.rep.googleapis.com'];
+
+export const vertexGemini: VendorDescription = {
+  name: 'vertex-gemini',
+  title: 'Gemini on Vertex AI',
+  documentation: 'https://cloud.google.com/vertex-ai/generative-ai/docs/migrate/openai/overview',
+  hosts: vertexHosts,
+  path: /\/endpoints\/openapi\/?$/,
+  baseUrl: 'https://{location}-aiplatform.googleapis.com/v1/projects/{project}/locations/{location}/endpoints/openapi',
+  parameters: {
+    project: { question: 'Google Cloud project', pattern: /^[a-z][a-z0-9-]{4,62}$/, example: 'my-project' },
+    location: { question: 'Location', pattern: /^[a-z][a-z0-9-]{1,40}$/, example: 'europe-west1' },
+  },
+  dialect: 'chat',
+  serves: ['chat', 'embeddings', 'responses'],
+  responses: 'translated',
+  needsKey: false,
+  identity: { type: 'google' },
+  tableNames: ['vertex_ai-language-models', 'vertex_ai-embedding-models'],
+};

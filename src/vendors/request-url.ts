@@ -1,0 +1,37 @@
+/** Builds the addresses of requests to vendors. */
+import { VendorError } from '../core/errors.ts';
+import type { ProviderConnection } from './vendor.ts';
+
+type AddressedProvider = Pick<ProviderConnection, 'baseUrl' | 'requests'>;
+
+/** Where a request goes. `path` is the standard path of its route, such as `/chat/completions`. */
+export interface RequestTarget {
+  readonly path: string;
+  /** The model's name at the provider. */
+  readonly model: string;
+  readonly isStream?: boolean;
+}
+
+/** Returns the path at this provider, which may contain `{model}`. Null if the provider doesn't have the route. */
+export function pathAt({ requests }: AddressedProvider, { path, isStream = false }: Omit<RequestTarget, 'model'>): string | null {
+  const streamPath = isStream ? requests.streamPaths[path] : undefined;
+  return streamPath ?? (Object.hasOwn(requests.paths, path) ? (requests.paths[path] ?? null) : path);
+}
+
+/** Throws VendorError if the model's name can't be part of a path. */
+export function requestUrl(provider: AddressedProvider, target: RequestTarget): URL {
+  const path = pathAt(provider, target) ?? target.path;
+  const url = new URL(provider.baseUrl + path.replaceAll('{model}', () => encodeSegment(target.model)));
+  for (const [name, value] of Object.entries(provider.requests.query)) url.searchParams.set(name, value);
+  return url;
+}
+
+/**
+ * Encodes a model's name as one segment of a path. RFC 3986 allows some punctuation there, such as the colons in names
+ * of Bedrock. We encode semicolons, because some servers cut a segment there.
+ */
+function encodeSegment(model: string): string {
+  // URL parsing would turn such a segment into a different path, even if it's encoded.
+  if (/^\.{1,2}$/.test(model)) throw new VendorError('status', 'no model has this name', { status: 404 });
+  return encodeURIComponent(model).replace(/%(?:3A|40|24|26|2B|2C|3D)/g, decodeURIComponent);
+}

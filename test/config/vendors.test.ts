@@ -1,0 +1,155 @@
+import { describe, expect, test } from '@jest/globals';
+import type { ProviderConfig } from '../../src/config/config.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import { findVendorByAddress, knownVendors } from '../../src/config/vendors/known-vendors.ts';
+import type { VendorDescription } from '../../src/config/vendors/vendor-description.ts';
+import { requestUrl } from '../../src/vendors/request-url.ts';
+
+function load(row: object): ProviderConfig {
+  const provider = loadConfig({ env: {}, fileText: JSON.stringify({ providers: { p: row } }), fileName: 'gateway.yaml' }).providers.p;
+  if (!provider) throw new Error('there is no provider');
+  return provider;
+}
+
+/** Replaces the parameters of a text by their examples. */
+function fillIn(text: string, { parameters = {} }: VendorDescription): string {
+  return text.replace(/\{(\w+)\}/g, (_match, name: string) => parameters[name]?.example ?? `{${name}}`);
+}
+
+function rowOf(vendor: VendorDescription): object {
+  const headers = Object.entries(vendor.headers ?? {}).map(([name, value]) => [name, fillIn(value, vendor)]);
+  return { vendor: vendor.name, base_url: fillIn(vendor.baseUrl, vendor), headers: Object.fromEntries(headers) };
+}
+
+describe.each(knownVendors.map((vendor) => [vendor.name, vendor] as const))('the description of %s', (_name, vendor) => {
+  test('describes each parameter of its address and headers with an example that fits', () => {
+    const texts = [vendor.baseUrl, ...Object.values(vendor.headers ?? {})].join(' ');
+    const used = [...texts.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name);
+    expect([...new Set(used)].toSorted()).toEqual(Object.keys(vendor.parameters ?? {}).toSorted());
+    for (const { pattern, example } of Object.values(vendor.parameters ?? {})) expect(example).toMatch(pattern);
+  });
+
+  test('makes a valid provider', () => {
+    const provider = load(rowOf(vendor));
+    expect(provider).toMatchObject({ vendor: vendor.name, dialect: vendor.dialect });
+  });
+
+  test('is found by its address', () => {
+    if (vendor.hosts.length === 0) return;
+    expect(findVendorByAddress(fillIn(vendor.baseUrl, vendor))?.name).toBe(vendor.name);
+  });
+});
+
+test('no two vendors have the same name', () => {
+  const names = knownVendors.map(({ name }) => name);
+  expect(names).toEqual([...new Set(names)]);
+});
+
+test.each([
+  ['https://api.openai.com/v1', 'openai'],
+  ['https://api.openai.com.example.com/v1', null],
+  ['https://acme.openai.azure.com/openai/v1', 'azure-openai'],
+  ['https://acme.openai.azure.com/openai/v1/', 'azure-openai'],
+  ['https://acme.openai.azure.com/openai', 'azure-openai-deployments'],
+  ['https://acme.openai.azure.com/openai/deployments/mine', 'azure-openai-deployments'],
+  ['https://openai.azure.com/openai/v1', null],
+  ['https://bedrock-runtime.eu-central-1.amazonaws.com', 'bedrock-claude'],
+  ['https://bedrock-runtime.eu-central-1.amazonaws.com/openai/v1', 'bedrock-openai'],
+  ['https://bedrock-runtime.eu-central-1.amazonaws.com.example.com', null],
+  ['https://aiplatform.googleapis.com/v1/projects/p/locations/global/publishers/anthropic', 'vertex-claude'],
+  ['https://aiplatform.googleapis.com/v1/projects/p/locations/global/endpoints/openapi', 'vertex-gemini'],
+  ['https://eu.api.openai.com/v1', null],
+  ['nothing', null],
+])('the vendor at %s is %s', (address, name) => {
+  expect(findVendorByAddress(address)?.name ?? null).toBe(name);
+});
+
+describe('addresses', () => {
+  const azure = {
+    base_url: 'https://acme.openai.azure.com/openai',
+    model_names: { 'gpt-4o': 'my deployment' },
+  };
+
+  test.each([
+    [azure, '/chat/completions', 'my deployment', false, '/openai/deployments/my%20deployment/chat/completions?api-version=2024-10-21'],
+    [azure, '/responses', 'x', false, '/openai/responses?api-version=2024-10-21'],
+    [
+      { ...azure, query: { 'api-version': '2025-04-01-preview' } },
+      '/responses',
+      'x',
+      false,
+      '/openai/responses?api-version=2025-04-01-preview',
+    ],
+    [
+      { vendor: 'vertex-claude', base_url: 'https://aiplatform.googleapis.com/v1/projects/p/locations/global/publishers/anthropic' },
+      ...['/messages', 'claude-haiku-4-5@20251001', true],
+      '/v1/projects/p/locations/global/publishers/anthropic/models/claude-haiku-4-5@20251001:streamRawPredict',
+    ],
+    [
+      { vendor: 'bedrock-claude', base_url: 'https://bedrock-runtime.us-east-1.amazonaws.com' },
+      ...['/messages', 'arn:aws:bedrock:us-east-1:1:inference-profile/x;y', false],
+      '/model/arn:aws:bedrock:us-east-1:1:inference-profile%2Fx%3By/invoke',
+    ],
+    [
+      { base_url: 'https://proxy.test/v1', dialect: 'chat', paths: { '/embeddings': '/embed/{model}' } },
+      '/embeddings',
+      'a/b',
+      false,
+      '/v1/embed/a%2Fb',
+    ],
+    [{ base_url: 'https://proxy.test/v1', dialect: 'chat' }, '/embeddings', 'a/b', true, '/v1/embeddings'],
+  ] as const)('%j serves %s of %s at its own path (stream: %s)', (row, path, model, isStream, expected) => {
+    const { pathname, search } = requestUrl(load(row), { path, model, isStream });
+    expect(pathname + search).toBe(expected);
+  });
+
+  test.each(['.', '..'])('a model named %j never changes the path', (model) => {
+    expect(() => requestUrl(load(azure), { path: '/chat/completions', model })).toThrow('no model has this name');
+  });
+});
+
+describe('a provider row', () => {
+  test('needs only the name of a vendor with a fixed address', () => {
+    expect(load({ vendor: 'groq', api_key: 'k' })).toMatchObject({
+      baseUrl: 'https://api.groq.com/openai/v1',
+      dialect: 'chat',
+      apiKey: 'k',
+    });
+  });
+
+  test('takes precedence over the description of its vendor', () => {
+    const row = {
+      ...{ vendor: 'azure-openai-deployments', base_url: 'https://acme.openai.azure.com/openai' },
+      ...{ auth: { header: 'authorization', scheme: 'Bearer' }, serves: ['chat'] },
+      ...{ query: { 'api-version': '2025-01-01' }, paths: { '/chat/completions': '/chat' }, model_names: { 'gpt-4o': 'mine' } },
+    };
+    expect(load(row)).toMatchObject({
+      auth: { header: 'authorization', scheme: 'Bearer' },
+      serves: ['chat'],
+      requests: { query: { 'api-version': '2025-01-01' }, paths: { '/chat/completions': '/chat' }, modelNames: { 'gpt-4o': 'mine' } },
+    });
+  });
+
+  test('uses nothing of the description if it has another dialect', () => {
+    const row = { vendor: 'openrouter', dialect: 'messages', base_url: 'https://openrouter.ai/api/v1' };
+    expect(load(row)).toMatchObject({ auth: { header: 'x-api-key' }, requests: { takesReasoning: 'none' } });
+  });
+
+  test.each([
+    [{ base_url: 'https://a.test/v1' }, 'dialect: is required'],
+    [{ dialect: 'chat' }, 'base_url: is required'],
+    [{ vendor: 'azure' }, 'vendor: there is no vendor azure; known ones are openai, anthropic'],
+    [{ vendor: 'azure-openai' }, 'base_url: is required for Azure OpenAI, such as https://{resource}.openai.azure.com/openai/v1'],
+    [{ vendor: 'azure-openai', base_url: 'https://{resource}.openai.azure.com/openai/v1' }, 'base_url: contains a placeholder in braces'],
+    [{ vendor: 'vllm', base_url: 'https://a.test/{model}' }, 'base_url: contains a placeholder in braces'],
+    [
+      { vendor: 'claude-on-aws', base_url: 'https://aws-external-anthropic.us-east-1.api.aws/v1' },
+      'headers: anthropic-workspace-id is required',
+    ],
+    [{ base_url: 'https://a.test/v1?api-version=1', dialect: 'chat' }, 'parameters such as api-version belong to query'],
+    [{ base_url: 'https://a.test/v1', dialect: 'chat', paths: { chat: '/x' } }, 'is a path of the dialect, such as /chat/completions'],
+    [{ base_url: 'https://a.test/v1', dialect: 'chat', paths: { '/embeddings': 'x?y' } }, 'must be a path that begins with /'],
+  ])('%j is refused with %j', (row, message) => {
+    expect(() => load(row)).toThrow(message);
+  });
+});

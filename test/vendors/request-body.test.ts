@@ -1,0 +1,38 @@
+import { describe, expect, test } from '@jest/globals';
+import { standardFormat } from '../../src/core/request-format.ts';
+import { adaptBody } from '../../src/vendors/request-body.ts';
+
+const format = {
+  ...standardFormat,
+  omittedMembers: ['model', 'stream'],
+  addedMembers: { anthropic_version: 'v1' },
+  betaFlags: { allowed: null, aliases: {}, isInBody: true },
+};
+
+const adapt = (text: string, flags: readonly string[] = []): string => adaptBody(Buffer.from(text), format, flags).toString('utf8');
+
+describe('a body for a vendor whose path names the model', () => {
+  test('keeps the bytes of all other members', () => {
+    const body = '{ "max_tokens": 1.0, "model" : "m", "messages" : [{"role":"user","content":"\\u00e4 {}"}] , "stream" : true }';
+    expect(adapt(body)).toBe('{"anthropic_version":"v1", "max_tokens": 1.0, "messages" : [{"role":"user","content":"\\u00e4 {}"}]  }');
+  });
+
+  test('keeps the values that the caller has set', () => {
+    expect(adapt('{"anthropic_beta":["mine"],"anthropic_version":"own","a":1}', ['flag'])).toBe(
+      '{"anthropic_version":"own","anthropic_beta":["mine"],"a":1}',
+    );
+  });
+
+  test('names the beta flags', () => {
+    expect(adapt('{"a":1}', ['one', 'two'])).toBe('{"anthropic_version":"v1","anthropic_beta":["one","two"],"a":1}');
+  });
+
+  const members = ['"model":"m"', '"stream":true', '"anthropic_version":"v1"', '"a":[1,2]', '"b":{"model":"inner"}'];
+  const orders = members.flatMap((one) => members.flatMap((two) => members.map((three) => [...new Set([one, two, three])])));
+  test.each([[], ...orders].map((order) => [order.join(' , ')]))('{ %s } stays valid, without the omitted members', (text) => {
+    const { model: _model, stream: _stream, ...rest } = JSON.parse(`{${text}}`);
+    for (const body of [`{${text}}`, `{ ${text} }`, `{\n\t${text}\r\n}`]) {
+      expect(JSON.parse(adapt(body))).toEqual({ anthropic_version: 'v1', ...rest });
+    }
+  });
+});
