@@ -1,4 +1,4 @@
-/** Explore: one metric of the project's calls by group and unit of time, as chart, table and CSV. */
+/** The Explore page. It shows one metric of the project's calls by group and time unit, as a chart, a table and CSV. */
 
 import type { Analytics } from '../../usage/analytics/analytics.ts';
 import { figureHeader, figureRows } from '../../usage/analytics/figure-rows.ts';
@@ -34,7 +34,7 @@ export interface ExploreDeps {
   readonly filterChoices: (context: ConsoleContext) => Promise<FilterChoices>;
 }
 
-/** Groups of a chart have eight colours. */
+/** Charts have eight colours, and the rest of the groups ("Others") needs one of them. */
 const top = 7;
 const exportedGroups = 200;
 
