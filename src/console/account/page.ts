@@ -1,4 +1,4 @@
-/** The account page, as one view of its sections. */
+/** Renders the account page. */
 import { mayHavePassword, type PersonRecord } from '../../people/accounts.ts';
 import type { PersonalToken } from '../../people/personal-tokens.ts';
 import type { SessionRecord } from '../../people/sessions.ts';
@@ -25,7 +25,7 @@ ${tokenSection(context, tokens)}`;
   return { kind: 'page', title: 'Account', content };
 }
 
-/** `ann@example.com · deployment admin · signs in with a password`. */
+/** E.g. `ann@example.com · deployment admin · signs in with a password`. */
 function describePerson({ email, isAdmin, hasPassword, hasOidc, onlyProject }: PersonRecord): string {
   const ways = [...(hasPassword ? ['a password'] : []), ...(hasOidc ? ['an identity provider'] : [])];
   const signIn = `signs in with ${ways.length === 0 ? 'links' : ways.join(' or ')}`;
@@ -105,10 +105,10 @@ function revokeOthers(context: ConsoleContext): Html {
   return actionButton({ context, action: `${accountPath}/sessions/revoke-others`, label: 'Sign out all others' });
 }
 
-/** `Firefox on Linux`; the whole header when it names no common browser. */
+/** Returns e.g. `Firefox on Linux`, or the start of the header if we don't recognize the browser. */
 function describeBrowser(userAgent: string | null): string {
   if (userAgent === null) return 'Unknown browser';
-  // In this order: each browser also names those after it.
+  // The order matters, because browsers based on Chrome also contain `Chrome/`, and those contain `Safari/`.
   const browser = ['Edg', 'OPR', 'Firefox', 'Chrome', 'Safari'].find((name) => userAgent.includes(`${name}/`));
   const system = ['Android', 'iPhone', 'iPad', 'Windows', 'Mac OS X', 'Linux'].find((name) => userAgent.includes(name));
   if (browser === undefined) return userAgent.slice(0, 60);

@@ -1,4 +1,4 @@
-/** The account page: name, password, sessions of the person who is signed in. */
+/** Routes of the account page, where people change their name and password and end their sessions. */
 import { gatewayError } from '../../core/errors.ts';
 import { mayHavePassword } from '../../people/accounts.ts';
 import type { People } from '../../people/people.ts';
@@ -21,7 +21,7 @@ export function createAccountRoutes({ people, publicUrl }: AccountRouteDeps): re
   };
   const page: PageRoute = { method: 'get', path: '/account', access: 'person', handle: view };
 
-  /** An action of the page, which is shown again after a mistake. */
+  /** An action of the page. If its input is invalid, the page is shown again. */
   const action = (path: string, name: string, handle: ActionRoute['handle']): ActionRoute => ({
     method: 'post',
     path: `/account/${path}`,
@@ -44,7 +44,8 @@ export function createAccountRoutes({ people, publicUrl }: AccountRouteDeps): re
       if (attempt.kind === 'limited') throw gatewayError('bad_request', { message: 'too many failed attempts; try again in 15 minutes' });
       if (attempt.kind === 'refused') throw gatewayError('bad_request', { message: 'the current password is not right' });
     } else if (!mayHavePassword(person)) {
-      // Otherwise a stolen session would become an account that the identity provider cannot end.
+      // Otherwise somebody with a stolen session could set a password and keep access after the identity provider has
+      // blocked the person.
       const message = person.hasOidc
         ? 'you sign in with an identity provider; a sign-in link can set a password'
         : 'you sign in with links until a deployment admin confirms your address';

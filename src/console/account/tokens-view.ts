@@ -1,4 +1,7 @@
-/** Personal tokens: the section of the account page, the form of a new token, and the page that shows it once. */
+/**
+ * Views for personal tokens: the list on the account page, the form for a new token, and the page that shows a new
+ * token once.
+ */
 import { maxTokenDays, type PersonalToken } from '../../people/personal-tokens.ts';
 import { scopeDescriptions, scopes } from '../../people/scopes.ts';
 import {
@@ -49,7 +52,7 @@ export function tokenSection(context: ConsoleContext, tokens: readonly PersonalT
   });
 }
 
-/** `input`: a submitted form that was not accepted. */
+/** `input` is the submitted form if it was rejected. */
 export function newTokenView(context: ConsoleContext, input: URLSearchParams | null): PageContent {
   const chosen = input?.getAll('scopes') ?? ['settings:read', 'usage:read'];
   const content = card(
