@@ -1,4 +1,4 @@
-/** One learning batch: its state, its error and its groups. */
+/** The page of a learning batch, with its state, errors and groups. */
 import type { BatchState, BatchWithGroups } from '../../memory/learning/batches.ts';
 import {
   actionButton,
@@ -83,7 +83,7 @@ function groupSection(context: ConsoleContext, { groups, errorMessage }: BatchWi
         label: 'Result',
         value: (group) => {
           if (group.errorMessage === null || group.state === 'done') return resultOf(group);
-          // The notice above has the batch's error.
+          // The notice at the top already shows the message of the batch's error.
           return group.errorMessage === errorMessage ? html`<code>${group.error}</code>` : sentence(group.errorMessage);
         },
         grow: true,

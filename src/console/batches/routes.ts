@@ -1,4 +1,4 @@
-/** Learning batches: what waits, runs and failed, and why; replay. */
+/** The pages about learning batches, with actions to replay them. */
 import { gatewayError } from '../../core/errors.ts';
 import { isUuid } from '../../core/ids.ts';
 import { minuteMs } from '../../core/time.ts';
@@ -33,7 +33,7 @@ import { kindLabels, resultOf, stateBadge, stateLabel } from './batch-view.ts';
 export interface BatchPagesDeps {
   readonly batches: Batches;
   readonly readNextBatch: (projectId: string) => Promise<NextBatch>;
-  /** How long the oldest message has been due; 0 if none is. */
+  /** Returns how long the oldest message has been due, or 0 if no message is due. */
   readonly readLagMs: (projectId: string) => Promise<number>;
 }
 
