@@ -1,4 +1,7 @@
-/** One conversation: its messages, the text that memory read, the memories learned from it, and its calls. */
+/**
+ * The page of a conversation, with tabs for its messages, the text that memory read, the memories learned and the
+ * calls.
+ */
 import { gatewayError } from '../../core/errors.ts';
 import { isUuid } from '../../core/ids.ts';
 import { parseOrBadRequest } from '../../core/parse-or-bad-request.ts';
@@ -34,7 +37,7 @@ import { maxTextLength, messagesView, textView } from './conversation-text.ts';
 export interface ConversationDetailDeps {
   readonly queries: Queries;
   readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
-  /** Starts a batch over the conversation from its first message. Throws `not_found`, `memory_off`. */
+  /** Starts a batch that reads the conversation from its first message. Throws `not_found` or `memory_off`. */
   readonly remember: (projectId: string, conversationId: string, focus: string | null) => Promise<RememberReceipt>;
 }
 

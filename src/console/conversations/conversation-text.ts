@@ -1,4 +1,4 @@
-/** What was said in a conversation: its messages, and the text that memory read. */
+/** The tabs with a conversation's messages and with the text that memory read. */
 import type { Queries } from '../../db/database.ts';
 import { type ConversationMessage, type ConversationView, listMessages } from '../../memory/conversations/list-conversations.ts';
 import { badge, formatCount, time, withQuery } from '../frame/components.ts';
@@ -6,7 +6,7 @@ import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext } from '../frame/route.ts';
 
-/** A page of messages of the longest kind stays below 150 kB. */
+/** Even with the longest messages, a page stays below 150 kB. */
 const messagesPerPage = 25;
 const maxMessageLength = 4_000;
 export const maxTextLength = 30_000;
