@@ -1,4 +1,7 @@
-/** Erases a subject, for owners: preview, typed confirmation, receipt. The list names a subject only by its SHA-256. */
+/**
+ * The pages where owners erase a subject. They see a preview, type the subject to confirm and get a receipt. The list
+ * of erasures identifies a subject only by its SHA-256.
+ */
 import { gatewayError } from '../../core/errors.ts';
 import { isUuid } from '../../core/ids.ts';
 import { parseOrBadRequest } from '../../core/parse-or-bad-request.ts';
@@ -34,7 +37,7 @@ import { countNames, receiptPage, stateBadge } from './receipt-page.ts';
 export interface ErasurePagesDeps {
   readonly preview: (projectId: string, subject: string) => Promise<ErasurePreview>;
   readonly erase: (projectId: string, subject: string, askedBy: string) => Promise<ErasureSummary>;
-  /** Newest first; with `before`, only those older than the one with this id. */
+  /** Lists erasures, newest first. With `before`, only those older than the erasure with this id. */
   readonly listErasures: (projectId: string, limit: number, before: string | null) => Promise<readonly ErasureReport[]>;
   readonly findErasure: (projectId: string, id: string) => Promise<ErasureReport | null>;
   readonly exportMemory: ExportMemory;
@@ -97,7 +100,7 @@ export function createErasureRoutes(deps: ErasurePagesDeps): readonly ConsoleRou
       invalidForm: (context, fields) => show(context, validSubject(fields)),
     },
     {
-      // Not a link, whose address would name the subject.
+      // This is a POST because the URL of a link would contain the subject.
       method: 'post',
       path: '/erase/export',
       access: 'owner',
@@ -137,7 +140,7 @@ async function* toBytes(lines: AsyncIterable<string>): AsyncGenerator<Uint8Array
   for await (const text of lines) yield Buffer.from(text);
 }
 
-/** Throws `bad_request`. */
+/** Returns null if the field is empty. Throws `bad_request` for an invalid subject. */
 function readSubject(fields: URLSearchParams): string | null {
   const subject = fields.get('subject');
   return subject === null || subject === '' ? null : parseOrBadRequest(optionalSubject, subject);
@@ -148,7 +151,7 @@ function validSubject(fields: URLSearchParams): string | null {
   return parsed.success ? parsed.data : null;
 }
 
-/** Spaces around what was typed do not matter, except when the subject has some. */
+/** Ignores spaces around the typed text, unless the subject itself has some. */
 function isConfirmed(fields: URLSearchParams, subject: string): boolean {
   const typed = fields.get('confirmation') ?? '';
   return typed === subject || typed.trim() === subject;
