@@ -1,4 +1,7 @@
-/** Settings of one application: ceilings with use, and tiers that override those of the project. */
+/**
+ * The page of an application, with the use of its ceilings and a form for its settings. Tiers of an application
+ * override those of the project.
+ */
 import { type StoredApplication, toApplicationSettingsJson } from '../../projects/application-settings.ts';
 import type { Application } from '../../projects/applications.ts';
 import { type CeilingUse, ceilingFields, ceilingMeters, readLimit } from '../frame/ceilings.ts';
@@ -114,7 +117,7 @@ function settingFields(form: URLSearchParams, errors: FieldErrors): Html[] {
   ];
 }
 
-/** For members, who cannot change them. */
+/** Shown to members, who can't change the settings. */
 function ownTiers(stored: StoredApplication): Html {
   const items = kinds.flatMap(([name]) => Object.entries(stored[name]));
   if (items.length === 0) return section('Own tiers', card(html`<p class="muted">The tiers of the project apply.</p>`));
@@ -134,7 +137,7 @@ function toForm({ ceilings, windows, ...stored }: StoredApplication): URLSearchP
   return form;
 }
 
-/** Throws `bad_request` for input that the settings cannot express. */
+/** Throws `bad_request` if two tiers have the same name. */
 export function assertTiers(form: URLSearchParams): void {
   for (const [name] of kinds) assertDistinctTiers(form, name);
 }
@@ -143,7 +146,7 @@ export function editOf(form: URLSearchParams): SettingsEdit {
   return compareSettings(parseSettingsField(form), readApplicationInput(form));
 }
 
-/** All members of the settings, as the form has them. */
+/** Reads all members of the settings from the form. */
 export function readApplicationInput(form: URLSearchParams): Settings {
   return {
     ceilings: { calls: readLimit(form, 'calls'), cost: readLimit(form, 'cost') },

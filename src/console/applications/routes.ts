@@ -1,4 +1,4 @@
-/** Applications: use and settings. */
+/** Routes of the pages about applications. */
 import { gatewayError } from '../../core/errors.ts';
 import { toApplicationSettingsJson } from '../../projects/application-settings.ts';
 import type { Applications } from '../../projects/applications.ts';
