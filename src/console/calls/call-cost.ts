@@ -1,4 +1,6 @@
-/** Tokens of a call by kind, and its cost line by line at the prices of its time. */
+/**
+ * The section of a call's page with its tokens, and its cost line by line at the prices that applied when it started.
+ */
 import type { CallDetail } from '../../usage/analytics/call-detail.ts';
 import type { CostLine } from '../../usage/analytics/cost-lines.ts';
 import { card, definitions, formatCount, formatUsd, notice, section, table, usd } from '../frame/components.ts';
@@ -58,7 +60,7 @@ function formatPrice({ priceNanos, per }: CostLine): string {
   return priceNanos === null ? '' : `${formatUsd(priceNanos)} per ${per === 1 ? 'unit' : 'million'}`;
 }
 
-/** Nano-dollars and millionths of them as a decimal amount in USD. */
+/** Formats an amount, which is given in nano-dollars and millionths of a nano-dollar, in USD. */
 function exactAmount({ whole, millionths }: CostLine['costNanos']): string {
   const digits = (whole * 1_000_000n + millionths).toString().padStart(16, '0');
   const fraction = digits.slice(-15).replace(/0+$/, '').padEnd(2, '0');

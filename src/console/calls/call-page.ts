@@ -1,4 +1,4 @@
-/** One call: its attempts, plan, ceilings, cost line by line, memory, and on demand its text. */
+/** The page of a call: attempts, plan, cost, ceilings, memory and, on demand, the prompt and the response. */
 
 import type { ReadCounters } from '../../ceilings/counter-usage.ts';
 import { formatCounterKey } from '../../ceilings/counters.ts';
@@ -144,7 +144,7 @@ function attemptsOf(call: CallDetail): Html {
   return html`${card(waterfall({ title: 'Attempts over time', spans, totalMs: durationMs, format: formatDuration }))}${attemptTable(attempts)}${failuresOf(attempts)}`;
 }
 
-/** Why attempts failed. The messages of vendors are long, so they are below the table. */
+/** Lists the vendors' error messages below the table, because they are too long for it. */
 function failuresOf(attempts: readonly AttemptDetail[]): Html | string {
   const failed = attempts.flatMap(({ n, provider, model, error }): [string, Html][] => {
     if (!error) return [];
@@ -228,7 +228,7 @@ function correlationSection(context: ConsoleContext, call: CallDetail): Html | s
     : section('Correlation', card(definitions(given)), { hint: 'Links lead to the calls with the same value.' });
 }
 
-/** The week around a call, for links to lists that contain it. */
+/** Returns the week around the call, so that the lists we link to include it. */
 function aroundCall({ startedAt }: CallDetail, zone: string): Record<string, string> {
   const day = startOf('day', zone, startedAt.getTime());
   return periodQuery({ from: addDays(zone, day, -3), to: addDays(zone, day, 4) }, zone);

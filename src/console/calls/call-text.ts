@@ -1,4 +1,4 @@
-/** The prompt and response of a call, shown on demand. Stored text is untrusted: templates escape it. */
+/** Shows the prompt and response of a call on demand. The text is untrusted, but our templates escape it. */
 import type { CallText } from '../../memory/conversations/read-call-text.ts';
 import { card, formatCount, section, withQuery } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';

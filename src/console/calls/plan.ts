@@ -1,11 +1,11 @@
-/** The plan of a call: which models were candidates, and why others were skipped. */
+/** The section of a call's page that explains which models were candidates and why others were skipped. */
 import type { PlanEntry } from '../../core/call.ts';
 import type { AttemptDetail, CallDetail } from '../../usage/analytics/call-detail.ts';
 import { badge, section, table } from '../frame/components.ts';
 import type { Html } from '../frame/html.ts';
 import { toneOf } from './outcome.ts';
 
-/** Reasons as `routing` records them. */
+/** Explains the reasons that `routing` records. */
 const reasons: Readonly<Record<string, string>> = {
   unknown_provider: 'No provider of this name is configured.',
   provider_not_in_project: 'The project may not use this provider.',
