@@ -94,7 +94,7 @@ ${text('source', choices.applications)}${text('model', choices.models)}${select(
     { value: 'unknown', label: 'Unknown' },
   ])}${select('failover', [
     { value: 'yes', label: 'More than one attempt' },
-    { value: 'no', label: 'One attempt at most' },
+    { value: 'no', label: 'At most one attempt' },
   ])}${select('price', [
     { value: 'known', label: 'Known' },
     { value: 'unknown', label: 'Unknown' },
@@ -110,7 +110,7 @@ export function activeFilters(context: Pick<ConsoleContext, 'url'>, filter: Call
   });
   if (on.length === 0) return '';
   const clear = withQuery(context, Object.fromEntries([...filterNames, pageParameter].map((name) => [name, null])));
-  return html`<ul class="chips" aria-label="Filters that are on">${on.map(
+  return html`<ul class="chips" aria-label="Active filters">${on.map(
     ({ name, value }) =>
       html`<li><span>${labels[name] ?? name}: <strong>${value === noValue ? 'none' : value}</strong></span><a href="${withQuery(context, { [name]: null, [pageParameter]: null })}" aria-label="Remove the filter ${labels[name] ?? name}">✕</a></li>`,
   )}<li class="clear"><a href="${clear}">Clear all</a></li></ul>`;

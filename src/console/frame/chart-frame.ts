@@ -119,7 +119,7 @@ export function chartFrame(options: ChartFrame): Html {
 
 /** Rendered instead of a chart that would be empty. */
 export function nothingToShow(options: ChartOptions): Html {
-  return html`<figure class="chart">${caption(options)}<p class="empty-chart">Nothing in this period.</p>${
+  return html`<figure class="chart">${caption(options)}<p class="empty-chart">No data in this period.</p>${
     options.zone === undefined ? '' : html`<div class="chart-foot"><span class="zone">Time zone: ${options.zone}</span></div>`
   }</figure>`;
 }

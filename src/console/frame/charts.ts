@@ -93,7 +93,7 @@ export function ranking({
   title,
   items,
   format,
-  empty = 'Nothing in this period.',
+  empty = 'No data in this period.',
 }: {
   readonly title: string;
   readonly items: readonly RankedItem[];

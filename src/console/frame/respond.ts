@@ -154,14 +154,14 @@ function startDownload(response: Response, contentType: string, fileName: string
 }
 
 function errorContent(text: string): Html {
-  return html`<div class="empty"><p>${text}</p><p><a class="button" href="/console">Back to the start</a></p></div>`;
+  return html`<div class="empty"><p>${text}</p><p><a class="button" href="/console">Back to the start page</a></p></div>`;
 }
 
 function describeError(error: unknown): { status: number; title: string; text: string } {
-  if (error instanceof PlainTextError) return { status: error.status, title: 'This did not work', text: sentence(error.message) };
+  if (error instanceof PlainTextError) return { status: error.status, title: 'Request failed', text: sentence(error.message) };
   if (!(error instanceof GatewayError))
-    return { status: 500, title: 'Something went wrong', text: 'The error is in the log of the gateway.' };
+    return { status: 500, title: 'Something went wrong', text: 'The log of the gateway has the details.' };
   const { status, code, message } = error;
-  if (code === 'not_found') return { status, title: 'Not found', text: 'There is no such page, or you have no access to it.' };
-  return { status, title: status === 403 ? 'Not allowed' : 'This did not work', text: sentence(message) };
+  if (code === 'not_found') return { status, title: 'Not found', text: 'This page does not exist, or you do not have access to it.' };
+  return { status, title: status === 403 ? 'Not allowed' : 'Request failed', text: sentence(message) };
 }

@@ -80,8 +80,8 @@ function startRoutes(startPage: string | null, { projectsOf }: ConsoleRouterOpti
       const project = projects.find(({ slug }) => slug === last) ?? projects[0];
       if (project && startPage !== null) return { kind: 'redirect', to: `/console/p/${project.slug}${startPage}` };
       const text = session.person.isAdmin
-        ? 'Create the first project, and everything about it appears here.'
-        : 'Ask an owner of a project, or the operator of this gateway, to add you as a member.';
+        ? 'Create your first project to get started.'
+        : 'Ask a project owner or the operator of this gateway to add you as a member.';
       return { kind: 'page', title: 'No project yet', content: html`<div class="empty"><p>${text}</p></div>` };
     },
   };

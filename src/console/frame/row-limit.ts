@@ -34,8 +34,8 @@ export function tooManyCalls(context: Pick<ConsoleContext, 'url' | 'zone'>, { fr
   const range = Object.fromEntries(rangeParameters.map((name) => [name, null]));
   const shorterHref = withQuery(context, { ...range, ...periodQuery(shorter, context.zone), [pageParameter]: null });
   return notice(
-    html`There are no sums for this combination and period, so that ${formatCount(calls)} calls would have to be read. Show <a href="${shorterHref}">${describePeriod(shorter, context.zone)}</a>, choose fewer filters, or <a href="${withQuery(context, { [parameter]: 'all' })}">read them all</a>, which takes longer.`,
+    html`There are no precomputed totals for these filters and this period, so ${formatCount(calls)} calls would have to be read. You can show <a href="${shorterHref}">${describePeriod(shorter, context.zone)}</a>, choose fewer filters, or <a href="${withQuery(context, { [parameter]: 'all' })}">read them all</a>, which takes longer.`,
     'warning',
-    'Many calls',
+    'Too many calls',
   );
 }

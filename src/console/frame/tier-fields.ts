@@ -63,7 +63,8 @@ export function readTiers(form: URLSearchParams, name: string): Tiers {
 export function assertDistinctTiers(form: URLSearchParams, name: string): void {
   const names = rowsOf(form, name).map(([tier]) => tier);
   const repeated = names.find((tier, index) => names.indexOf(tier) < index);
-  if (repeated !== undefined) throw gatewayError('bad_request', { issues: [{ path: name, message: `there are two tiers ${repeated}` }] });
+  if (repeated !== undefined)
+    throw gatewayError('bad_request', { issues: [{ path: name, message: `there are two tiers named ${repeated}` }] });
 }
 
 /** Skips empty rows, but keeps rows without a name so that the store rejects them. */
