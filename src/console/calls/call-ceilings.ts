@@ -44,12 +44,12 @@ export function ceilingsSection(context: ConsoleContext, call: CallDetail, ceili
   const refused = call.code === null ? undefined : refusals[call.code];
   const note = call.unmetered
     ? notice(
-        'The call was admitted without its ceilings, because their store was unavailable. It was counted when it was stored.',
+        'The call was admitted without checking its ceilings, because the database was unavailable. It was counted when it was stored.',
         'warning',
       )
     : call.vendorCalled
       ? ''
-      : html`<p class="hint">The call did not use a call of any ceiling, because no vendor was called.</p>`;
+      : html`<p class="hint">This call does not count against ceilings on calls, because no vendor was called.</p>`;
   return section(
     'Ceilings',
     html`${note}${table<CountedCeiling>({
@@ -64,10 +64,10 @@ export function ceilingsSection(context: ConsoleContext, call: CallDetail, ceili
         },
         { label: 'Ceiling', value: ({ counter: { key, limit } }) => `${names[key.ceiling]}, ${formatAmount(key.ceiling, limit)}` },
         { label: 'Window', value: ({ counter: { key } }) => windowOf(key, context.zone) },
-        { label: 'Use of the window', value: useOf },
+        { label: 'Used in this window', value: useOf },
       ],
     })}`,
-    { hint: 'The ceilings as they are set now. Windows of ceilings are in UTC.' },
+    { hint: 'These are the current ceilings. Days and months are in UTC.' },
   );
 }
 

@@ -105,7 +105,7 @@ function summaryOf(context: ConsoleContext, { calls, errors, costNanos, unpriced
   return html`<p class="muted">${formatCount(calls)} ${calls === 1 ? 'call' : 'calls'}, ${formatCount(errors)} ${errors === 1 ? 'error' : 'errors'}, ${formatUsd(costNanos)}${
     unpriced === 0
       ? ''
-      : html` and <a href="${withQuery(context, { price: 'unknown', [pageParameter]: null })}">${formatCount(unpriced)} of unknown cost</a>`
+      : html` and <a href="${withQuery(context, { price: 'unknown', [pageParameter]: null })}">${formatCount(unpriced)} with unknown cost</a>`
   }</p>`;
 }
 
@@ -128,10 +128,7 @@ function histogram(context: ConsoleContext, filter: CallFilter, unit: ReturnType
     zone,
     bucketName: unitName(unit),
     wholeNumbers: true,
-    series: [
-      { name: 'Without error' },
-      { name: 'Errors', tone: 'bad', href: withQuery(context, { result: 'error', [pageParameter]: null }) },
-    ],
+    series: [{ name: 'Successful' }, { name: 'Errors', tone: 'bad', href: withQuery(context, { result: 'error', [pageParameter]: null }) }],
     buckets: units.map(({ start, end, figures: { calls, errors } }) => ({
       ...unitLabels(unit, zone, start),
       values: [calls - errors, errors],

@@ -53,7 +53,7 @@ export function groupTable(context: ConsoleContext, view: View, report: FiguresR
         value: ({ figures }) =>
           figures.unpriced === 0
             ? usd(figures.costNanos)
-            : html`${usd(figures.costNanos)} <span class="muted" title="${figures.unpriced} of unknown cost">+ ?</span>`,
+            : html`${usd(figures.costNanos)} <span class="muted" title="${figures.unpriced} calls with unknown cost">+ ?</span>`,
       },
     ],
     footer: [
