@@ -18,7 +18,7 @@ export function accountView(context: ConsoleContext, { person, sessions, tokens 
   const content = html`${section('Profile', card(nameForm(context, person)), { hint: describePerson(person) })}
 ${mayHavePassword(person) ? section(person.hasPassword ? 'Change the password' : 'Set a password', card(passwordForm(context, person, tokens.length > 0))) : ''}
 ${section('Sessions', sessionTable(context, sessions), {
-  hint: 'Where you are signed in. A session ends after 7 days without use, and after 30 days.',
+  hint: 'Browsers in which you are signed in. A session ends after 7 days without use, and after 30 days at the latest.',
   ...(sessions.length > 1 && { actions: revokeOthers(context) }),
 })}
 ${tokenSection(context, tokens)}`;
@@ -29,7 +29,7 @@ ${tokenSection(context, tokens)}`;
 function describePerson({ email, isAdmin, hasPassword, hasOidc, onlyProject }: PersonRecord): string {
   const ways = [...(hasPassword ? ['a password'] : []), ...(hasOidc ? ['an identity provider'] : [])];
   const signIn = `signs in with ${ways.length === 0 ? 'links' : ways.join(' or ')}`;
-  const only = onlyProject === null ? [] : [`valid in ${onlyProject} only, until a deployment admin confirms the address`];
+  const only = onlyProject === null ? [] : [`can only use ${onlyProject} until a deployment admin confirms the address`];
   return [email, ...(isAdmin ? ['deployment admin'] : []), signIn, ...only].join(' · ');
 }
 
@@ -59,7 +59,7 @@ function passwordForm(context: ConsoleContext, { email, hasPassword }: PersonRec
               name: 'revoke_tokens',
               label: 'Also revoke my personal tokens',
               checked: true,
-              hint: 'Somebody who knew the old password may have created one. Programs that use your tokens need new ones.',
+              hint: 'Somebody who knew your old password may have created a token. Programs that use your tokens will need new ones.',
             }),
           ]
         : []),
@@ -74,7 +74,7 @@ function sessionTable(context: ConsoleContext, sessions: readonly SessionRecord[
     caption: 'Sessions',
     hideCaption: true,
     rows: sessions,
-    empty: 'You have no other session.',
+    empty: 'You have no other sessions.',
     columns: [
       {
         label: 'Browser',

@@ -37,7 +37,7 @@ export function createTokenRoutes({ personalTokens, publicUrl }: TokenRouteDeps)
       action: 'token.revoke',
       async handle({ session: { person }, params }) {
         const { prefix, name } = await personalTokens.revoke(person.id, params.token ?? '');
-        return { kind: 'redirect', to: `${accountPath}#tokens`, notice: `The token ${name} is revoked.`, audit: { token: prefix, name } };
+        return { kind: 'redirect', to: `${accountPath}#tokens`, notice: `The token ${name} was revoked.`, audit: { token: prefix, name } };
       },
     },
   ];
