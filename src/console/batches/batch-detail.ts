@@ -37,7 +37,7 @@ export function detailPage(context: ConsoleContext, batch: BatchWithGroups): Pag
     content: html`<div class="stack">${errorMessage === null || state === 'done' ? '' : notice(sentence(errorMessage), state === 'failed' || state === 'failing' ? 'bad' : 'warning', errorTitle(state, error))}
 ${definitions([
   ['State', stateBadge(batch)],
-  ['Reads', kindLabels[batch.kind]],
+  ['Kind', kindLabels[batch.kind]],
   ...(conversationId === null
     ? []
     : [['Conversation', html`<a href="${projectPath(context, `/conversations/${conversationId}`)}">Open</a>`] as const]),
@@ -92,7 +92,9 @@ function groupSection(context: ConsoleContext, { groups, errorMessage }: BatchWi
       { label: 'Cost', value: ({ costNanos }) => usd(costNanos), align: 'end' },
     ],
     rows: groups,
-    empty: 'Its groups were erased.',
+    empty: 'The groups of this batch were erased.',
   });
-  return section('Groups', rows, { hint: 'One for each end user, one for calls without. A group is named by the SHA-256 of its subject.' });
+  return section('Groups', rows, {
+    hint: 'There is one group for each end user, and one for calls without an end user. Subjects are shown as their SHA-256.',
+  });
 }
