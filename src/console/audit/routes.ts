@@ -60,7 +60,7 @@ async function showAudit(deps: AuditRoutesDeps, context: ConsoleContext, project
     kind: 'page',
     title: projectId === null ? 'Audit of the deployment' : 'Audit',
     actions: csvLink(context),
-    content: html`<p class="lead">Every change by a person or with the admin token, written before it is made. Times are in ${zone}.</p>
+    content: html`<p class="lead">Lists every change that was made by a person or with the admin token. Changes are logged before they are made. Times are in ${zone}.</p>
 ${filterForm(context, [
   textField({
     name: 'person',
