@@ -123,7 +123,7 @@ function conversationTable(context: ConsoleContext, rows: readonly ConversationS
     rowHref: ({ id }) => projectPath(context, `/conversations/${id}`),
     empty:
       context.url.search === ''
-        ? 'Successful calls of chat, messages and responses appear here while memory is on.'
+        ? 'While memory is on, successful calls of chat, messages and responses appear here.'
         : 'No conversation matches these filters.',
   });
 }

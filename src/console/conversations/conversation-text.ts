@@ -24,7 +24,7 @@ export async function messagesView(queries: Queries, context: ConsoleContext, co
   const paging = html`<nav class="pager" aria-label="Pages of messages">${from > 0 ? link('Earlier', Math.max(0, from - messagesPerPage), 'prev') : ''}${
     last < conversation.messages ? link('Later', last, 'next') : ''
   }</nav>`;
-  const range = rows.length === 0 ? 'No message.' : `Messages ${from + 1} to ${last} of ${conversation.messages}`;
+  const range = rows.length === 0 ? 'No messages' : `Messages ${from + 1} to ${last} of ${conversation.messages}`;
   return html`<p class="hint">${range}</p><ol class="messages" start="${from + 1}">${rows.map((row) => message(context, row))}</ol>${paging}`;
 }
 
@@ -33,7 +33,7 @@ function message(context: ConsoleContext, row: ConversationMessage): Html {
   const call = callId === null ? '' : html` · <a href="${projectPath(context, `/calls/${callId}`)}">Call</a>`;
   const cut =
     textLength > maxMessageLength
-      ? html`<p class="hint">The first ${formatCount(maxMessageLength)} of ${formatCount(textLength)} characters.</p>`
+      ? html`<p class="hint">Showing the first ${formatCount(maxMessageLength)} of ${formatCount(textLength)} characters.</p>`
       : '';
   const tools = toolCalls.map(
     ({ name, arguments: given }) => html`<p class="tool-call">${badge('Tool call')} <code>${name}(${given})</code></p>`,
@@ -45,12 +45,12 @@ function message(context: ConsoleContext, row: ConversationMessage): Html {
 export function textView({ url }: ConsoleContext, { text, textLength, state }: ConversationView): Html {
   if (text === null)
     return html`<div class="empty"><p class="empty-title">Not read yet</p><p>${
-      state === 'stored' ? 'Memory reads a conversation once no call has arrived for a while.' : 'It has no text.'
+      state === 'stored' ? 'Memory reads a conversation when no call has arrived for a while.' : 'This conversation has no text.'
     }</p></div>`;
   const rest =
     textLength > maxTextLength
-      ? html`<p class="hint">The first ${formatCount(maxTextLength)} of ${formatCount(textLength)} characters.</p>`
+      ? html`<p class="hint">Showing the first ${formatCount(maxTextLength)} of ${formatCount(textLength)} characters.</p>`
       : '';
-  return html`<div class="card stack"><p class="hint">User and assistant messages and the assistant's tool calls, as they were when the conversation was read.
+  return html`<div class="card stack"><p class="hint">The messages and the assistant's tool calls at the time when memory read the conversation.
 <a href="${url.pathname}/text" download>Download</a></p><p class="text prose">${text}</p>${rest}</div>`;
 }
