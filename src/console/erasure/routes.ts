@@ -93,7 +93,7 @@ export function createErasureRoutes(deps: ErasurePagesDeps): readonly ConsoleRou
         return {
           kind: 'redirect',
           to: projectPath(context, `/erase/${id}`),
-          notice: 'The subject is erased from the database. Other processes and Temporal follow.',
+          notice: 'The subject was erased from the database. Other processes and Temporal will follow.',
           audit: { erasure: id, subject_sha256: hashSubjectHex(subject), deleted },
         };
       },
@@ -187,25 +187,25 @@ function startPage(context: ConsoleContext, { subject, counts, rows, names }: St
     columns: [
       { label: 'Erased', value: ({ erasedAt }: ErasureReport) => time(erasedAt, context.zone) },
       { label: 'Subject (SHA-256)', value: ({ sha256 }) => html`<code>${sha256.toString('hex').slice(0, 16)}…</code>` },
-      { label: 'By', value: ({ askedBy }) => authorName(askedBy, names), grow: true },
+      { label: 'Requested by', value: ({ askedBy }) => authorName(askedBy, names), grow: true },
       { label: 'Memories', value: ({ deleted }) => formatCount(deleted.memories), align: 'end' },
       { label: 'Conversations', value: ({ deleted }) => formatCount(deleted.episodes), align: 'end' },
       { label: 'State', value: stateBadge },
     ],
     rows: shown,
     rowHref: ({ id }) => projectPath(context, `/erase/${id}`),
-    empty: 'No subject was erased yet.',
+    empty: 'No subjects have been erased yet.',
   });
   return {
     kind: 'page',
     title: 'Erase a subject',
     actions: csvLink(context),
-    content: html`<div class="stack"><p class="hint">Deletes everything stored about an end user: in the database, in the memory and on the disk of every process, and in Temporal. It cannot be undone.</p>
+    content: html`<div class="stack"><p class="hint">Deletes everything that is stored about an end user: in the database, in Temporal, and in the memory and on the disk of every process. This cannot be undone.</p>
 ${find}${subject === null || counts === null ? '' : confirmation(context, subject, counts)}${section(
   'Erasures',
   html`<div class="stack">${list}${pager(context, next)}</div>`,
   {
-    hint: 'Applications erase subjects too, with DELETE /v1/memory/subjects.',
+    hint: 'Applications can also erase subjects, with DELETE /v1/memory/subjects.',
   },
 )}</div>`,
   };
@@ -219,12 +219,12 @@ function confirmation(context: ConsoleContext, subject: string, counts: ErasureP
     { label: 'Stored prompts', value: formatCount(prompts) },
     { label: 'Profile pages', value: formatCount(pages) },
     { label: 'Graph facts', value: formatCount(facts) },
-    { label: 'Calls', value: formatCount(calls), hint: 'stay, without text and subject' },
+    { label: 'Calls', value: formatCount(calls), hint: 'kept without text and subject' },
   ]);
   const isEmpty = Object.values(counts).every((count) => count === 0);
   const text = isEmpty
-    ? 'Nothing is stored about this subject. Check its spelling. An erasure still discards calls that are under way.'
-    : 'This is what is stored about the subject now. The erasure deletes it, and what calls under way would add. It cannot be undone.';
+    ? 'Nothing is stored about this subject, so check its spelling. An erasure would still discard the texts of calls in progress.'
+    : 'This is stored about the subject now. The erasure deletes it, together with anything that calls in progress would add. This cannot be undone.';
   const content = confirmationForm({
     context,
     action: projectPath(context, '/erase'),
