@@ -60,10 +60,10 @@ export async function showApplications(deps: ApplicationListDeps, context: Conso
     kind: 'page',
     title: 'Applications',
     actions: html`${csvLink(context)}${newApplication}`,
-    content: html`<p class="lead">An application is what a caller names in the header <code>x-gateway-source</code>. Settings override those of the project.</p>
+    content: html`<p class="lead">Callers name their application in the header <code>x-gateway-source</code>. The settings of an application override those of the project.</p>
 ${filters}${
   rows.length === 0
-    ? emptyState('No applications', `Applications appear here when they have called in the last ${recentDays} days or have settings.`)
+    ? emptyState('No applications', `Applications appear here if they made calls in the last ${recentDays} days or have settings.`)
     : applicationTable(context, rows, uses)
 }${pager(context, next, { first: 'First', next: 'Next' })}`,
   };

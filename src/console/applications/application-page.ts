@@ -43,7 +43,7 @@ export function newApplicationPage(context: ConsoleContext, form: URLSearchParam
         textField({
           name: 'application',
           label: 'Application',
-          hint: html`The value of the header <code>x-gateway-source</code>. Without the header it is the slug of the project.`,
+          hint: html`The value that callers send in the header <code>x-gateway-source</code>. Calls without the header count for an application named after the slug of the project.`,
           value: form.get('application'),
           error: errors.of('source'),
           required: true,
@@ -84,7 +84,7 @@ export function applicationPage(
     title: source,
     breadcrumbs: [{ label: 'Applications', href: projectPath(context, '/applications') }],
     actions: html`<a class="button" href="${calls}">Calls</a>${reset}`,
-    content: html`${section('Use of ceilings', card(ceilingMeters(uses)), { hint: 'In windows of UTC.' })}
+    content: html`${section('Use of ceilings', card(ceilingMeters(uses)), { hint: 'Days and months are in UTC.' })}
 ${rebased.notice}${isOwner ? section('Settings', settingsForm(context, source, rejected?.form ?? toForm(stored), rebased.read, rejected?.errors ?? noErrors)) : ownTiers(stored)}`,
   };
 }
@@ -103,7 +103,7 @@ function settingFields(form: URLSearchParams, errors: FieldErrors): Html[] {
     fieldset(
       'Ceilings',
       [ceilingFields({ form, errors, withRates: false })],
-      'They apply in addition to those of the key and the project. Leave a field empty for no limit.',
+      'These apply in addition to the ceilings of the key and the project. Leave a field empty for no limit.',
     ),
     ...kinds.map(([name, legend]) =>
       tierFields({
@@ -111,7 +111,7 @@ function settingFields(form: URLSearchParams, errors: FieldErrors): Html[] {
         legend,
         form,
         errors,
-        hint: 'Replaces the tier of the same name for this application. Clear name and models of a tier to remove it.',
+        hint: 'For this application, a tier replaces the tier of the project with the same name. To remove a tier, clear its name and its models.',
       }),
     ),
   ];
@@ -120,7 +120,7 @@ function settingFields(form: URLSearchParams, errors: FieldErrors): Html[] {
 /** Shown to members, who can't change the settings. */
 function ownTiers(stored: StoredApplication): Html {
   const items = kinds.flatMap(([name]) => Object.entries(stored[name]));
-  if (items.length === 0) return section('Own tiers', card(html`<p class="muted">The tiers of the project apply.</p>`));
+  if (items.length === 0) return section('Own tiers', card(html`<p class="muted">This application uses the tiers of the project.</p>`));
   return section(
     'Own tiers',
     card(
