@@ -2,7 +2,7 @@
 import { createInterface } from 'node:readline/promises';
 import { parseArgs } from 'node:util';
 
-/** This holds for English text. Other languages need up to four times as many tokens. */
+/** An estimate for English text. Other languages need up to four times as many tokens. */
 const charactersPerToken = 4;
 
 /**

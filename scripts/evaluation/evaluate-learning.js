@@ -39,7 +39,10 @@ const options = readOptions(
   },
   usage,
 );
-/** The length of the prompt of the second step without its memories, and of the responses of both steps. */
+/**
+ * For the cost estimate: how long the prompt of the second step is without its memories, and how long the responses of
+ * both steps are.
+ */
 const consolidationCharacters = 3_000;
 const outputTokens = 400;
 
