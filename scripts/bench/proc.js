@@ -68,8 +68,8 @@ export function cpuMs(pid) {
  */
 export function serverCpuMs(pid) {
   const stat = read(`/proc/${pid}/stat`);
-  // The program's name may contain spaces, so we only parse the fields after it. Fields 14 and 15 are the times of
-  // children that have ended.
+  // The program's name may contain spaces, so we only parse the fields after it. The 14th and 15th of these are the
+  // times of children that have ended.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return cpuMs(pid) + (Number(fields[13]) + Number(fields[14])) * tickMs;
 }

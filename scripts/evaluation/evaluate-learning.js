@@ -40,8 +40,8 @@ const options = readOptions(
   usage,
 );
 /**
- * For the cost estimate: how long the prompt of the second step is without its memories, and how long the responses of
- * both steps are.
+ * We need these to estimate the cost. The first is the length of the prompt of the second step without its memories,
+ * and the other is the length of the responses of both steps.
  */
 const consolidationCharacters = 3_000;
 const outputTokens = 400;

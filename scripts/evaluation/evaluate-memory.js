@@ -53,11 +53,14 @@ const options = readOptions(
   usage,
 );
 /**
- * For the cost estimate: what it takes to extract statements from a batch of this size and to consolidate them with
- * existing memories.
+ * We estimate the cost from these values. They say what it takes to extract statements from a batch of this size and to
+ * consolidate them with existing memories.
  */
 const perBatch = { bytes: 60_000, consolidationCharacters: 40_000, outputTokens: 8_000 };
-/** For the cost estimate: the most text that recall may insert for a question, and how long the responses are. */
+/**
+ * These are for the cost estimate too. Recall may insert this much text for a question, and the responses have about
+ * these lengths.
+ */
 const perQuestion = { recallCharacters: 4_500, answerTokens: 60, verdictTokens: 20 };
 
 await runWithVendor(run);

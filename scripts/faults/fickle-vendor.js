@@ -20,7 +20,7 @@ export async function createFickleVendor(scriptedVendorUrl) {
     const headers = { authorization: 'Bearer any', 'content-type': 'application/json' };
     const forwarded = httpRequest(`${scriptedVendorUrl}/${path.join('/')}`, { method: 'POST', headers }, (answer) => {
       response.writeHead(answer.statusCode ?? 502, answer.headers);
-      // If the scripted vendor breaks off its response, this destroys ours.
+      // If the scripted vendor aborts its response, this destroys ours too.
       pipeline(answer, response, () => undefined);
     });
     forwarded.on('error', () => response.destroy());

@@ -30,7 +30,7 @@ import { expensiveRules, kinds, ordinaryRules } from './kinds.js';
 
 /** @typedef {ReturnType<typeof parseOptions>} Options */
 
-/** The number of connections, and of calls per round, that we use to measure the capacity. */
+/** How many connections and how many calls per round we use to measure the capacity. */
 const [capacityConnections, capacityCalls] = [16, 1_000];
 /** How long we wait for a neighbour's leftover work to finish before we start the next kind. */
 const settleLimitMs = 60_000;

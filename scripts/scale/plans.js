@@ -1,6 +1,6 @@
 /**
- * Explains recorded statements to find out which nodes their plans have, how many rows they read, and whether they scan
- * a large table sequentially without being on the list of exceptions.
+ * Explains recorded statements. Finds out which nodes their plans have, how many rows they read, and whether they scan
+ * a large table sequentially without being listed as an exception.
  */
 import { readFile } from 'node:fs/promises';
 
