@@ -109,6 +109,12 @@ const provider = z.strictObject({
     'which flags of `anthropic-beta` the vendor gets; `x-gateway-dropped` names the others',
     "the vendor's, else all of them",
   ),
+  proxy: setting(
+    z.string(),
+    'proxy for the connections to this vendor, such as `http://user:password@proxy.example.com:3128`; `none` connects directly',
+    'that of `HTTPS_PROXY` or `HTTP_PROXY`, unless `NO_PROXY` names the host',
+  ),
+  ca_file: setting(z.string().min(1), 'file with further certificates in PEM format that are trusted for this vendor', 'none'),
   connect_timeout_ms: setting(milliseconds, 'longest wait for a connection', '`5000`'),
   first_byte_timeout_ms: setting(milliseconds, 'longest wait for the headers of the response', '`300000`'),
   idle_timeout_ms: setting(milliseconds, 'longest pause within a response', '`60000`'),

@@ -116,6 +116,18 @@ export const variables = {
     meaning:
       '`on` flushes each write of the journal to the disk before the call continues. With `off` the death of a process loses nothing, a power failure the calls of the last second or so',
   },
+  HTTPS_PROXY: {
+    type: 'URL',
+    default: 'none',
+    meaning: 'proxy for connections to vendors with an `https://` address; providers can have [their own](#providersprovider)',
+  },
+  HTTP_PROXY: { type: 'URL', default: 'none', meaning: 'proxy for connections to vendors with an `http://` address' },
+  NO_PROXY: {
+    type: 'list',
+    default: 'none',
+    meaning:
+      'hosts that are connected directly, separated by commas: names with everything below them, `host:port`, networks such as `10.0.0.0/8`, or `*` for all. The machine itself always is',
+  },
   OPENAI_API_KEY: { type: 'secret', default: null, meaning: 'without a configuration file: adds OpenAI with tiers of its models' },
   ANTHROPIC_API_KEY: { type: 'secret', default: null, meaning: 'without a configuration file: adds Anthropic with tiers of its models' },
   GATEWAY_LOCAL_EMBEDDER: {
