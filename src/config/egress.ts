@@ -6,7 +6,7 @@ import type { Egress } from '../core/egress.ts';
 import { errorMessage } from '../core/error-messages.ts';
 import type { Environment } from './environment.ts';
 import type { ProviderValues } from './file-schema.ts';
-import type { AddError } from './providers.ts';
+import type { AddError } from './yaml-file.ts';
 
 /** Returns the proxy for an address, or null to connect directly. */
 export type FindProxy = (address: URL) => string | null;

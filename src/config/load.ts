@@ -16,14 +16,14 @@ import { type FindProxy, noProxy, readProxies } from './egress.ts';
 import { type Environment, parseEnvironment, splitTokens } from './environment.ts';
 import { type FileValues, fileSchema } from './file-schema.ts';
 import { hasEmbeddingTier, isLocalEmbedderUsed, localEmbedderValues } from './local-embedder.ts';
-import { type AddError, buildProviders } from './providers.ts';
+import { buildProviders } from './providers.ts';
 import { noSecretFiles, readSecretFiles, type SecretFiles } from './secret-files.ts';
 import { parseSignInSettings } from './sign-in-settings.ts';
 import { starterModels } from './starter-models.ts';
 import type { Command } from './variables.ts';
 import { knownVendors } from './vendors/known-vendors.ts';
 import { findWarnings } from './warnings.ts';
-import { type Path, parseYamlFile, type YamlFile } from './yaml-file.ts';
+import { type AddError, type Path, parseYamlFile, type YamlFile } from './yaml-file.ts';
 
 export interface ConfigSource {
   readonly env: Environment;

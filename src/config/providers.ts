@@ -7,10 +7,7 @@ import { buildEgress, type FindProxy } from './egress.ts';
 import type { ProviderValues } from './file-schema.ts';
 import { findVendorByAddress, findVendorByName, knownVendors } from './vendors/known-vendors.ts';
 import type { VendorDescription } from './vendors/vendor-description.ts';
-import type { Path } from './yaml-file.ts';
-
-/** Adds an error at a path. */
-export type AddError = (path: Path, message: string) => void;
+import type { AddError } from './yaml-file.ts';
 
 /** What a provider of each dialect serves if its row doesn't set `serves`. */
 const servedByDefault: Readonly<Record<ProviderDialect, readonly Route[]>> = {
