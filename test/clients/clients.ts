@@ -55,7 +55,7 @@ const foreignOverflow = (vendor: Vendor): Exception => ({
   case: 'overflow',
   vendor,
   sees: /^not recognized: .*(?:prompt is too long|Input tokens exceed)/s,
-  because: 'the client recognizes an overflow only by the error message of its own vendor, but the call was served by the other one',
+  because: 'the client only recognizes the error message of its own vendor, and here another vendor served the call',
 });
 
 const overflowByCode = (vendor: Vendor): Exception => ({
