@@ -4,7 +4,7 @@ import { expect, test } from '@jest/globals';
 import { cacheDirectory } from '../../src/config/cache-directory.ts';
 import { parseEnvironment } from '../../src/config/environment.ts';
 
-test('an empty environment configures the embedded service on the loopback interface', () => {
+test('configures the embedded service on the loopback interface if the environment is empty', () => {
   expect(parseEnvironment({})).toEqual({
     errors: [],
     settings: {
@@ -40,7 +40,7 @@ test('an empty environment configures the embedded service on the loopback inter
   });
 });
 
-test('all invalid variables are reported together, without their values', () => {
+test('reports all invalid variables together without their values', () => {
   const { errors } = parseEnvironment({
     PORT: '80x',
     LOG_LEVEL: 'loud',
@@ -70,7 +70,7 @@ test('all invalid variables are reported together, without their values', () => 
   expect(errors.join()).not.toMatch(/hunter2|short/);
 });
 
-test('serve and worker need a database server and Temporal or GATEWAY_TEMPORAL=off; several processes need a database server', () => {
+test('requires a database server and Temporal or GATEWAY_TEMPORAL=off for serve, worker and several processes', () => {
   expect(parseEnvironment({ GATEWAY_WORKERS: '2' }).errors).toEqual([
     expect.stringContaining('GATEWAY_WORKERS: more than 1 needs DATABASE_URL'),
   ]);
@@ -88,7 +88,7 @@ test('serve and worker need a database server and Temporal or GATEWAY_TEMPORAL=o
   expect(parseEnvironment(env, 'migrate').errors).toEqual([]);
 });
 
-test('Temporal: off, external with an API key over TLS, or a dev server', () => {
+test('accepts Temporal off, external with an API key over TLS, or as a dev server', () => {
   const temporalOf = (env: Record<string, string>) => parseEnvironment(env).settings.temporal;
   expect(temporalOf({ GATEWAY_TEMPORAL: 'off', TEMPORAL_ADDRESS: 'a:7233' })).toMatchObject({ mode: 'off', address: null });
   expect(temporalOf({ TEMPORAL_ADDRESS: 'a:7233' })).toMatchObject({
@@ -106,7 +106,7 @@ test('Temporal: off, external with an API key over TLS, or a dev server', () => 
   expect(temporalOf({ TEMPORAL_ADDRESS: 'a:7233', TEMPORAL_CREATE_NAMESPACE: 'true' })).toMatchObject({ createNamespace: true });
 });
 
-test('TEMPORAL_UI_URL is an http address without credentials and query; a trailing slash is removed', () => {
+test('requires TEMPORAL_UI_URL to be an http address without credentials or query, and strips a trailing slash', () => {
   const uiUrlOf = (url: string) => {
     const { settings, errors } = parseEnvironment({ TEMPORAL_UI_URL: url });
     return errors.length > 0 ? errors : settings.temporal.uiUrl;
@@ -116,7 +116,7 @@ test('TEMPORAL_UI_URL is an http address without credentials and query; a traili
     expect(uiUrlOf(url)).toEqual(['TEMPORAL_UI_URL: must be an address like https://temporal.example.com, without a query']);
 });
 
-test('TEMPORAL_PAYLOAD_KEY is one key or several; an invalid one is reported without its value', () => {
+test('accepts one or several keys in TEMPORAL_PAYLOAD_KEY and reports an invalid one without its value', () => {
   const key = Buffer.alloc(32, 7).toString('base64');
   const other = Buffer.alloc(32, 8).toString('base64');
   expect(parseEnvironment({ TEMPORAL_PAYLOAD_KEY: key }).settings.temporal.payloadKeys).toEqual([key]);
@@ -129,7 +129,7 @@ test('TEMPORAL_PAYLOAD_KEY is one key or several; an invalid one is reported wit
   }
 });
 
-test('an OTLP endpoint configures traces by the standard variables; their mistakes are reported without values', () => {
+test('configures traces from the standard OTLP variables and reports their mistakes without values', () => {
   const tracingOf = (env: Record<string, string>) => parseEnvironment(env);
   const endpoint = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318/' };
   expect(tracingOf(endpoint).settings.tracing).toEqual({
@@ -183,7 +183,7 @@ test('an OTLP endpoint configures traces by the standard variables; their mistak
   ]);
 });
 
-test('the cache directory is in XDG_CACHE_HOME if that is an absolute path, else in the home', () => {
+test('puts the cache in XDG_CACHE_HOME if that is an absolute path, or else in the home directory', () => {
   expect(cacheDirectory({ XDG_CACHE_HOME: '/var/cache' })).toBe('/var/cache/model-gateway');
   for (const ignored of [{}, { XDG_CACHE_HOME: 'cache' }]) expect(cacheDirectory(ignored)).toBe(join(homedir(), '.cache', 'model-gateway'));
 });

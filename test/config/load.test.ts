@@ -24,7 +24,7 @@ const minimal = `providers:
 `;
 
 describe('gateway.yaml', () => {
-  test('the example is valid and has the documented defaults', () => {
+  test('accepts the example and applies the documented defaults', () => {
     const text = readFileSync(new URL('../../gateway.example.yaml', import.meta.url), 'utf8');
     const config = load(text, { OPENAI_API_KEY: 'o', ANTHROPIC_API_KEY: 'a', GEMINI_API_KEY: 'g' });
     expect(config.providers.openai).toEqual({
@@ -72,7 +72,7 @@ describe('gateway.yaml', () => {
     });
   });
 
-  test('all errors are reported together, each with its line and location', () => {
+  test('reports all errors together, each with its line and location', () => {
     const errors = errorsOf(`providers:
   openai:
     base_url: ftp://somewhere
@@ -107,7 +107,7 @@ colour: red
     expect(errors.length).toBe(expected.length);
   });
 
-  test('invalid YAML is reported with its line', () => {
+  test('reports invalid YAML with its line', () => {
     expect(errorsOf('providers: {}\nproviders: {}\n')).toEqual(['gateway.yaml:2:1: Map keys must be unique']);
     for (const [text, location] of [
       ['providers:\n  openai: {base_url: [}\n', '2:23'],
@@ -121,7 +121,7 @@ colour: red
     expect(errorsOf('just text')).toEqual(['gateway.yaml: must be a mapping with keys such as providers']);
   });
 
-  test('a variable cannot change the structure of the file, and a missing one is reported by name', () => {
+  test('keeps variables from changing the structure of the file, and reports a missing one by name', () => {
     const text = `providers:\n  a: { base_url: "https://\${HOST_NAME}/v1", api_key: "\${KEY}", dialect: chat }\n`;
     const nasty = 'x"},admin_token:aaaaaaaaaaaaaaaaaaaa#';
     expect(load(text, { HOST_NAME: 'b.example', KEY: nasty }).providers.a).toMatchObject({
@@ -136,7 +136,7 @@ colour: red
     ]);
   });
 
-  test('values that cannot be sent or that break a connection are rejected', () => {
+  test('rejects values that cannot be sent or that break a connection', () => {
     const rowOf = (more: string): readonly string[] => errorsOf(`providers:\n  a: { dialect: chat, ${more} }\n`);
     expect(rowOf('base_url: " https://a/v1"')).toEqual(['gateway.yaml:2 providers.a.base_url: must not begin or end with a space']);
     expect(rowOf('base_url: https://a/v1, headers: { Host: b, transfer-encoding: chunked, x-fine: c }')).toEqual([
@@ -145,13 +145,13 @@ colour: red
     ]);
   });
 
-  test('an alias is rejected with its line', () => {
+  test('rejects an alias and reports its line', () => {
     expect(errorsOf('tiers: &t\n  standard: *t\n')).toContain(
       'gateway.yaml:2 tiers.standard: aliases (*t) are not supported; write it out',
     );
   });
 
-  describe('for serve', () => {
+  describe('in serve', () => {
     const env = { DATABASE_URL: 'postgres://gateway@db/gateway', GATEWAY_TEMPORAL: 'off' };
     const loadFor = (command: 'start' | 'serve' | 'worker', fileText: string | null): Config =>
       loadConfig({ env, fileText, fileName: 'gateway.yaml', command });
@@ -166,14 +166,14 @@ colour: red
     const needsToken =
       'GATEWAY_ADMIN_TOKEN: gateway serve needs it, the same in every process: at least 16 characters (openssl rand -hex 32)';
 
-    test('a provider and an admin token are needed; a worker needs neither', () => {
+    test('requires a provider and an admin token, but not for a worker', () => {
       expect(serveErrors(null)).toEqual([expect.stringContaining('no providers: write them into gateway.yaml'), needsToken]);
       expect(serveErrors(minimal)).toEqual([needsToken]);
       expect(serveErrors(`${minimal}admin_token: 0123456789abcdef\n`)).toEqual([]);
       expect(loadFor('worker', null).providers).toEqual({});
     });
 
-    test('start needs an admin token too, since other processes may share the database', () => {
+    test('requires an admin token for start too, because other processes may share the database', () => {
       expect(() => loadFor('start', minimal)).toThrow(needsToken.replace('gateway serve', 'gateway start with DATABASE_URL'));
       expect(() => loadConfig({ env: {}, fileText: minimal, fileName: 'gateway.yaml', command: 'start' })).not.toThrow();
     });
@@ -182,7 +182,7 @@ colour: red
       ['a syntax error', `${minimal}tiers: [\n`, /^gateway\.yaml:4:1: /],
       ['a token that is too short', `${minimal}admin_token: short\n`, /^gateway\.yaml:3 admin_token: must have at least 16/],
       ['a list', '- providers\n', /^gateway\.yaml: must be a mapping/],
-    ])('%s is the only error: what the file lacks is unknown', (_title, text, error) => {
+    ])('reports only %s, because nothing else about the file is known', (_title, text, error) => {
       expect(serveErrors(text)).toEqual([expect.stringMatching(error)]);
     });
   });
@@ -190,7 +190,7 @@ colour: red
   describe('warnings', () => {
     const warningsOf = (fileText: string): readonly string[] => load(fileText).warnings;
 
-    test('a model without a price in a tier, once for each tier', () => {
+    test('names a model without a price once for each tier', () => {
       expect(
         warningsOf(`${minimal}models:
   openai/priced: { input: 1, output: 2 }
@@ -221,13 +221,13 @@ image_tiers:
       'http://[fd00:ec2::254]/v1',
       'http://metadata.google.internal./v1',
       'http://instance-data.ec2.internal/v1',
-    ])('%s: a link-local address or a metadata service of a cloud', (url) => {
+    ])('names %s as a link-local address or a cloud metadata service', (url) => {
       expect(warningsOf(`providers:\n  a: { base_url: "${url}", dialect: chat }\n`)).toEqual([
         'gateway.yaml:2 providers.a.base_url: is a link-local address or the metadata service of a cloud, which no vendor uses',
       ]);
     });
 
-    test('none for the example, vendors and other private addresses', () => {
+    test('is not logged for the example, vendors or other private addresses', () => {
       const text = readFileSync(new URL('../../gateway.example.yaml', import.meta.url), 'utf8');
       expect(load(text, { OPENAI_API_KEY: 'o', ANTHROPIC_API_KEY: 'a', GEMINI_API_KEY: 'g' }).warnings).toEqual([]);
       expect(load(null, { OPENAI_API_KEY: 'o', ANTHROPIC_API_KEY: 'a' }).warnings).toEqual([]);
@@ -237,7 +237,7 @@ image_tiers:
     });
   });
 
-  test('prices are converted exactly from decimal text to whole nano-dollars', () => {
+  test('converts prices exactly from decimal text to whole nano-dollars', () => {
     const config = load(`${minimal}models:
   openai/exact: { input: 0.1, cached_input: 0.075, output: "0.30", cache_write: 0.1250000004 }
   openai/plain: { input: 3, output: 0.000001 }
@@ -260,7 +260,7 @@ image_tiers:
     expect(config.models['openai/free']?.price).toMatchObject({ inputNanos: 0n, outputNanos: 0n });
   });
 
-  test('cache writes of the messages dialect cost more than input by default', () => {
+  test('charges more for cache writes than for input on the messages dialect by default', () => {
     const config = load(`providers: { a: { base_url: https://a/v1, dialect: messages } }
 models:
   a/left: { input: 3, output: 15 }
@@ -286,7 +286,7 @@ models:
     ['{ input: 1, output: 1, per_million_tokens: 1 }', 'per_million_tokens: replaces input and output'],
     ['{ per_imgae: 1 }', 'per_imgae: there is no such setting'],
     ['{ above_tokens: { many: { input: 1 } } }', 'above_tokens.many: must be a number of tokens'],
-  ])('a model %s is rejected', (row, sentence) => {
+  ])('rejects a model %s', (row, sentence) => {
     expect(errorsOf(`${minimal}models:\n  openai/a: ${row}\n`)).toContainEqual(
       expect.stringContaining(`gateway.yaml:4 models.openai/a.${sentence}`),
     );
@@ -299,7 +299,7 @@ models:
     ['base_url: https://a/v1, dialect: messages, serves: [chat]', 'a provider of the dialect messages cannot serve chat'],
     ['base_url: https://a/v1, dialect: chat, image_shape: cubes', 'Invalid option'],
     ['base_url: https://a/v1, dialect: chat, headers: { "a b": c }', 'is not a valid header name'],
-  ])('a provider with %s is rejected', (row, sentence) => {
+  ])('rejects a provider with %s', (row, sentence) => {
     const errors = errorsOf(`providers:\n  a: { ${row} }\n`);
     expect(errors).toEqual([expect.stringContaining(sentence)]);
     expect(errors.join()).not.toContain('hunter2');
@@ -313,11 +313,11 @@ models:
     ['base_url: http://127.0.0.1:8000/v1, dialect: chat, serves: [chat, responses]', 'native'],
     ['base_url: https://api.openai.com/v1, dialect: chat, serves: [chat]', 'translated'],
     ['base_url: https://a/v1, dialect: messages', 'translated'],
-  ])('a provider with %s: responses are %s', (row, responses) => {
+  ])('treats responses of a provider with %s as %s', (row, responses) => {
     expect(load(`providers:\n  a: { ${row} }\n`).providers.a?.responses).toBe(responses);
   });
 
-  test('the result is deeply frozen', () => {
+  test('returns a deeply frozen result', () => {
     const { providers, models } = load(`${minimal}models: { openai/a: { input: 1, output: 1 } }\n`);
     expect(Object.isFrozen(providers)).toBe(true);
     expect(Object.isFrozen(providers.openai?.auth)).toBe(true);
@@ -326,7 +326,7 @@ models:
 });
 
 describe('without a providers section', () => {
-  test('vendors with a key in the environment are configured with models, prices and tiers', () => {
+  test('configures vendors with a key in the environment with models, prices and tiers', () => {
     const config = load(null, { OPENAI_API_KEY: 'o', ANTHROPIC_API_KEY: 'a' });
     expect(Object.keys(config.providers)).toEqual(['openai', 'anthropic']);
     expect(config.tiers.standard).toEqual(['openai/gpt-4o-mini', 'openai/gpt-5.4-mini', 'anthropic/claude-haiku-4-5']);
@@ -335,7 +335,7 @@ describe('without a providers section', () => {
     expect(Object.keys(load(null, { ANTHROPIC_API_KEY: 'a' }).providers)).toEqual(['anthropic']);
   });
 
-  test('tiers and rows of the file replace built-in ones of the same name', () => {
+  test('replaces built-in tiers and rows with those of the same name in the file', () => {
     const config = load('tiers: { standard: [openai/gpt-5-mini] }\nmodels: { openai/gpt-4o: { input: 9, output: 9 } }\n', {
       OPENAI_API_KEY: 'o',
     });
@@ -343,7 +343,7 @@ describe('without a providers section', () => {
     expect(config.models['openai/gpt-4o']?.price?.inputNanos).toBe(9_000_000_000n);
   });
 
-  test('without a key, the demo vendor serves every text tier, at a price', () => {
+  test('serves every text tier with the demo vendor at a price if there is no key', () => {
     const config = load('memory: { idle_minutes: 0.05 }', { GATEWAY_ADMIN_TOKEN: 'x'.repeat(16) });
     expect(config).toMatchObject({ demo: true, providers: {} });
     const demo = demoConfig(config, 'http://127.0.0.1:4000/');
@@ -367,7 +367,7 @@ describe('without a providers section', () => {
   });
 });
 
-test('a configured file that does not exist is an error', () => {
+test('reports an error if the configured file does not exist', () => {
   expect(() => readConfigSource({ GATEWAY_CONFIG: '/nowhere/gateway.yaml' })).toThrow('/nowhere/gateway.yaml: cannot be read: ENOENT');
 });
 
@@ -379,7 +379,7 @@ describe('secrets in files', () => {
     return join(folder, name);
   };
 
-  test('NAME_FILE names the file with the value of NAME, also for a name in gateway.yaml', () => {
+  test('reads the value of NAME from the file in NAME_FILE, even for a name in gateway.yaml', () => {
     const env = {
       GATEWAY_CONFIG: write('gateway.yaml', `providers: { openai: { base_url: https://a/v1, api_key: "\${VENDOR_KEY}", dialect: chat } }`),
       VENDOR_KEY_FILE: write('vendor', 'sk-vendor\n'),
@@ -394,7 +394,7 @@ describe('secrets in files', () => {
     });
   });
 
-  test('a file that is absent, empty or has several lines, and a variable besides it, are reported together without values', () => {
+  test('reports missing, empty and multi-line files and duplicate variables together without values', () => {
     const env = {
       GATEWAY_CONFIG: write('minimal.yaml', `${minimal}colour: red\n`),
       ANTHROPIC_API_KEY_FILE: join(folder, 'absent'),
@@ -426,7 +426,7 @@ describe('secrets in files', () => {
     expect(errors.join()).not.toMatch(/hunter\d/);
   });
 
-  test('a variable whose file has a mistake is not reported as missing too', () => {
+  test('does not report a variable as missing if its file has a mistake', () => {
     const absent = join(folder, 'absent');
     const files = { DATABASE_URL_FILE: absent, GATEWAY_ADMIN_TOKEN_FILE: absent, OPENAI_API_KEY_FILE: absent };
     const errorsOf = (text: string, env: Record<string, string>): readonly string[] => {
@@ -445,13 +445,13 @@ describe('secrets in files', () => {
 });
 
 describe('cors.origins', () => {
-  test('are exact origins, or * for all; none by default', () => {
+  test('accepts exact origins or * for all, and allows none by default', () => {
     expect(load(minimal).corsOrigins).toEqual([]);
     const origins = ['https://app.example.com', 'http://localhost:3000', '*'];
     expect(load(`${minimal}cors: { origins: ${JSON.stringify(origins)} }\n`).corsOrigins).toEqual(origins);
   });
 
-  test('that a browser never sends are reported, each with its position', () => {
+  test('reports origins that a browser never sends with their positions', () => {
     const wrong = [
       'https://app.example.com/',
       'https://App.example.com',
@@ -474,7 +474,7 @@ describe('sign-in', () => {
     GATEWAY_PUBLIC_URL: 'https://gateway.example.com/',
   };
 
-  test('the environment overrides the file', () => {
+  test('prefers the environment over the file', () => {
     expect(load(minimal)).toMatchObject({ publicUrl: null, oidc: null });
     const file = `${minimal}public_url: http://10.0.0.5:8080
 oidc: { issuer: https://old.example.com, client_id: file, client_secret: s3cret, allowed_domains: [Example.com] }
@@ -492,13 +492,13 @@ oidc: { issuer: https://old.example.com, client_id: file, client_secret: s3cret,
     [{ ...oidc, GATEWAY_PUBLIC_URL: 'https://gateway.example.com/path' }, ['GATEWAY_PUBLIC_URL']],
     [{ ...oidc, OIDC_ALLOWED_DOMAINS: 'example.com, @b' }, ['OIDC_ALLOWED_DOMAINS']],
     [{ OIDC_CLIENT_SECRET: 's3cret', OIDC_ALLOWED_DOMAINS: 'example.com' }, ['OIDC_CLIENT_SECRET', 'OIDC_ALLOWED_DOMAINS']],
-  ])('%j: errors at %j, without the secret', (env, expected) => {
+  ])('reports %j with errors at %j and without the secret', (env, expected) => {
     const errors = errorsOf(minimal, env);
     expect(errors.map((error) => error.split(':', 1)[0])).toEqual(expected);
     expect(errors.join()).not.toContain('s3cret');
   });
 
-  test('a mistake in the file is reported with its position', () => {
+  test('reports a mistake in the file with its position', () => {
     expect(errorsOf(`${minimal}public_url: gateway\noidc: { client_id: a, colour: red }\n`)).toEqual([
       'gateway.yaml:4 oidc.colour: there is no such setting',
       expect.stringContaining('gateway.yaml:3 public_url: must be an address'),

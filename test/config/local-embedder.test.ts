@@ -18,13 +18,13 @@ test.each([
   ['with a vendor that has no embeddings', load(null, { ANTHROPIC_API_KEY: 'a' })],
   ['with a file without embeddings', load(vendor)],
   ['with the demo vendor', demoConfig(load(null), 'http://127.0.0.1:1')],
-])('it is the tier embed %s, at no cost', (_title, config) => {
+])('serves the embed tier %s at no cost', (_title, config) => {
   expect(config.tiers.embed).toEqual([id]);
   expect(config.models[id]).toMatchObject({ kind: 'embeddings', price: { inputNanos: 0n }, maxInputTokens: 512 });
   expect(config.providers.local).toMatchObject({ baseUrl: endpoint.url, apiKey: endpoint.token, serves: ['embeddings'] });
 });
 
-test('a tier that names it adds the provider and keeps the tiers', () => {
+test('adds the provider for a tier that names it and keeps the tiers', () => {
   const config = load(`${vendor}tiers: { embed: [own/e], memory-embed: [${id}] }\n`);
   expect([config.tiers.embed, config.providers.local?.name]).toEqual([['own/e'], 'local']);
 });
@@ -33,22 +33,22 @@ test.each([
   ['a tier embed', 'tiers: { embed: [own/e] }\n', 'auto'],
   ['a tier memory-embed', 'tiers: { memory-embed: [own/e] }\n', 'auto'],
   ['the setting off', '', 'off'],
-])('it does not run with %s', (_title, tiers, mode) => {
+])('does not run with %s', (_title, tiers, mode) => {
   const config = load(vendor + tiers, { GATEWAY_LOCAL_EMBEDDER: mode });
   expect([config.localEmbedder.isUsed, config.providers.local, config.models[id]]).toEqual([false, undefined, undefined]);
 });
 
-test('on: it runs where only projects name it, and the tiers stay', () => {
+test('runs if it is turned on for projects only, and leaves the tiers unchanged', () => {
   const config = load(`${vendor}tiers: { embed: [own/e] }\n`, { GATEWAY_LOCAL_EMBEDDER: 'on' });
   expect([config.tiers.embed, config.providers.local?.name]).toEqual([['own/e'], 'local']);
 });
 
-test('a provider of the file with its name takes its place', () => {
+test('is replaced by a provider of the same name in the file', () => {
   const config = load(vendor.replace('own:', 'local:').replace('own/e', 'local/e'), { GATEWAY_LOCAL_EMBEDDER: 'on' });
   expect([config.localEmbedder.isUsed, config.providers.local?.baseUrl]).toEqual([false, 'https://own.example.com/v1']);
 });
 
-test('off: a tier that names it is a mistake', () => {
+test('reports a tier that names it as a mistake if it is off', () => {
   const mistake = () => load(`${vendor}tiers: { embed: [${id}] }\n`, { GATEWAY_LOCAL_EMBEDDER: 'off' });
   expect(mistake).toThrow(new ConfigError(['gateway.yaml:3 tiers.embed.0: there is no provider local']));
   expect(() => load(vendor, { GATEWAY_LOCAL_EMBEDDER: 'maybe' })).toThrow('GATEWAY_LOCAL_EMBEDDER: must be auto, on, off');

@@ -115,13 +115,13 @@ describe('an entry of the public price table', () => {
     ['"supports_reasoning": true, "supports_response_schema": true', {}],
     ['"supports_reasoning": true, "supports_native_structured_output": true', { supports_schema: true }],
     ['"supports_response_schema": true', { thinking: 'none' }],
-  ])('a model of the messages dialect with %s takes its abilities from the table', (abilities, row) => {
+  ])('takes the capabilities of a messages model with %s from the table', (abilities, row) => {
     const priced = '"mode": "chat", "input_cost_per_token": 0, "output_cost_per_token": 0';
     const price = { input: '0', output: '0' };
     expect(convert(abilities === '' ? priced : `${priced}, ${abilities}`, 'm', ['messages'])).toEqual({ ...row, ...price });
   });
 
-  test('video is priced per second for a provider that serves it', () => {
+  test('prices video per second for a provider that serves it', () => {
     expect(convert('"mode": "video_generation", "output_cost_per_second": 0.4', 'm', ['video'])).toEqual({
       kind: 'video',
       per_second: '0.4',
@@ -152,7 +152,7 @@ describe('an entry of the public price table', () => {
     ['"mode": "chat", "input_cost_per_token": 1', 'ft:m', 'covers fine-tuned models, whose names are longer'],
     ['"mode": "chat", "input_cost_per_token": 1', 'v/*', 'covers several models'],
     ['"mode": "chat", "input_cost_per_token": 1', 'a b', 'its name contains a character that model ids must not have'],
-  ])('%s of %s is skipped: %s', (fields, entry, reason) => {
+  ])('skips %s of %s because it %s', (fields, entry, reason) => {
     expect(convert(fields, entry)).toBe(reason);
   });
 });

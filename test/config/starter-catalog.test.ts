@@ -23,7 +23,7 @@ const hosts = [
 ];
 
 describe('the starter catalog', () => {
-  test.each(hosts)('every row of %s is valid and has a price, and longer calls are never cheaper', (host) => {
+  test.each(hosts)('has valid priced rows for %s and never charges less for longer calls', (host) => {
     const models = findVendorByAddress(`https://${host}/`)?.models ?? {};
     expect(Object.keys(models).length).toBeGreaterThan(0);
     const named = Object.fromEntries(Object.entries(models).map(([model, row]) => [`p/${model}`, row]));
@@ -69,7 +69,7 @@ describe('the starter catalog', () => {
   test.each([
     ...['claude-opus-5-5', 'claude-sonnet-5-5', 'claude-haiku-5-5', 'claude-fable-5-2', 'claude-haiku-4-5-20251001', 'claude-sonnet-4-5'],
     ...['gpt-6.2-sol', 'gpt-6.1-sol', 'gpt-6.1-terra', 'gpt-6-astra', 'gpt-5.5-2026-04-23', 'gpt-4o', 'gpt-4o-mini-2024-07-18', 'o3'],
-  ])('%s, as coding agents and SDKs send it, is a model of the provider at its vendor', (name) => {
+  ])('resolves %s, as coding agents and SDKs send it, to a model at its vendor', (name) => {
     const providers = `providers:
   claude: { base_url: https://api.anthropic.com/v1, dialect: messages }
   open: { base_url: https://api.openai.com/v1, dialect: chat }
@@ -80,7 +80,7 @@ describe('the starter catalog', () => {
   test.each([
     [{ OPENAI_API_KEY: 'k' }, 'openai'],
     [{ ANTHROPIC_API_KEY: 'k' }, 'anthropic'],
-  ])('the tiers of %j name models of the catalog, of the kind that their route needs', (env, provider) => {
+  ])('uses models that fit the route in the tiers of %j', (env, provider) => {
     const { models, tiers, imageTiers, speechTiers, transcriptionTiers } = loadConfig({ env, fileText: null, fileName: 'gateway.yaml' });
     const { embed = [], ...chat } = tiers;
     const kindsOf = (chains: Tiers) => [...new Set(Object.values(chains).flat())].map((id) => [id, models[id]?.source, models[id]?.kind]);
@@ -98,7 +98,7 @@ describe('the starter catalog', () => {
     }
   });
 
-  test("OpenAI's image models take the fields that they document, and no response_format", () => {
+  test("sends OpenAI's image models the fields that they document and no response_format", () => {
     const { models } = load('providers: { openai: { base_url: https://api.openai.com/v1, dialect: chat } }');
     const images = Object.values(models).filter(({ kind }) => kind === 'images');
     expect(images.length).toBeGreaterThan(3);
@@ -159,7 +159,7 @@ models:
     ['gemini/gemini-2.5-pro', 4_128],
     ['gemini/gemini-3.8-flash', 2_240],
     ['gemini/gemini-embedding-001', null],
-  ])('an image for %s costs at most %p tokens', (id, tokens) => {
+  ])('estimates an image for %s at %p tokens or fewer', (id, tokens) => {
     const { models } = load(`providers:
   openai: { base_url: https://api.openai.com/v1, dialect: chat }
   claude: { base_url: https://api.anthropic.com/v1, dialect: messages }
@@ -196,7 +196,7 @@ models:
     expect([rows['openai/gpt-4o']?.traits, rows['openai/gpt-5']?.traits]).toEqual([{ reasons: false }, { reasons: false }]);
   });
 
-  test('a long call is charged its price for long calls', () => {
+  test('charges a long call the price for long calls', () => {
     const { models } = load('providers: { a: { base_url: https://api.anthropic.com/v1, dialect: messages } }');
     const row = models['a/claude-haiku-5-5'];
     const price = row ? toPrice(row) : null;
@@ -209,7 +209,7 @@ models:
 describe('imported rows', () => {
   const findProvider = (name: string) => (name === 'a' ? { dialect: 'messages' as const, vendor: 'anthropic' } : null);
 
-  test('are parsed like rows of the file, exactly, from numbers and strings', () => {
+  test('are parsed exactly like rows of the file, from numbers and strings', () => {
     const { rows, errors } = parseImportedRows({ 'a/b/c': { input: 0.1, output: '0.30', max_output_tokens: 5 } }, findProvider);
     expect(errors).toEqual([]);
     expect(rows['a/b/c']).toMatchObject({
@@ -220,7 +220,7 @@ describe('imported rows', () => {
     });
   });
 
-  test('with errors are all reported, and valid rows remain', () => {
+  test('report all their errors, and valid rows remain', () => {
     const { rows, errors } = parseImportedRows(
       {
         'a/good': { per_search: '0.002' },

@@ -22,7 +22,7 @@ function rowOf(vendor: VendorDescription): object {
 }
 
 describe.each(knownVendors.map((vendor) => [vendor.name, vendor] as const))('the description of %s', (_name, vendor) => {
-  test('describes each parameter of its address and headers with an example that fits', () => {
+  test('describes each parameter of its address and headers with a valid example', () => {
     const texts = [vendor.baseUrl, ...Object.values(vendor.headers ?? {})].join(' ');
     const used = [...texts.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name);
     expect([...new Set(used)].toSorted()).toEqual(Object.keys(vendor.parameters ?? {}).toSorted());
@@ -40,7 +40,7 @@ describe.each(knownVendors.map((vendor) => [vendor.name, vendor] as const))('the
   });
 });
 
-test('no two vendors have the same name', () => {
+test('gives every vendor a unique name', () => {
   const names = knownVendors.map(({ name }) => name);
   expect(names).toEqual([...new Set(names)]);
 });
@@ -60,7 +60,7 @@ test.each([
   ['https://aiplatform.googleapis.com/v1/projects/p/locations/global/endpoints/openapi', 'vertex-gemini'],
   ['https://eu.api.openai.com/v1', null],
   ['nothing', null],
-])('the vendor at %s is %s', (address, name) => {
+])('identifies the vendor at %s as %s', (address, name) => {
   expect(findVendorByAddress(address)?.name ?? null).toBe(name);
 });
 
@@ -98,12 +98,12 @@ describe('addresses', () => {
       '/v1/embed/a%2Fb',
     ],
     [{ base_url: 'https://proxy.test/v1', dialect: 'chat' }, '/embeddings', 'a/b', true, '/v1/embeddings'],
-  ] as const)('%j serves %s of %s at its own path (stream: %s)', (row, path, model, isStream, expected) => {
+  ] as const)('of %j serve %s of %s at their own path (stream: %s)', (row, path, model, isStream, expected) => {
     const { pathname, search } = requestUrl(load(row), { path, model, isStream });
     expect(pathname + search).toBe(expected);
   });
 
-  test.each(['.', '..'])('a model named %j never changes the path', (model) => {
+  test.each(['.', '..'])('never change their path for a model named %j', (model) => {
     expect(() => requestUrl(load(azure), { path: '/chat/completions', model })).toThrow('no model has this name');
   });
 });
@@ -149,7 +149,7 @@ describe('a provider row', () => {
     [{ base_url: 'https://a.test/v1?api-version=1', dialect: 'chat' }, 'parameters such as api-version belong to query'],
     [{ base_url: 'https://a.test/v1', dialect: 'chat', paths: { chat: '/x' } }, 'is a path of the dialect, such as /chat/completions'],
     [{ base_url: 'https://a.test/v1', dialect: 'chat', paths: { '/embeddings': 'x?y' } }, 'must be a path that begins with /'],
-  ])('%j is refused with %j', (row, message) => {
+  ])('rejects %j with %j', (row, message) => {
     expect(() => load(row)).toThrow(message);
   });
 });

@@ -104,7 +104,7 @@ const findForeign = `[...document.querySelectorAll('*')].filter((element) =>
 const findWide = `[...document.querySelectorAll('main *, header *')].filter((element) => element.getBoundingClientRect().right > innerWidth + 1
   && !element.closest('svg, .hidden, details:not([open]) > :not(summary)')).map((element) => element.outerHTML.slice(0, 150)).slice(0, 5)`;
 
-test('nothing of it runs, on any page, even without the Content-Security-Policy', async () => {
+test('runs no hostile text on any page, even without the Content-Security-Policy', async () => {
   const context = await chromium().newContext({ viewport: { width: 390, height: 844 }, bypassCSP: true });
   await planted.admin.useIn(context);
   const page = await context.newPage();

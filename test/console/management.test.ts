@@ -58,7 +58,7 @@ describe('keys', () => {
     'ceilings.rpm': '60',
   };
 
-  test('a new key is shown once, works, shows its use, and is refused after its revocation', async () => {
+  test('shows a new key once, shows its use, and rejects it after it is revoked', async () => {
     const issued = await owner.post(`${path}/keys`, fields);
     expect([issued.status, issued.headers.get('cache-control')]).toEqual([200, 'no-store']);
     const page = await issued.text();
@@ -86,7 +86,7 @@ describe('keys', () => {
     expect((await callWith(secret)).status).toBe(401);
   });
 
-  test("a key's page shows what happens to its calls during a database outage, and its default output limit", async () => {
+  test("shows what happens to a key's calls during a database outage, and its default output limit", async () => {
     const pageOf = async (settings: Record<string, string>): Promise<string> => {
       const issued = await (await owner.post(`${path}/keys`, { name: 'outage', ...settings })).text();
       return textOf(member.get(`${path}/keys/${/sk-gw-([a-z0-9]{8})-/.exec(issued)?.[1]}`));
@@ -106,7 +106,7 @@ describe('keys', () => {
     expect(wrong).toMatch(/name="default_max_output_tokens"[^>]*aria-invalid="true"/);
   });
 
-  test('a rotated key has the same settings, and the old one its grace period', async () => {
+  test('gives a rotated key the same settings and the old key a grace period', async () => {
     const first = await (await owner.post(`${path}/keys`, { name: 'rotated', 'ceilings.calls': '10' })).text();
     const old = /sk-gw-[a-z0-9]{8}-[0-9A-Za-z]{49}/.exec(first)?.[0] ?? '';
     const oldPrefix = old.split('-')[2] ?? '';
@@ -116,7 +116,7 @@ describe('keys', () => {
     expect(await textOf(owner.get(`${path}/keys/${secret.split('-')[2]}`))).toContain('2 of 10 calls this month');
   });
 
-  test('400: wrong input is shown next to its field and kept', async () => {
+  test('keeps wrong input and shows the error next to its field', async () => {
     const page = await textOf(owner.post(`${path}/keys`, { ...fields, 'ceilings.rpm': '1.5' }), 422);
     expect(page).toMatch(/name="ceilings.rpm"[^>]*value="1.5"[^>]*aria-invalid="true"/);
     expect(page).toMatch(/<textarea[^>]*name="models"[^>]*> standard one\/echo/);
@@ -125,14 +125,14 @@ describe('keys', () => {
     expect(await auditOf('key.issue')).toMatchObject({ outcome: 'refused', detail: { error: 'bad_request' } });
   });
 
-  test('the CSV has all keys, also revoked ones on request', async () => {
+  test('exports all keys as CSV, and revoked ones on request', async () => {
     const csv = await (await member.get(`${path}/keys.csv?show=all`)).text();
     expect(csv.split('\r\n')[0]).toMatch(/^name,prefix,state,models/);
     expect(csv).toMatch(/\r\nshop,[a-z0-9]{8},revoked,standard one\/echo,\$2\.50 per day,60 calls in total/);
   });
 });
 
-test('403: members and strangers change nothing, and forms without the token are refused', async () => {
+test('returns 403 for changes by members and strangers and for forms without the token', async () => {
   const stranger = await signIn(gateway(), 'stranger');
   for (const page of ['keys/new', 'applications/new', 'routing/edit', 'rules/edit']) {
     expect((await member.get(`${path}/${page}`)).status).toBe(403);
@@ -146,7 +146,7 @@ test('403: members and strangers change nothing, and forms without the token are
   for (const page of ['people', 'projects', 'audit']) expect((await owner.get(`/console/admin/${page}`)).status).toBe(404);
 });
 
-test('an application gets ceilings and a tier, shows its use, and returns to the defaults', async () => {
+test('sets ceilings and a tier for an application, shows its use, and restores the defaults', async () => {
   const key = gateway().key;
   const named = (url: string) => `${path}/applications/application?${new URLSearchParams({ name: url })}`;
   const created = await owner.post(`${path}/applications/new`, {
@@ -186,7 +186,7 @@ describe('routing', () => {
     return { read: hiddenValue(page, 'read'), allowed: 'all', retired: '', catalog_fill: 'configured', ...changes };
   };
 
-  test('two people who change different settings do not undo each other; the same setting is shown and kept', async () => {
+  test('merges changes to different settings by two people and reports a conflict for the same setting', async () => {
     const first = await openForm({ retired: 'two' });
     const second = await openForm({ 'tiers.0.name': 'fast', 'tiers.0.models': 'three/echo' });
     const third = await openForm({ retired: 'four\nthree/echo' });
@@ -206,7 +206,7 @@ describe('routing', () => {
     });
   });
 
-  test('a dry run shows what a call would do, without doing it', async () => {
+  test('shows in a dry run what a call would do, without making it', async () => {
     const calls = gateway().vendor.requests().length;
     const page = await textOf(member.get(`${path}/routing/dry-run?route=chat&model=standard&bytes=400`));
     expect(page).toContain('The call would be sent');
@@ -224,7 +224,7 @@ describe('routing', () => {
   });
 });
 
-test('content rules are edited as a whole and tried on a text that no URL or log contains', async () => {
+test('edits content rules as a whole and tries them on a text that no URL or log contains', async () => {
   const page = await (await owner.get(`${path}/rules/edit`)).text();
   const rule = { read: hiddenValue(page, 'read'), 'rules.0.place': 'input', 'rules.0.action': 'block' };
   const invalid = { ...rule, 'rules.0.class': 'expression', 'rules.0.expression': '(; place: x' };
@@ -253,7 +253,7 @@ test('content rules are edited as a whole and tried on a text that no URL or log
   await gateway().admin('PUT', '/provision/teams/acme/rules', { rules: [] });
 });
 
-test('in a browser the forms of routing, rules and prices are submitted as they are opened, with one change each', async () => {
+test('submits the forms of routing, rules and prices in a browser unchanged except for one edit', async () => {
   const context = await browser().newContext({ baseURL: gateway().url });
   await admin.useIn(context);
   const page = await context.newPage();
@@ -284,7 +284,7 @@ test('in a browser the forms of routing, rules and prices are submitted as they 
 });
 
 describe('members', () => {
-  test('a person without an account gets a sign-in link once; roles change; the last owner stays', async () => {
+  test('shows a sign-in link once, changes roles and keeps the last owner', async () => {
     const { project: slug, withProject } = gateway();
     const team = await withProject('members');
     expect(slug).toBe('acme');
@@ -306,7 +306,7 @@ describe('members', () => {
     expect(await auditOf('member.change')).toMatchObject({ outcome: 'ok', detail: { role: { from: 'owner', to: 'member' } } });
   });
 
-  test('adding an address looks the same to an owner whether or not it is known, and its link opens no other project', async () => {
+  test('gives an owner the same response for known and unknown addresses, and the link opens no other project', async () => {
     const { withProject, url } = gateway();
     const [here, there] = [await withProject('invites'), await withProject('invites-of-others')];
     const [attacker, other] = [await signIn(here, 'owner', 'Mallory'), await signIn(there, 'owner', 'Olga')];
@@ -336,7 +336,7 @@ describe('members', () => {
     }
   });
 
-  test('a deployment admin confirms an address, with a new link and an entry in the audit log', async () => {
+  test('lets a deployment admin confirm an address with a new link and an audit log entry', async () => {
     const team = await gateway().withProject('confirms');
     const owner = await signIn(team, 'owner');
     await owner.post('/console/p/confirms/members', { email: 'carl@example.com', role: 'member' });
@@ -348,7 +348,7 @@ describe('members', () => {
     expect(await auditOf('person.confirm')).toMatchObject({ outcome: 'ok', detail: { unconfirmed: row?.id, project: 'confirms' } });
   });
 
-  test('admins create people and projects, disable people and end their sessions', async () => {
+  test('lets admins create people and projects, disable people and end their sessions', async () => {
     expect((await admin.post('/console/admin/projects', { project: 'fresh', name: 'Fresh' })).headers.get('location')).toBe(
       '/console/p/fresh/members',
     );
@@ -365,7 +365,7 @@ describe('members', () => {
   });
 });
 
-test('settings of the project are changed one by one', async () => {
+test('changes project settings one at a time', async () => {
   const page = await (await owner.get(`${path}/project/edit`)).text();
   const fields = {
     read: hiddenValue(page, 'read'),
@@ -395,7 +395,7 @@ test('settings of the project are changed one by one', async () => {
   expect(await textOf(member.get(`${path}/project`))).toContain('This is set in the configuration of the gateway.');
 });
 
-test('prices: admins see the changes of a table before they import them; everybody sees prices with their history', async () => {
+test('shows admins the changes of a price table before they import it, and everybody the price history', async () => {
   const table = JSON.stringify({
     echo: { litellm_provider: 'one', mode: 'chat', input_cost_per_token: 9e-6, output_cost_per_token: 9e-6 },
     'console-model': { litellm_provider: 'two', mode: 'chat', input_cost_per_token: 1e-6, output_cost_per_token: 2e-6 },
@@ -418,7 +418,7 @@ test('prices: admins see the changes of a table before they import them; everybo
   expect(history).toMatch(/\$1\.00 \$1\.00 \$2\.00 import/);
 });
 
-test('the audit log is filtered by person, action and day, and belongs to its project', async () => {
+test('filters the audit log by person, action and day within its project', async () => {
   const today = new Date().toISOString().slice(0, 10);
   const query = new URLSearchParams({ person: owner.email, action: 'key.issue', from: today, to: today });
   const page = await textOf(member.get(`${path}/audit?${query}`));

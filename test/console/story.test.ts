@@ -90,7 +90,7 @@ async function untilShown(text: string): Promise<void> {
 }
 
 describe('the first hour with the console', () => {
-  test('the link of the banner creates the admin account, once', async () => {
+  test('creates the admin account once with the link from the banner', async () => {
     const link = /First sign-in +(http\S+)/.exec(gateway.stdout())?.[1] ?? '';
     await page.goto(link);
     await page.getByLabel('E-mail address').fill('ada@example.com');
@@ -104,7 +104,7 @@ describe('the first hour with the console', () => {
     expect([again.status(), await again.text()]).toEqual([404, expect.stringContaining('This link cannot be used')]);
   });
 
-  test('a new key serves a call of an SDK, which is in the list with its attempts, and spend moves', async () => {
+  test('serves an SDK call with a new key, lists it with its attempts and updates the spend', async () => {
     await open('Keys');
     await page.getByRole('link', { name: 'New key' }).click();
     await page.getByLabel('Name').fill('shop');
@@ -133,7 +133,7 @@ describe('the first hour with the console', () => {
     expect([await figure('Calls'), Number((await figure('Spend')).slice(1)) > Number(spent.slice(1))]).toEqual(['2', true]);
   });
 
-  test('two models of the playground stream side by side with their cost, and no key reaches the browser', async () => {
+  test('streams two playground models side by side with their cost without sending a key to the browser', async () => {
     const bodies: Promise<string>[] = [];
     page.on('response', (response) => bodies.push(response.text().catch(() => '')));
     await open('Playground');
@@ -162,7 +162,7 @@ describe('the first hour with the console', () => {
     expect(received.join('')).not.toMatch(/sk-gw-/);
   });
 
-  test('memory settings are saved and apply', async () => {
+  test('saves and applies memory settings', async () => {
     await open('Memory settings');
     await page.getByLabel('Batch of').fill('500');
     await button('Save').click();
@@ -170,7 +170,7 @@ describe('the first hour with the console', () => {
     expect(await jsonOf(gateway.admin('GET', '/provision/teams/default/memory'))).toMatchObject({ batch_of: 500 });
   });
 
-  test('a memory rated wrong twice is confirmed and pinned, and recalled again', async () => {
+  test('confirms and pins a memory that was rated wrong twice, and recalls it again', async () => {
     const written = await jsonOf<{ id: string }>(gateway.call(key, '/v1/memory/items', { text: 'Prefers invoices as PDF.', subject }));
     for (const rating of ['wrong', 'wrong'])
       expect((await gateway.call(key, `/v1/memory/items/${written.id}/rating`, { rating })).ok).toBe(true);
@@ -209,7 +209,7 @@ describe('the first hour with the console', () => {
     await page.getByRole('link', { name: 'I live in Larvik.' }).waitFor();
   });
 
-  test('a member who signed in with a link is refused the erasure of a subject; an owner erases it and has the receipt', async () => {
+  test('refuses the erasure of a subject to a member who signed in with a link, but lets an owner do it', async () => {
     const people = new Map<string, Page>();
     for (const role of ['member', 'owner']) {
       await open('Members');
@@ -243,7 +243,7 @@ describe('the first hour with the console', () => {
     for (const theirs of people.values()) await theirs.context().close();
   });
 
-  test('no page reported an error', () => {
+  test('reports no errors on any page', () => {
     expect(problems).toEqual([]);
   });
 });

@@ -77,7 +77,7 @@ describeDatabases('a database', (database) => {
     expect(fromSql(String(rows[0]?.vector))).toEqual([1e-7, -0.5]);
   });
 
-  test('commits a transaction, and rolls back one that threw', async () => {
+  test('commits a transaction and rolls back one that throws', async () => {
     await database().query('create table kept (n integer primary key)');
     await database().transaction((tx) => tx.query('insert into kept values ($1::integer)', [1]));
     const failing = database().transaction(async (tx) => {
@@ -93,7 +93,7 @@ describeDatabases('a database', (database) => {
     expect(await database().query('select n from kept')).toEqual([{ n: 1 }]);
   });
 
-  test('applies the settings of a transaction to it alone, and remains usable after invalid ones', async () => {
+  test('limits the settings of a transaction to it and remains usable after invalid ones', async () => {
     const read = 'select current_setting($1::text) as value';
     const [before] = await database().query(read, ['work_mem']);
     const inside = await database().transaction(
@@ -126,7 +126,7 @@ describeDatabases('a database', (database) => {
     expect(await database().query('select count(*) as n from counted')).toEqual([{ n: 40 }]);
   });
 
-  test('notifies every listener of a channel, and only of what was committed', async () => {
+  test('notifies every listener of a channel of committed changes only', async () => {
     const [first, second, other] = [await listen('channel_a'), await listen('channel_a'), await listen('channel_b')];
     await database()
       .transaction(async (tx) => {
@@ -139,7 +139,7 @@ describeDatabases('a database', (database) => {
     expect([first.payloads, second.payloads, other.payloads]).toEqual([['once'], ['once'], []]);
   });
 
-  test('stops notifying a listener that stopped, but not the others of its channel', async () => {
+  test('stops notifying a listener that stopped, but not the others on its channel', async () => {
     const payloads: string[] = [];
     const leaving = await database().listen('channel_c', (payload) => payloads.push(payload));
     const staying = await listen('channel_c');
@@ -149,7 +149,7 @@ describeDatabases('a database', (database) => {
     expect(payloads).toEqual([]);
   });
 
-  test('a listener that throws does not affect the others', async () => {
+  test('keeps notifying other listeners if one throws', async () => {
     const { stop } = await database().listen('channel_d', () => {
       throw new Error('the listener failed');
     });
@@ -159,7 +159,7 @@ describeDatabases('a database', (database) => {
     await until(() => other.payloads.length > 0);
   });
 
-  test('subscribes while transactions run', async () => {
+  test('subscribes while transactions are running', async () => {
     const busy = Array.from({ length: 20 }, (_, n) => database().transaction((tx) => tx.query('select $1::integer as n', [n])));
     const [payloads, ...results] = await Promise.all([listen('channel_e'), ...busy]);
     expect(results).toEqual(busy.map((_, n) => [{ n }]));

@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(dataDir, { recursive: true, force: true }));
 
-test('a directory can be opened once at a time, keeps its rows, and is unlocked by close', async () => {
+test('locks a directory while it is open, and keeps its rows after close', async () => {
   const first = await openEmbeddedDatabase({ dataDir });
   await expect(openEmbeddedDatabase({ dataDir })).rejects.toThrow(/^the data directory \S+ is in use by another gateway process; [^\n]+$/);
   await first.query('create table kept as select 1 as n');
@@ -27,14 +27,14 @@ test('a directory can be opened once at a time, keeps its rows, and is unlocked 
   await second.close();
 });
 
-test('a query after close fails with a connection error', async () => {
+test('fails queries after close with a connection error', async () => {
   const database = await openEmbeddedDatabase({ dataDir });
   await database.close();
   const error: unknown = await database.query('select 1').catch((reason: unknown) => reason);
   expect(isConnectionError(error)).toBe(true);
 });
 
-test('a killed process leaves its committed rows and no lock', async () => {
+test('leaves committed rows and no lock if the process is killed', async () => {
   const source = new URL('../../src/db/embedded.ts', import.meta.url).href;
   const script = `
     const { openEmbeddedDatabase } = await import(${JSON.stringify(source)});
@@ -55,7 +55,7 @@ test('a killed process leaves its committed rows and no lock', async () => {
   await database.close();
 });
 
-test('a database whose creation was interrupted is created again; without the marker, nothing is deleted', async () => {
+test('recreates a database whose creation was interrupted, but deletes nothing without the marker', async () => {
   const cut = await mkdtemp(join(tmpdir(), 'gateway-cut-short-'));
   await mkdir(join(cut, 'db', 'base'), { recursive: true });
   await writeFile(join(cut, 'db', 'PG_VERSION'), '18\n');
@@ -87,13 +87,13 @@ describe('a first start', () => {
     return { databases: databases.map(({ name }) => name), warnings };
   }
 
-  test('unpacks the empty database of the installed PGlite, which is shipped', async () => {
+  test('unpacks the shipped empty database of the installed PGlite', async () => {
     // If not: after an upgrade of PGlite run `node scripts/write-empty-database.js`.
     expect(existsSync(await emptyDatabaseFile())).toBe(true);
     expect(await start(unpackEmptyDatabase)).toEqual({ databases: ['postgres'], warnings: [] });
   });
 
-  test('creates a database when the shipped one is damaged', async () => {
+  test('creates a database if the shipped one is damaged', async () => {
     const unpackHalf = async (folder: string): Promise<boolean> => {
       await unpackEmptyDatabase(folder);
       await rm(join(folder, 'base'), { recursive: true });
@@ -106,7 +106,7 @@ describe('a first start', () => {
   });
 });
 
-test('a directory of another PostgreSQL version is rejected with a one-line message', async () => {
+test('rejects a directory of another PostgreSQL version in one line', async () => {
   const other = await mkdtemp(join(tmpdir(), 'gateway-other-major-'));
   await mkdir(join(other, 'db'));
   await writeFile(join(other, 'db', 'PG_VERSION'), '16\n');
@@ -114,7 +114,7 @@ test('a directory of another PostgreSQL version is rejected with a one-line mess
   await rm(other, { recursive: true });
 });
 
-test('a directory that cannot be created is rejected with a one-line message', async () => {
+test('rejects a directory that cannot be created in one line', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'gateway-unwritable-'));
   const file = join(folder, 'file');
   await writeFile(file, '');

@@ -54,7 +54,7 @@ describeDatabases('advisory locks', (database) => {
     });
   });
 
-  test('that span all projects have fixed numbers and can be tried', async () => {
+  test('have fixed numbers across projects and can be tried', async () => {
     await database().transaction(async (tx) => {
       expect(await tryLockGlobal(tx, 'migrate')).toBe(true);
       await lockGlobal(tx, 'prices');
@@ -67,7 +67,7 @@ describeDatabases('advisory locks', (database) => {
     });
   });
 
-  test('exclude other transactions until theirs ends', async () => {
+  test('exclude other transactions until their transaction ends', async () => {
     if (database().kind === 'embedded') return; // Its single session runs one transaction after the other.
     const otherBlocks = (work: (tx: Queries) => Promise<unknown>): Promise<boolean> =>
       database().transaction(async (tx) => {

@@ -12,7 +12,7 @@ import { until } from '../support/temporal.ts';
 import { describeDatabases } from './databases.ts';
 
 describeDatabases('the shipped schema', (database) => {
-  test('is complete after migrate, and a second run applies nothing', async () => {
+  test('creates the complete schema and applies nothing on a second run', async () => {
     await checkSchema(database());
     expect(await migrate(database())).toEqual({ applied: 0 });
   });
@@ -54,7 +54,7 @@ describePostgres('migrate', () => {
       await checkSchema(database, url());
     }));
 
-  test('applies each migration once when several processes run it concurrently', () =>
+  test('applies each migration once if several processes run it concurrently', () =>
     withDatabase(async (_database, connectionString) => {
       await write({ '0002_slow.sql': 'select pg_sleep(0.3); create table second (n integer);' });
       const runners = Array.from({ length: 4 }, () => openServerDatabase({ connectionString, maxConnections: 1 }));
@@ -66,7 +66,7 @@ describePostgres('migrate', () => {
       }
     }));
 
-  test('tries a migration again that was in a deadlock with running servers', () =>
+  test('retries a migration that deadlocked with running servers', () =>
     withDatabase(async (database, connectionString) => {
       await migrate(database, url());
       await database.query('create table second (n integer)');
@@ -89,7 +89,7 @@ describePostgres('migrate', () => {
       }
     }));
 
-  test('rolls back a migration that fails, and names it', () =>
+  test('rolls back a migration that fails and names it', () =>
     withDatabase(async (database) => {
       await write({ '0002_broken.sql': 'create table half (n integer); select * from nowhere;' });
       await expect(migrate(database, url())).rejects.toThrow('migration 0002_broken failed: relation "nowhere" does not exist');
@@ -98,7 +98,7 @@ describePostgres('migrate', () => {
       ]);
     }));
 
-  test('builds the indexes of a concurrent migration on each partition, while others write', () =>
+  test('builds the indexes of a concurrent migration on each partition during writes', () =>
     withDatabase(async (database, connectionString) => {
       await write({
         '0002_parts.sql': `create table parts (n integer, m integer) partition by range (n);
@@ -136,13 +136,13 @@ describePostgres('migrate', () => {
       ).toEqual(['first_by_n', 'parts_by_m', 'parts_by_m_parts_low', 'parts_by_m_parts_rest'].map((name) => ({ name, valid: true })));
     }));
 
-  test('rejects a concurrent migration that is more than indexes', () =>
+  test('rejects a concurrent migration with statements other than indexes', () =>
     withDatabase(async (database) => {
       await write({ '0002_mixed.sql': '-- concurrently\ncreate index first_by_n on first (n);\nupdate first set n = 2;' });
       await expect(migrate(database, url())).rejects.toThrow('migration 0002_mixed is concurrent and holds something else');
     }));
 
-  test('an older server runs on a newer schema until a migration raises oldest_server', () =>
+  test('lets an older server run on a newer schema until a migration raises oldest_server', () =>
     withDatabase(async (database) => {
       const old = await mkdtemp(join(tmpdir(), 'gateway-migrations-old-'));
       await writeFile(join(old, '0001_first.sql'), 'create table first (n integer);\ninsert into first values (1);');
@@ -160,7 +160,7 @@ describePostgres('migrate', () => {
       await rm(old, { recursive: true });
     }));
 
-  test('rejects a migration that was edited after it was applied, but not other line endings', () =>
+  test('rejects a migration that was edited after it was applied, but accepts other line endings', () =>
     withDatabase(async (database) => {
       await migrate(database, url());
       await write({ '0001_first.sql': 'create table first (n integer);\r\ninsert into first values (1);' });

@@ -16,7 +16,7 @@ function setUp() {
   return { outage, lines, quiet: outage.quieten(logger) };
 }
 
-test('an outage is logged at its start with the cause, and at its end with the lines that were counted', async () => {
+test('logs an outage at its start with the cause and at its end with the number of suppressed lines', async () => {
   const { outage, lines, quiet } = setUp();
   const refused = new Error('connect ECONNREFUSED');
   outage.failed(new Error('the transaction could not be rolled back', { cause: refused }));
@@ -36,7 +36,7 @@ test('an outage is logged at its start with the cause, and at its end with the l
   ]);
 });
 
-test('other errors are logged during an outage', () => {
+test('logs other errors during an outage', () => {
   const { outage, lines, quiet } = setUp();
   outage.failed(new Error('connect ECONNREFUSED'));
   quiet.error({ err: new Error('connect ECONNREFUSED') }, 'identity provider unavailable');
@@ -48,7 +48,7 @@ test('other errors are logged during an outage', () => {
   ]);
 });
 
-test('failures between responses are one outage', async () => {
+test('treats failures between responses as one outage', async () => {
   const { outage, lines } = setUp();
   for (let statement = 0; statement < 10; statement += 1) {
     outage.failed(new Error('Query read timeout'));
@@ -58,7 +58,7 @@ test('failures between responses are one outage', async () => {
   expect(lines.map(({ message }) => message)).toEqual(['database unavailable; retrying', 'database recovered']);
 });
 
-test('connections that end without an outage are one warning', async () => {
+test('logs one warning for connections that end without an outage', async () => {
   const { outage, lines } = setUp();
   for (let connection = 0; connection < 18; connection += 1) outage.connectionLost(new Error('read ECONNRESET'));
   await until(() => lines.length > 0);

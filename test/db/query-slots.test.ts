@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { createQuerySlots } from '../../src/db/query-slots.ts';
 
-test('queries beyond the limit wait in order; those of clients that disconnected never run', async () => {
+test('queues queries beyond the limit in order and drops those of disconnected clients', async () => {
   const { run } = createQuerySlots(2);
   const started: number[] = [];
   const ends = new Map<number, () => void>();
@@ -31,7 +31,7 @@ test('queries beyond the limit wait in order; those of clients that disconnected
   expect(await Promise.all([third, seventh])).toEqual([3, 7]);
 });
 
-test('a failed query frees its slot', async () => {
+test('frees the slot of a failed query', async () => {
   const { run } = createQuerySlots(1);
   await expect(run(() => Promise.reject(new Error('timeout')))).rejects.toThrow('timeout');
   expect(await run(async () => 'next')).toBe('next');

@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import { createBatchStore } from '../../src/journal/batch-store.ts';
 import { emptyDatabase, keepingLogger, settledCall } from './calls.ts';
 
-test('a batch has at most 500 calls and 4 MiB of text; a longer text forms a batch alone', async () => {
+test('limits a batch to 500 calls and 4 MiB of text, and puts a longer text in its own batch', async () => {
   const batches: number[] = [];
   const store = createBatchStore({
     database: emptyDatabase(),

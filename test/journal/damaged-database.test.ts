@@ -66,7 +66,7 @@ describeDatabases('a statement that fails for every record', (database) => {
   );
 });
 
-test('a damaged index keeps all calls in the journal until it is rebuilt', async () => {
+test('keeps all calls in the journal while an index is damaged', async () => {
   const dataDir = await mkdtemp(join(tmpdir(), 'gateway-damaged-'));
   copyEmbeddedTemplate(dataDir);
   const intact = await openEmbeddedDatabase({ dataDir });

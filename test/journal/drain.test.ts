@@ -36,11 +36,11 @@ function countReads(): { count: number; failpoint: HitFailpoint } {
   return reads;
 }
 
-describe('draining', () => {
+describe('the drain', () => {
   test.each([
     ['memory', 16_000, 0],
     ['disk', 0, 1],
-  ])('a written call reaches the store unchanged: from %s', (_source, recentBytes, expectedReads) => {
+  ])('stores a written call unchanged from %s', (_source, recentBytes, expectedReads) => {
     const reads = countReads();
     return withDrain(
       async ({ journal, drain, batches }) => {
@@ -57,7 +57,7 @@ describe('draining', () => {
     );
   });
 
-  test('calls beyond the bound of the memory are read from disk, in order', () => {
+  test('reads calls beyond the memory limit from disk in order', () => {
     const reads = countReads();
     return withDrain(
       async ({ journal, drain, batches }) => {
@@ -82,7 +82,7 @@ describe('draining', () => {
     );
   });
 
-  test('waitUntilDrained() resolves when everything written before is stored, without waiting for the interval', () =>
+  test('resolves waitUntilDrained() once all earlier writes are stored, without waiting for the interval', () =>
     withDrain(
       async ({ journal, drain, batches }) => {
         const calls = Array.from({ length: 1_200 }, () => settledCall());
@@ -97,7 +97,7 @@ describe('draining', () => {
   test.each([
     ['500 calls', 500, 10],
     ['4 MiB', 5, 1_000_000],
-  ])('a batch of %s is stored without waiting for the interval, fewer calls when woken', (_size, count, bytes) =>
+  ])('stores a batch of %s without waiting for the interval, and fewer calls when woken', (_size, count, bytes) =>
     withDrain(
       async ({ journal, drain, batches }) => {
         drain.start();
@@ -112,7 +112,7 @@ describe('draining', () => {
     ),
   );
 
-  test('waitUntilDrained() of a project neither waits for the calls of others nor has them stored early', () =>
+  test('resolves waitUntilDrained() of a project without waiting for other projects or storing their calls early', () =>
     withDrain(
       async ({ journal, drain, batches }) => {
         const [busy, reader] = ['01900000-0000-7000-8000-00000000000a', '01900000-0000-7000-8000-00000000000b'];
@@ -130,7 +130,7 @@ describe('draining', () => {
       { intervalMs: 60_000 },
     ));
 
-  test('waitUntilDrained() times out while the database is unavailable', () =>
+  test('times out waitUntilDrained() while the database is unavailable', () =>
     withDrain(async ({ journal, drain, database }) => {
       database.fail(connectionError());
       await journal.settle(settledCall());
@@ -140,7 +140,7 @@ describe('draining', () => {
       database.fail(null);
     }));
 
-  test('a full segment is deleted once it is stored; open calls stay in the journal', () =>
+  test('deletes a full segment once it is stored and keeps open calls in the journal', () =>
     withDrain(async ({ journal, drain }) => {
       drain.start();
       const open = factsOf();
@@ -154,7 +154,7 @@ describe('draining', () => {
       await journal.settle(settledCall({ metadata: open }));
     }));
 
-  test('an idle journal deletes its last segment, so that texts do not stay on disk', () =>
+  test('deletes the last segment of an idle journal, so that texts do not stay on disk', () =>
     withDrain(async ({ journal, drain, clock }) => {
       drain.start();
       await journal.settle(settledCall({ content: withText('private') }));
@@ -164,7 +164,7 @@ describe('draining', () => {
       await until(async () => (await readdir(journal.folder)).every((name) => !name.startsWith('segment')), 'the last segment is deleted');
     }));
 
-  test('stop() drains the remaining records and leaves no segment', () =>
+  test('drains the remaining records on stop() and leaves no segment', () =>
     withDrain(async ({ journal, drain, batches }) => {
       await journal.settle(settledCall());
       await drain.stop();
@@ -172,7 +172,7 @@ describe('draining', () => {
       expect(journal.segments()).toEqual([]);
     }));
 
-  test('stop() ends after its timeout when the database hangs', () =>
+  test('times out stop() if the database hangs', () =>
     withDrain(
       async ({ journal, drain }) => {
         await journal.settle(settledCall());
@@ -185,7 +185,7 @@ describe('draining', () => {
   test.each([
     ['memory', 16_000_000],
     ['disk', 0],
-  ])('stop() in the middle of a backlog keeps what is not stored on disk: from %s', async (_source, recentBytes) => {
+  ])('keeps unstored calls on disk if stop() interrupts a backlog: from %s', async (_source, recentBytes) => {
     const { promise: released, resolve: release } = Promise.withResolvers<void>();
     const calls = Array.from({ length: 12 }, () => settledCall({ content: withText('x'.repeat(20_000)) }));
     await withDrain(
@@ -205,7 +205,7 @@ describe('draining', () => {
     );
   });
 
-  test('a record larger than a window is read completely', () =>
+  test('reads a record that is larger than a window completely', () =>
     withDrain(async ({ journal, drain, batches }) => {
       const call = settledCall({ content: withText('x'.repeat(6 * 1024 * 1024)) });
       await journal.settle(settledCall());
@@ -214,7 +214,7 @@ describe('draining', () => {
       expect(batches.flat().at(-1)?.content?.request).toHaveLength(6 * 1024 * 1024);
     }, fromDisk));
 
-  test('a record that is twice in the journal is stored once in its batch', () =>
+  test('stores a duplicate record once', () =>
     withDrain(async ({ journal, drain, batches }) => {
       const call = settledCall();
       await Promise.all([journal.settle(call), journal.settle(call)]);
@@ -222,7 +222,7 @@ describe('draining', () => {
       expect(batches).toEqual([[call]]);
     }));
 
-  test('a damaged segment is copied to the quarantine, and the drain continues after it', () =>
+  test('copies a damaged segment to the quarantine and continues after it', () =>
     withDrain(async ({ dataDir, journal, drain, batches, logger }) => {
       const [before, damaged, after] = [settledCall(), settledCall(), settledCall()];
       await journal.settle(before);
@@ -243,7 +243,7 @@ describe('during a database outage', () => {
     ['in memory', 16_000_000],
     ['in memory and on disk', 100_000],
     ['on disk', 0],
-  ])('nothing is lost or stored twice, and the backlog is stored in bounded batches: %s', (_place, recentBytes) =>
+  ])('loses and duplicates nothing, and the backlog is stored in bounded batches: %s', (_place, recentBytes) =>
     withDrain(
       async ({ journal, drain, database, batches, logger }) => {
         database.fail(connectionError());
@@ -263,7 +263,7 @@ describe('during a database outage', () => {
     ),
   );
 
-  test('onStored is called once per call, also when the outage begins between two batches of one window', () => {
+  test('calls onStored once per call, even if it begins between two batches of a window', () => {
     const reported: SettledCall[][] = [];
     let batchCount = 0;
     return withDrain(
@@ -288,7 +288,7 @@ describe('during a database outage', () => {
     );
   });
 
-  test('prepare runs before the first batch and again after a day, and an outage then is retried', () => {
+  test('runs prepare before the first batch and again after a day, and retries it after an outage', () => {
     let runs = 0;
     let isUnavailable = true;
     const prepare = async (): Promise<void> => {
@@ -316,7 +316,7 @@ describe('during a database outage', () => {
   });
 });
 
-test('calls are stored when partitions cannot be created', () => {
+test('stores calls if partitions cannot be created', () => {
   const prepare = async (): Promise<void> => {
     throw Object.assign(new Error('permission denied for schema public'), { code: '42501' });
   };
@@ -341,7 +341,7 @@ describeDatabases('journal to tables', (database) => {
       await journal.close();
     });
 
-  test('each call is stored once with its attempts, whatever text the caller sent', () =>
+  test('stores each call once with its attempts, whatever text the caller sent', () =>
     withStore(async ({ journal, drain }) => {
       const metadata = factsOf();
       const odd = settledCall({ metadata: { ...metadata, source: 'a\0b\ud800', plan: [{ model: 'x\0\udfff', skipped: 'no \0' }] } });
@@ -352,7 +352,7 @@ describeDatabases('journal to tables', (database) => {
       expect(drain.counts()).toMatchObject({ stored: 701, quarantined: 0 });
     }));
 
-  test('a record that SQL rejects does not affect the others', () =>
+  test('stores the other records if SQL rejects one', () =>
     withStore(async ({ journal, drain }) => {
       const good = [settledCall(), settledCall()];
       const bad = settledCall({ metadata: { keyId: 'not a uuid' } });

@@ -20,7 +20,7 @@ async function textOf(folder: string): Promise<string> {
   return (await Promise.all(names.map((name) => readFile(join(folder, name), 'latin1')))).join('');
 }
 
-test('an open call whose subject is erased continues, and is recorded without subject and text', () =>
+test('records an open call without subject and text if its subject is erased', () =>
   withDrain(async ({ journal, drain, batches }) => {
     const [ada, bob] = [factsOf({ ...about('Ada'), correlation }), factsOf(about('Bob'))];
     for (const metadata of [ada, bob]) await journal.open(metadata, attemptStart);
@@ -47,7 +47,7 @@ test('an open call whose subject is erased continues, and is recorded without su
     expect(second).toMatchObject({ metadata: { memory: { subject: 'Bob' } }, content: { request: Buffer.from('text of Ada') } });
   }));
 
-test('drainAndDelete() is true when everything is stored and deleted, including writes in progress', () =>
+test('returns true from drainAndDelete() once everything is stored and deleted, including writes in progress', () =>
   withDrain(async ({ journal, drain, batches }) => {
     const writing = Promise.all(Array.from({ length: 50 }, () => journal.settle(settledCall({ content: withText('private') }))));
     expect(await drain.drainAndDelete()).toBe(true);
@@ -57,7 +57,7 @@ test('drainAndDelete() is true when everything is stored and deleted, including 
     expect(await drain.drainAndDelete()).toBe(true);
   }));
 
-test('drainAndDelete() completes after calls were lost on a full disk, and each lost call is reported once', () => {
+test('completes drainAndDelete() after calls were lost on a full disk, and reports each lost call once', () => {
   const disk = createBrokenDisk();
   const lost: SettledCall[] = [];
   return withDrain(
@@ -84,7 +84,7 @@ test('drainAndDelete() completes after calls were lost on a full disk, and each 
   );
 });
 
-test('drainAndDelete() is false during a database outage', () =>
+test('returns false from drainAndDelete() during a database outage', () =>
   withDrain(async ({ journal, drain, database }) => {
     await journal.settle(settledCall({ content: withText('private') }));
     database.fail(connectionError());
@@ -96,7 +96,7 @@ test('drainAndDelete() is false during a database outage', () =>
     await until(async () => (await textOf(journal.folder)) === '', 'the text is deleted');
   }));
 
-test('erasure deletes the quarantined files that name the subject in this project, and no others', () =>
+test('deletes only quarantined files that name the subject in this project', () =>
   withFolder(async (dataDir) => {
     const folder = join(dataDir, 'journal', 'quarantine');
     const sha256 = createHash('sha256').update('Ada "the" ünique').digest('hex');
@@ -115,7 +115,7 @@ test('erasure deletes the quarantined files that name the subject in this projec
     expect(await deleteQuarantined(dataDir, 'p1', new Set([sha256]))).toBe(1);
   }));
 
-test('the quarantine rejects records from before an erasure, and keeps later calls, other subjects and other projects', () =>
+test('rejects quarantined records from before an erasure, and keeps later calls and other subjects and projects', () =>
   withFolder(async (dataDir) => {
     const [ours, other] = [randomUUID(), randomUUID()];
     const quarantine = createQuarantine(dataDir, async (calls) =>

@@ -63,7 +63,7 @@ function settledIds(records: readonly DecodedRecord[]): string[] {
 }
 
 describe('writing', () => {
-  test('a call is in the journal from before its first attempt until it settles, with its body byte for byte', () =>
+  test('keeps a call in the journal from its first attempt until it settles, with its body byte for byte', () =>
     withJournal(async ({ journal, records }) => {
       const call = settledCall({ content: { request: Buffer.from([123, 0, 255, 125]), response: null } });
       const { id } = call.metadata;
@@ -79,14 +79,14 @@ describe('writing', () => {
       ]);
     }));
 
-  test('folder and files are readable by the owner only', () =>
+  test('makes the folder and files readable by the owner only', () =>
     withJournal(async ({ journal }) => {
       await journal.settle(settledCall());
       expect((await stat(journal.folder)).mode & 0o777).toBe(0o700);
       for (const name of await readdir(journal.folder)) expect((await stat(join(journal.folder, name))).mode & 0o777).toBe(0o600);
     }));
 
-  test('records of one turn of the event loop share a write', () =>
+  test('writes the records of one turn of the event loop together', () =>
     withJournal(async ({ journal, writes, records }) => {
       const calls = Array.from({ length: 10 }, () => settledCall());
       await Promise.all(calls.map((call) => journal.settle(call)));
@@ -94,7 +94,7 @@ describe('writing', () => {
       expect(settledIds(await records())).toEqual(calls.map((call) => call.metadata.id));
     }));
 
-  test('five thousand calls with bodies are written in order', () =>
+  test('writes five thousand calls with bodies in order', () =>
     withJournal(
       async ({ journal, records, writes }) => {
         const calls = Array.from({ length: 5_000 }, (_value, index) => settledCall({ content: withText(`${index}`.repeat(50)) }));
@@ -107,7 +107,7 @@ describe('writing', () => {
       { segmentBytes: 500_000 },
     ));
 
-  test('with sync, a record is flushed before its promise resolves', () =>
+  test('flushes a record before its promise resolves if sync is set', () =>
     withJournal(
       async ({ journal, records }) => {
         await journal.settle(settledCall());
@@ -118,7 +118,7 @@ describe('writing', () => {
 });
 
 describe('segments', () => {
-  test('a full segment is sealed, and deleted by deleteSegment', () =>
+  test('are sealed when full and deleted by deleteSegment', () =>
     withJournal(async ({ journal, records }) => {
       for (let round = 0; round < 3; round += 1) await journal.settle(settledCall({ content: withText('x'.repeat(25_000)) }));
       expect(journal.segments().map(({ number, sealed }) => [number, sealed])).toEqual([
@@ -131,7 +131,7 @@ describe('segments', () => {
       expect(settledIds(await records())).toHaveLength(2);
     }));
 
-  test('an open call is copied forward to the newest segment with all its attempts', () =>
+  test('copy an open call forward to the newest segment with all its attempts', () =>
     withJournal(async ({ journal, records }) => {
       const metadata = factsOf();
       await journal.open(metadata, attemptStart);
@@ -142,7 +142,7 @@ describe('segments', () => {
       expect(journal.segments().map(({ number }) => number)).toEqual([2]);
     }));
 
-  test('close deletes an empty folder and keeps one with records', () =>
+  test('leave an empty folder to be deleted on close, but keep one with records', () =>
     withFolder(async (dataDir) => {
       const options = { dataDir, clock: clockAt(noon), logger: keepingLogger(), sync: false, ballastBytes: 100 };
       const empty = await createJournal(options);
@@ -155,8 +155,8 @@ describe('segments', () => {
     }));
 });
 
-describe('when the disk fails', () => {
-  test('budget_unavailable on a full disk; open calls settle in the space of the ballast file', () =>
+describe('a failing disk', () => {
+  test('returns budget_unavailable if it is full, and settles open calls in the space of the ballast file', () =>
     withJournal(async ({ journal, disk, records }) => {
       const open = factsOf();
       await journal.open(open, attemptStart);
@@ -170,7 +170,7 @@ describe('when the disk fails', () => {
       expect(journal.state()).toMatchObject({ accepting: false, parkedCalls: 0, openCalls: 0 });
     }));
 
-  test('calls stay rejected while the ballast file is being deleted', () => {
+  test('rejects calls while the ballast file is being deleted', () => {
     const disk = createBrokenDisk();
     const files: JournalFileSystem = {
       ...disk.files,
@@ -194,7 +194,7 @@ describe('when the disk fails', () => {
     );
   });
 
-  test('once there is disk space again, the ballast file is rewritten with real bytes, and calls are accepted', () =>
+  test('rewrites the ballast file with real bytes once there is space, and then accepts calls', () =>
     withJournal(async ({ journal, disk }) => {
       disk.leave(0);
       await expect(journal.open(factsOf(), attemptStart)).rejects.toMatchObject({ code: 'budget_unavailable' });
@@ -206,7 +206,7 @@ describe('when the disk fails', () => {
       await journal.open(factsOf(), attemptStart);
     }));
 
-  test('without enough space for the ballast file calls stay rejected, and the retry uses no space', () =>
+  test('rejects calls without using space if there is not enough for the ballast file', () =>
     withJournal(async ({ journal, disk, logger }) => {
       disk.leave(0);
       await expect(journal.open(factsOf(), attemptStart)).rejects.toMatchObject({ code: 'budget_unavailable' });
@@ -216,7 +216,7 @@ describe('when the disk fails', () => {
       expect(await readdir(journal.folder)).not.toContain('reserve.new');
     }));
 
-  test.each(['EIO', 'EACCES', 'ENOSPC'])('%s: a partial write leaves no trace before later records', (code) =>
+  test.each(['EIO', 'EACCES', 'ENOSPC'])('removes a partial write before later records after %s', (code) =>
     withJournal(async ({ journal, disk, records }) => {
       const [before, during, after] = [settledCall(), settledCall({ content: withText('lost in a partial write') }), settledCall()];
       await journal.settle(before);
@@ -231,7 +231,7 @@ describe('when the disk fails', () => {
     }),
   );
 
-  test('a partial write that cannot be truncated ends its segment; the next record starts a new one', () =>
+  test('ends a segment whose partial write cannot be truncated and starts a new one', () =>
     withJournal(async ({ journal, disk, records }) => {
       const [before, during] = [settledCall(), settledCall()];
       await journal.settle(before);
@@ -244,7 +244,7 @@ describe('when the disk fails', () => {
       expect(journal.segments().length).toBeGreaterThan(1);
     }));
 
-  test('parked calls drop their texts before any is lost, and the cost of a lost call is logged', () =>
+  test('drops the texts of parked calls before it loses any, and logs the cost of a lost call', () =>
     withJournal(
       async ({ journal, disk, logger, records }) => {
         disk.fail('EIO');
@@ -268,7 +268,7 @@ describe('when the disk fails', () => {
       { parkedBytes: 8_000, retryIntervalMs: 50 },
     ));
 
-  test('started on a full disk, the journal rejects calls until there is space', () =>
+  test('rejects calls after a start on a full disk until there is space', () =>
     withFolder(async (dataDir) => {
       const disk = createBrokenDisk();
       disk.leave(10);
@@ -283,7 +283,7 @@ describe('when the disk fails', () => {
       await journal.close();
     }));
 
-  test('20 MiB of free space are enough for a start, and less are not', () =>
+  test('requires 20 MiB of free space for a start', () =>
     withFolder(async (dataDir) => {
       const disk = createBrokenDisk();
       const logger = keepingLogger();

@@ -105,12 +105,12 @@ describePostgres('kill -9', () => {
     'after discard': [1],
   };
 
-  test('every failpoint of the journal and the drain has a kill', () => {
+  test('has a kill for every failpoint of the journal and the drain', () => {
     expect(Object.keys(passesOf)).toEqual([...liveFailpoints]);
   });
 
   test.each(Object.entries(passesOf).flatMap(([point, all]) => all.map((passes) => [point, passes] as const)))(
-    '%s, after %i passes: no call is lost, none is stored twice',
+    'loses and duplicates no call after a kill at %s after %i passes',
     (point, passes) =>
       withFolder(async (dataDir) => {
         const death = await runProcess('serve', dataDir, point, passes);
@@ -120,7 +120,7 @@ describePostgres('kill -9', () => {
       }),
   );
 
-  test.each([10, 300, 1_500])('from outside, after %i confirmations: no call is lost, none is stored twice', (killAfter) =>
+  test.each([10, 300, 1_500])('loses and duplicates no call after a kill from outside after %i confirmations', (killAfter) =>
     withFolder(async (dataDir) => {
       const death = await runProcess('serve', dataDir, 'never', 0, killAfter);
       expect(death.signal).toBe('SIGKILL');
@@ -130,7 +130,7 @@ describePostgres('kill -9', () => {
     }),
   );
 
-  test.each(recoveryFailpoints)('of the recovery, %s: the next recovery completes it', (point) =>
+  test.each(recoveryFailpoints)('completes a recovery that was killed at %s', (point) =>
     withFolder(async (dataDir) => {
       const death = await runProcess('serve', dataDir, 'after write', 60);
       expect((await runProcess('recover', dataDir, point, 0)).signal).toBe('SIGKILL');
@@ -139,7 +139,7 @@ describePostgres('kill -9', () => {
     }),
   );
 
-  test('a torn last record loses no confirmed call', () =>
+  test('keeps every confirmed call if the last record is torn', () =>
     withFolder(async (dataDir) => {
       const death = await runProcess('serve', dataDir, 'after write', 60);
       const [folder = ''] = await readdir(join(dataDir, 'journal'));
@@ -159,7 +159,7 @@ describePostgres('kill -9', () => {
       await expectExactlyOnce(death);
     }));
 
-  test('two recoveries of the same segments in two folders: each call is stored once', () =>
+  test('stores each call once if the same segments are recovered in two folders', () =>
     withFolder(async (dataDir) => {
       const death = await runProcess('serve', dataDir, 'before store', 0);
       const [folder = ''] = await readdir(join(dataDir, 'journal'));
@@ -170,7 +170,7 @@ describePostgres('kill -9', () => {
       await expectExactlyOnce(death);
     }));
 
-  test('two concurrent recoveries share the journals, and no call is stored twice', () =>
+  test('shares the journals between two concurrent recoveries without storing a call twice', () =>
     withFolder(async (dataDir) => {
       const deaths = [];
       for (let round = 0; round < 3; round += 1) deaths.push(await runProcess('serve', dataDir, 'after write', 50));

@@ -11,7 +11,7 @@ import { describeDatabases } from '../db/databases.ts';
 import { createBrokenDisk } from './broken-disk.ts';
 import { clockAt, keepingLogger, noon, settledCall, withFolder } from './calls.ts';
 
-test('a call that is being written is not dropped when memory runs out', async () => {
+test('does not drop a call that is being written if memory runs out', async () => {
   const lost: string[] = [];
   const parked = createParkedCalls({ maxBytes: 3_000, logger: keepingLogger(), onLost: ({ metadata }) => void lost.push(metadata.id) });
   const [first, second, ...others] = Array.from({ length: 8 }, () => settledCall());
@@ -31,7 +31,7 @@ test('a call that is being written is not dropped when memory runs out', async (
 });
 
 describeDatabases('the quota of a lost call', (database) => {
-  test('is given back, because no record of the call will ever be counted', () =>
+  test('is returned, because no record of the call will ever be counted', () =>
     withFolder(async (dataDir) => {
       const [clock, disk] = [clockAt(noon), createBrokenDisk()];
       const process = createTestProcess({ database: database(), clock });

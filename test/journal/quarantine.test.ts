@@ -12,7 +12,7 @@ import { idsOf, withDrain } from './drain-helper.ts';
 describe('a record that the database rejects', () => {
   const isPoison = (call: SettledCall): boolean => call.content?.request.includes('poison') ?? false;
 
-  test('is isolated by halving: it is stored without text, its record goes to the quarantine, all others are stored', () =>
+  test('is isolated by halving, stored without text and copied to the quarantine, and all others are stored', () =>
     withDrain(
       async ({ dataDir, journal, drain, batches }) => {
         const calls = Array.from({ length: 300 }, (_value, index) => settledCall({ content: withText(index === 77 ? 'poison' : 'good') }));
@@ -31,7 +31,7 @@ describe('a record that the database rejects', () => {
       { rejects: isPoison },
     ));
 
-  test('is stored without any text of its caller when even that is rejected', () =>
+  test('is stored without any text of its caller if even that is rejected', () =>
     withDrain(
       async ({ journal, drain, batches }) => {
         const metadata = factsOf();
@@ -44,7 +44,7 @@ describe('a record that the database rejects', () => {
       { rejects: ({ metadata }) => metadata.correlation.taskId === 'poison' },
     ));
 
-  test('is kept in the quarantine, and its cost in the log, when it is rejected in every form', () => {
+  test('is kept in the quarantine and its cost in the log if it is rejected in every form', () => {
     const rejected: SettledCall[] = [];
     return withDrain(
       async ({ journal, drain, batches, logger }) => {
@@ -61,7 +61,7 @@ describe('a record that the database rejects', () => {
     );
   });
 
-  test('is isolated, too, when an unexpected value in it cannot be processed', () =>
+  test('is also isolated if an unexpected value in it cannot be processed', () =>
     withDrain(
       async ({ journal, drain, batches }) => {
         const response = JSON.parse('{"text":"fine","toolCalls":[{"name":5,"arguments":"{}"}]}');
@@ -74,7 +74,7 @@ describe('a record that the database rejects', () => {
       { recentBytes: 16_000 },
     ));
 
-  test('does not stop the drain when the quarantine is not writable either', () =>
+  test('does not stop the drain if the quarantine is not writable either', () =>
     withDrain(
       async ({ dataDir, journal, drain, batches }) => {
         await writeFile(join(dataDir, 'journal', 'quarantine'), 'a file where the folder should be');
@@ -85,7 +85,7 @@ describe('a record that the database rejects', () => {
       { rejects: isPoison },
     ));
 
-  test('texts are sanitized before they are stored', () =>
+  test('is avoided by sanitizing texts before they are stored', () =>
     withDrain(async ({ journal, drain, batches }) => {
       const metadata = factsOf();
       const correlation = { ...metadata.correlation, taskId: `\0${'😀'.repeat(300)}`, agentId: 'a\ud800b' };
@@ -126,7 +126,7 @@ describe('a record that the database rejects', () => {
     ['ENOSPC', false],
     ['ERR_INVALID_ARG_TYPE', true],
     [undefined, true],
-  ])('%s is a data error: %s', (code, expected) => {
+  ])('counts as a data error for %s: %s', (code, expected) => {
     expect(isDataError(Object.assign(new Error('database error'), code === undefined ? {} : { code }))).toBe(expected);
     // PGlite throws plain objects instead of `Error` instances.
     expect(isDataError({ message: 'database error', code })).toBe(expected);
@@ -148,7 +148,7 @@ describe('the deletion period', () => {
     );
   const namesIn = async (dataDir: string) => (await listQuarantined(dataDir)).map(({ name }) => name);
 
-  test('of its project deletes a record by the start of its call, also when it has no subject', () =>
+  test('deletes a record by the start of its call, even without a subject', () =>
     withPoison(async (dataDir) => {
       expect(await listQuarantined(dataDir)).toEqual([
         { name: `${id}.record`, bytes: expect.any(Number), quarantinedAt: expect.any(Date), calls: [{ projectId, startedAt }] },
@@ -161,7 +161,7 @@ describe('the deletion period', () => {
       expect(await listQuarantined(dataDir)).toEqual([]);
     }));
 
-  test('is that of the call, whatever its request says', () =>
+  test("is taken from the call's project, whatever the request says", () =>
     withFolder(async (dataDir) => {
       const request = `{"a":"${id}","startedAt":0,"projectId":"${newId(0)}","subject":"erased","b":1}`;
       const raw = Buffer.concat(
@@ -171,7 +171,7 @@ describe('the deletion period', () => {
       expect(await listQuarantined(dataDir)).toMatchObject([{ calls: [{ projectId, startedAt }] }]);
     }));
 
-  test('of any project deletes a file that cannot be read, by its age', () =>
+  test('deletes an unreadable file by its age, using the longest period of any project', () =>
     withPoison(async (dataDir) => {
       const file = join(dataDir, 'damaged');
       await writeFile(file, 'not a record');

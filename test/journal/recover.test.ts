@@ -58,7 +58,7 @@ function withRecovery(
 }
 
 describe('recovery', () => {
-  test('a call without a settled record is settled as unknown at an estimated cost, with its attempts', () =>
+  test('settles a call without a settled record as unknown with its attempts and an estimated cost', () =>
     withFolder(async (dataDir) => {
       const trace = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
       const metadata = factsOf({ bodyBytes: 1_001, trace });
@@ -113,7 +113,7 @@ describe('recovery', () => {
       );
     }));
 
-  test('an unfinished rerank counts as one search', () =>
+  test('counts an unfinished rerank as one search', () =>
     withFolder(async (dataDir) => {
       await createDeadJournal(dataDir, (journal) => journal.open(factsOf({ route: 'rerank' }), attemptStart));
       await withRecovery(
@@ -126,7 +126,7 @@ describe('recovery', () => {
       );
     }));
 
-  test('a truncated last record is skipped; the records before it are stored', () =>
+  test('skips a truncated last record and stores the ones before it', () =>
     withFolder(async (dataDir) => {
       const [complete, truncated] = [settledCall(), settledCall()];
       const folder = await createDeadJournal(dataDir, async (journal) => {
@@ -142,7 +142,7 @@ describe('recovery', () => {
       });
     }));
 
-  test('damage in a segment loses the rest of this segment, which is copied to the quarantine', () =>
+  test('loses only the rest of a damaged segment and copies it to the quarantine', () =>
     withFolder(async (dataDir) => {
       const [first, later] = [settledCall(), settledCall()];
       const folder = await createDeadJournal(dataDir, async (journal) => {
@@ -158,7 +158,7 @@ describe('recovery', () => {
       });
     }));
 
-  test('the journal of a running process is not touched', () =>
+  test('does not touch the journal of a running process', () =>
     withFolder(async (dataDir) => {
       const journal = await createJournal({ dataDir, clock: clockAt(noon), logger: keepingLogger(), sync: false, ballastBytes: 100 });
       await journal.settle(settledCall());
@@ -169,7 +169,7 @@ describe('recovery', () => {
       await journal.close();
     }));
 
-  test('during a database outage a takeover waits, and continues where it stopped', () =>
+  test('waits during a database outage and continues where it stopped', () =>
     withFolder(async (dataDir) => {
       const call = settledCall();
       const folder = await createDeadJournal(dataDir, (journal) => journal.settle(call));
@@ -188,7 +188,7 @@ describe('recovery', () => {
       );
     }));
 
-  test('a folder that cannot be recovered does not block the others', () =>
+  test('continues with other folders if one cannot be recovered', () =>
     withFolder(async (dataDir) => {
       const call = settledCall();
       const bad = join(dataDir, 'journal', '01900000-0000-7000-8000-00000000bad0');
@@ -200,7 +200,7 @@ describe('recovery', () => {
       });
     }));
 
-  test('onRecovered is called before the folder of the dead process is deleted', () =>
+  test('calls onRecovered before it deletes the folder of the dead process', () =>
     withFolder(async (dataDir) => {
       const folder = await createDeadJournal(dataDir, (journal) => journal.settle(settledCall()));
       const recovered: string[] = [];
@@ -212,7 +212,7 @@ describe('recovery', () => {
       expect(recovered).toEqual([folder.slice(-36)]);
     }));
 
-  test('files and folders that are not journals are not touched', () =>
+  test('does not touch files and folders that are not journals', () =>
     withFolder(async (dataDir) => {
       await mkdir(join(dataDir, 'journal', 'quarantine'), { recursive: true });
       await writeFile(join(dataDir, 'journal', 'notes.txt'), 'note');
@@ -224,7 +224,7 @@ describe('recovery', () => {
 });
 
 describeDatabases('recovery to tables', (database) => {
-  test('a duplicate segment is stored once, and its settled calls are not settled as unknown', () =>
+  test('stores a duplicate segment once without settling its settled calls as unknown', () =>
     withFolder(async (dataDir) => {
       const calls = Array.from({ length: 5 }, () => settledCall());
       const open = factsOf();

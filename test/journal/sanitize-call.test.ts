@@ -33,7 +33,7 @@ function callOf(text: string): SettledCall {
   };
 }
 
-test.each(['a\0b', 'a\ud800b', '\udc00'])('%j is removed from every text except the request', (text) => {
+test.each(['a\0b', 'a\ud800b', '\udc00'])('removes %j from every text except the request', (text) => {
   const call = callOf(text);
   const id = call.metadata.id;
   const clean = callOf(text.replace('\0', '').toWellFormed());
@@ -46,7 +46,7 @@ test.each(['a\0b', 'a\ud800b', '\udc00'])('%j is removed from every text except 
   expect(call).toEqual({ ...callOf(text), metadata: { ...callOf(text).metadata, id } });
 });
 
-test('correlation values and sources are truncated', () => {
+test('truncates correlation values and sources', () => {
   const { metadata } = sanitizeCall(callOf('\u{1f600}'.repeat(300)));
   const truncated = '\u{1f600}'.repeat(256);
   expect(metadata).toMatchObject({ source: truncated, modelAsked: '\u{1f600}'.repeat(300) });
@@ -54,7 +54,7 @@ test('correlation values and sources are truncated', () => {
     expect(metadata.correlation[name]).toBe(truncated);
 });
 
-test('what needs no change is returned itself', () => {
+test('returns the same object if nothing has to change', () => {
   const call = callOf('plain');
   expect(sanitizeCall(call)).toBe(call);
   const withoutText = settledCall();
@@ -66,7 +66,7 @@ test('what needs no change is returned itself', () => {
   expect(sanitized.result).toBe(call.result);
 });
 
-test('a value of a wrong type is refused', () => {
+test('rejects a value of a wrong type', () => {
   const { metadata, ...call } = settledCall();
   expect(() => sanitizeCall({ ...call, metadata: { ...metadata, source: 7 as unknown as string } })).toThrow(TypeError);
 });

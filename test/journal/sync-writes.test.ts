@@ -130,7 +130,7 @@ describe('a journal on a disk that stalls', () => {
       }
     });
 
-  test('writes asynchronously after one slow write, while the process continues, and loses nothing', () =>
+  test('writes asynchronously after one slow write while the process continues, and loses nothing', () =>
     withJournal(false, async (journal, disk) => {
       await journal.settle(settledCall());
       await journal.settle(settledCall());
@@ -160,7 +160,7 @@ describe('a journal on a disk that stalls', () => {
       expect(disk.writes).toEqual(['async', 'async', 'sync']);
     }));
 
-  test('flushes asynchronously when every write must be on disk', () =>
+  test('flushes asynchronously if every write must be on disk', () =>
     withJournal(true, async (journal, disk) => {
       for (let call = 0; call < 3; call += 1) await journal.settle(settledCall());
       expect(disk.writes).toEqual(['async', 'async', 'async']);

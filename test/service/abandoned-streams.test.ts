@@ -182,7 +182,7 @@ describe.each(Object.keys(streams))('a reader that leaves a %s stream', (name) =
     ),
   );
 
-  it('at any byte is charged for what it received, and for the final usage once that has arrived', async () => {
+  it('charges an abandoned stream for what it delivered, or for the final usage if that has arrived', async () => {
     const all = Array.from({ length: bytes.length }, (_, cut) => cut);
     const cuts = all.filter((cut) => isExhaustive || cut % 4 === 0 || ends.includes(cut) || ends.includes(cut + 1));
     const models = cuts.map((cut) => `${provider}/${name}-${cut}`);
@@ -229,7 +229,7 @@ describe('a reader that leaves before the first content', () => {
   it.each([
     ['while the model has shown nothing', opening],
     ['as soon as the model has shown something', opening + content],
-  ])('%s is charged what the model may have generated until then', async (what, events) => {
+  ])('charges what the model may have generated until then on %s', async (what, events) => {
     const model = what.replaceAll(' ', '-');
     scripts.set(model, (response) => {
       response.write(opening);
@@ -244,7 +244,7 @@ describe('a reader that leaves before the first content', () => {
     expect(call?.output).toBeGreaterThanOrEqual(hidden);
   });
 
-  it('is never charged more than the call may generate', async () => {
+  it('never charges more than the call may generate', async () => {
     scripts.set('limited', (response) => void response.write(opening));
     const body = { model: 'chat/limited', max_tokens: 7, messages: [], stream: true };
     const reader = openStream(gateway(), '/v1/chat/completions', body);
@@ -289,13 +289,13 @@ describe('a reader that leaves after the last choice has finished', () => {
     return { call, isConnected };
   }
 
-  it('is charged the usage that the vendor reports afterwards', async () => {
+  it('charges the usage that the vendor reports afterwards', async () => {
     const { call, isConnected } = await leaveAfter('all', [...spoken, ...finished], `${usage}data: [DONE]\n\n`, { n: 8 });
     expect(isConnected).toBe(true);
     expect(call).toMatchObject({ outcome: 'client_left', estimated: false, input: 9, output: 12_800 });
   });
 
-  it('is charged an estimate of all choices if the vendor reports nothing', async () => {
+  it('charges an estimate of all choices if the vendor reports no usage', async () => {
     const { call } = await leaveAfter('silent', [...spoken, ...finished], '', { n: 8 });
     expect(call).toMatchObject({ outcome: 'client_left', estimated: true, output: between(estimateTokens(8 * 205)) });
   });
@@ -303,13 +303,13 @@ describe('a reader that leaves after the last choice has finished', () => {
   it.each([
     ['one choice has not finished', [...spoken, ...finished.slice(0, 7)], 8 * 205],
     ['one choice has not begun', [...spoken.slice(0, 14), ...finished.slice(0, 7)], 7 * 205],
-  ])('is charged an estimate, and the gateway cancels the vendor, if %s', async (what, events, characters) => {
+  ])('charges an estimate and cancels the vendor request if %s', async (what, events, characters) => {
     const { call, isConnected } = await leaveAfter(what.replaceAll(' ', '-'), events, usage, { n: 8 });
     expect(isConnected).toBe(false);
     expect(call).toMatchObject({ outcome: 'client_left', estimated: true, output: between(estimateTokens(characters)) });
   });
 
-  it('does not make the gateway wait forever', async () => {
+  it('gives up waiting for the usage after a while', async () => {
     scripts.set('endless', (response) => void response.write(textOf([...spoken, ...finished])));
     const reader = openStream(gateway(), '/v1/chat/completions', { model: 'chat/endless', n: 8, messages: [], stream: true });
     await reader.received(Buffer.byteLength(textOf([...spoken, ...finished])));

@@ -159,7 +159,7 @@ describePostgres('kill -9 of the worker', () => {
   }, 300_000);
   afterAll(() => service?.stopAll());
 
-  it('is tested for every activity of a worker, before each of its writes', () => {
+  it('kills every activity before each of its writes', () => {
     expect(activities.toSorted()).toEqual([...Object.keys(table), 'readConversation'].toSorted());
     for (const { activity, point } of crashes) expect(passed).toContain(`${activity} ${point}`);
     const writing = new Set([...passed].filter((point) => point.includes(' before ')).map((point) => point.split(' ')[0]));
@@ -182,7 +182,7 @@ describePostgres('kill -9 of the worker', () => {
     300_000,
   );
 
-  it('leaves no pending work, no failed run, and the same rows as without a crash', async () => {
+  it('recovers from every crash with the same rows and no pending work', async () => {
     const { database, temporal } = service;
     const worker = await service.startWorker();
     await untilDone([...crashed.values()], 500_000);
@@ -201,7 +201,7 @@ describePostgres('kill -9 of the worker', () => {
     expect(await worker.end('SIGTERM')).toBe(0);
   }, 900_000);
 
-  it('a batch that was terminated while no worker ran is stopped once one runs, and a replay learns it', async () => {
+  it('stops a batch that was terminated while no worker was running, and learns it on replay', async () => {
     const { database, serving, temporal } = service;
     const project = await service.addProject('ended');
     await say(project, 'I live in ended.', 'ada');
@@ -221,7 +221,7 @@ describePostgres('kill -9 of the worker', () => {
     expect(await worker.end('SIGTERM')).toBe(0);
   }, 300_000);
 
-  it('sends no request for finished work, and every request is recorded', async () => {
+  it('does not repeat finished model requests and records every request', async () => {
     const { requests: asked, database } = service;
     expect(asked.filter(({ isOpen }) => !isOpen)).toEqual([]);
     const countOf = (...jobs: string[]): number => asked.filter(({ job }) => jobs.includes(job)).length;

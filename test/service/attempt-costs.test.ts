@@ -71,7 +71,7 @@ async function readCosts({ database, project }: TestGateway, calls: number): Pro
   });
 }
 
-test('the cost of a call is the sum of its attempts, also against the ceiling', async () => {
+test('charges a call the sum of its attempts', async () => {
   const { lent, send } = await withKey('attempt-sum', 10);
   expect((await send('standard')).status).toBe(200);
   const [row] = await readCosts(lent, 1);
@@ -81,7 +81,7 @@ test('the cost of a call is the sum of its attempts, also against the ceiling', 
   expect(row).toMatchObject({ cost: hung + served, estimated: true, settled: hung + served });
 });
 
-test('another attempt is made only if the ceiling has room for it and for the billed one', async () => {
+test('makes another attempt only if the ceiling has room for it and the billed one', async () => {
   // There is room for two calls, but not for the attempt that is billed in addition to them.
   const { lent, send } = await withKey('attempt-room', 2 * boundUsd);
   const held = send('held/m');

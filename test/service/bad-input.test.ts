@@ -27,11 +27,11 @@ function post(path: string, body: string | Uint8Array<ArrayBuffer>, headers: Rec
 const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
 
 describe('keys', () => {
-  it('200: the scheme in any case', async () => {
+  it('accepts the authorization scheme in any case', async () => {
     expect((await post(chatPath, JSON.stringify(chatBody), { authorization: `bEARER ${gateway.key}` })).status).toBe(200);
   });
 
-  it('401: an invalid key is rejected before content type, size and syntax are checked', async () => {
+  it('rejects an invalid key before it checks content type, size and syntax', async () => {
     await expectChatError(await post(chatPath, '{', { 'content-type': 'text/plain' }), 401, 'missing_key');
   });
 });
@@ -59,17 +59,17 @@ describe('bodies', () => {
     ['trailing comma', '{"messages":[],}'],
     ['byte-order mark', '\ufeff{"messages":[]}'],
     ['control character', '{"messages":["\u0001"]}'],
-  ])('400: %s', async (_title, body) => {
+  ])('returns 400 for %s', async (_title, body) => {
     await expectChatError(await gateway.call(chatPath, body), 400, 'bad_json');
     await expectRouteError(await gateway.call(messagesPath, body), { name: 'messages' }, { status: 400, code: 'bad_json' });
   });
 
-  it('400: invalid UTF-8', async () => {
+  it('returns 400 for invalid UTF-8', async () => {
     const body = Buffer.concat([Buffer.from('{"messages":["'), Buffer.from([0xc3, 0x28]), Buffer.from('"]}')]);
     await expectChatError(await gateway.call(chatPath, body), 400, 'bad_json');
   });
 
-  it('400 bad_json: a duplicate key that the gateway reads, also in another spelling', async () => {
+  it('returns 400 bad_json if a key that the gateway reads appears twice, however it is escaped', async () => {
     await expectChatError(
       await gateway.call(chatPath, '{"model":"one/echo","messages":[],"\\u006dodel":"two/echo"}'),
       400,
@@ -82,11 +82,11 @@ describe('bodies', () => {
     [{ model: 'three/echo', max_tokens: 5 }, 'messages: Field required'],
     [{ model: 'three/echo', max_tokens: 5, messages: {} }, 'messages: Input should be a valid list'],
     [{ model: 'three/echo', max_tokens: 'x', messages: [] }, 'max_tokens: Input should be a valid integer'],
-  ])("400 on messages with the vendor's message: %j", async (body, message) => {
+  ])("returns 400 with the vendor's message on messages for %j", async (body, message) => {
     await expectRouteError(await gateway.call(messagesPath, body), { name: 'messages' }, { status: 400, code: 'bad_json', message });
   });
 
-  it('413 plain text: more than 32 MiB, not declared', async () => {
+  it('returns 413 in plain text for a chunked body of more than 32 MiB', async () => {
     const chunked = ReadableStream.from(Array.from({ length: 40 }, () => new Uint8Array(1024 * 1024)));
     const answer = await fetch(gateway.url + chatPath, {
       method: 'POST',
@@ -102,14 +102,14 @@ describe('bodies', () => {
     ['401: no key', { length: 33 * 1024 * 1024, key: '' }, 401, 'application/json'],
     ['415: another content type', { length: 33 * 1024 * 1024 }, 415, 'text/plain'],
   ])(
-    '%s: the answer reaches a caller who sends all before it reads, and wants the connection closed',
+    'answers a caller on %s who sends the whole body before it reads and asks to close the connection',
     async (_title, sent, status, type) => {
       const answer = await sendThenRead({ key: gateway.key, type, ...sent });
       expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} [^]*\r\nConnection: close\r\n\r\n.+`));
     },
   );
 
-  it('200: a body of 31 MiB', async () => {
+  it('accepts a body of 31 MiB', async () => {
     const body = `{"model":"one/echo","messages":[{"role":"user","content":"${'a'.repeat(31 * 1024 * 1024)}"}]}`;
     const answer = await gateway.call(chatPath, body);
     expect(answer.status).toBe(200);
@@ -118,13 +118,13 @@ describe('bodies', () => {
 });
 
 describe('headers', () => {
-  it('431: a header block that is too long; the service continues', async () => {
+  it('returns 431 for oversized headers and keeps serving', async () => {
     const answer = await gateway.call(chatPath, chatBody, { 'x-long': 'a'.repeat(40_000) });
     expect(answer.status).toBe(431);
     expect((await gateway.call(chatPath, chatBody)).status).toBe(200);
   });
 
-  it('every response of an inference route has x-gateway-call-id, errors included', async () => {
+  it('adds x-gateway-call-id to every response of an inference route, including errors', async () => {
     for (const answer of [await gateway.call(chatPath, chatBody), await gateway.call(chatPath, '{'), await post(chatPath, '{}', {})]) {
       expect(answer.headers.get('x-gateway-call-id')).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7/);
       await answer.body?.cancel();
@@ -133,7 +133,7 @@ describe('headers', () => {
 });
 
 describe('URLs', () => {
-  it('404 not_found: unknown path or method', async () => {
+  it('returns 404 not_found for an unknown path or method', async () => {
     await expectChatError(await gateway.call('/v1/nothing'), 404, 'not_found', 'GET /v1/nothing: there is no such path');
     await expectChatError(await gateway.call(chatPath), 404, 'not_found', 'GET /v1/chat/completions: use POST');
     await expectChatError(await gateway.admin('DELETE', '/provision/teams'), 404, 'not_found');
@@ -147,17 +147,17 @@ describe('URLs', () => {
     ['a slash is there twice', 'POST', '/v1/audio//speech', '/v1/audio/speech'],
     ['the version does not belong there', 'GET', '/v1/usage/me', '/usage/me'],
     ['a letter is wrong', 'POST', '/v1/chat/completion', '/v1/chat/completions'],
-  ])('404 not_found names the path that was meant: %s', async (_why, method, path, meant) => {
+  ])('suggests the intended path in a 404: %s', async (_why, method, path, meant) => {
     const answer = await gateway.call(path, method === 'GET' ? undefined : {});
     await expectChatError(answer, 404, 'not_found', `${method} ${path.split('?', 1)[0]}: did you mean ${meant}?`);
   });
 
-  it('404 not_found names no path of operators, and repeats no more than a bounded path', async () => {
+  it('does not suggest operator paths in a 404 and truncates the path that it repeats', async () => {
     await expectChatError(await gateway.call('/rovision/teams'), 404, 'not_found', 'GET /rovision/teams: there is no such path');
     await expectChatError(await gateway.call(`/${'x'.repeat(5_000)}`), 404, 'not_found', `GET /${'x'.repeat(199)}: there is no such path`);
   });
 
-  it('400 bad_request: text that the database cannot store, in a provisioning body or URL', async () => {
+  it('returns 400 bad_request for provisioning text that the database cannot store', async () => {
     for (const body of [{ name: 'a\u0000' }, { tiers: { '\ud800': [] } }, { tiers: { own: ['one/\u0000'] } }, { x: ['\\\u0000'] }])
       await expectChatError(await gateway.admin('PUT', '/provision/teams/acme', body), 400, 'bad_request', /U\+0000 or lone surrogates/);
     for (const path of ['/provision/teams/%00', '/provision/teams/acme/keys/%00', '/provision/teams/acme/calls?source=%00'])
@@ -166,7 +166,7 @@ describe('URLs', () => {
     expect((await gateway.admin('PUT', '/provision/teams/acme', { name: '\\u0000' })).status).toBe(200);
   });
 
-  it('400 bad_request: a provisioning body that is nested too deeply', async () => {
+  it('returns 400 bad_request for a provisioning body that is nested too deeply', async () => {
     for (const levels of [100, 200_000]) {
       const nested = `${'['.repeat(levels)}"\\u0041\\ud83d\\ude00"${']'.repeat(levels)}`;
       const answer = await gateway.admin('PUT', '/provision/teams/acme', `{"x":${nested}}`);

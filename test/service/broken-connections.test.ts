@@ -52,11 +52,11 @@ function expectCut(text: string): void {
   expect(text).not.toMatch(/\r\n0\r\n\r\n|\[DONE\]/);
 }
 
-describe('a chat stream whose vendor broke off', () => {
+describe('a chat stream that the vendor breaks off', () => {
   it.each([
     ['of a caller that keeps the connection alive', false],
     ['of a caller that has closed its sending side', true],
-  ])('ends the connection without the last chunk: %s', async (_who, halfCloses) => {
+  ])('closes the connection without a final chunk on %s', async (_who, halfCloses) => {
     const gateway = await lend();
     const { socket, received } = open(gateway);
     socket.write(toBytes(gateway, broken));
@@ -70,7 +70,7 @@ describe('a chat stream whose vendor broke off', () => {
     expect(await callsOf(gateway)).toMatchObject([{ outcome: 'interrupted', code: 'upstream_failed' }]);
   });
 
-  it('follows the response to an earlier request of the connection', async () => {
+  it('is delivered after the response to an earlier request on the connection', async () => {
     const gateway = await lend();
     const { socket, received } = open(gateway);
     socket.write(toBytes(gateway, 'one/slow-300+echo', '1.1', false) + toBytes(gateway, broken));
@@ -82,7 +82,7 @@ describe('a chat stream whose vendor broke off', () => {
     expectCut(text.slice(second));
   });
 
-  it('leaves later requests of the connection unanswered', async () => {
+  it('leaves later requests on the connection unanswered', async () => {
     const gateway = await lend();
     const { socket, received } = open(gateway);
     socket.write(`${toBytes(gateway, broken)}GET /healthz HTTP/1.1\r\nhost: gateway.test\r\n\r\n`);
@@ -95,7 +95,7 @@ describe('a chat stream whose vendor broke off', () => {
     expect(await callsOf(gateway)).toHaveLength(1);
   });
 
-  it('resets the connection of a caller of HTTP/1.0, whose bodies end with it', async () => {
+  it('resets an HTTP/1.0 connection, because there the end of the connection ends the body', async () => {
     const gateway = await lend();
     const { socket, received } = open(gateway);
     socket.write(toBytes(gateway, broken, '1.0'));
@@ -104,10 +104,10 @@ describe('a chat stream whose vendor broke off', () => {
   });
 });
 
-describe('a stream of responses whose vendor broke off', () => {
+describe('a responses stream that the vendor breaks off', () => {
   const model = 'native/long-20+break-after-3';
 
-  it('ends with an error event that continues the numbers of the events', async () => {
+  it('ends with an error event that has the next sequence number', async () => {
     const gateway = await lend();
     const { text, isCut } = await readUntilCut(await gateway.call('/v1/responses', { model, input: 'hi', stream: true }));
     const numbers = [...text.matchAll(/"sequence_number":(\d+)/g)].map(([, number]) => Number(number));
@@ -120,7 +120,7 @@ describe('a stream of responses whose vendor broke off', () => {
     ]);
   });
 
-  it('throws in the loop of the SDK, after what was delivered', async () => {
+  it('throws inside the loop of the SDK after yielding what was delivered', async () => {
     const stream = await openaiOf(await lend()).responses.create({ model, input: 'hi', stream: true });
     let text = '';
     const readAll = async (): Promise<void> => {

@@ -46,7 +46,7 @@ async function sent(gateway: TestGateway, path: string, body: string): Promise<s
   return gateway.vendor.requests()[0]?.body.toString('utf8') ?? '';
 }
 
-it('a body reaches the vendor unchanged except for the model', () =>
+it('forwards the body unchanged except for the model', () =>
   withGateway({ database: 'any' }, async (gateway) => {
     await fc.assert(
       fc.asyncProperty(chatBody, async (body) => {
@@ -60,7 +60,7 @@ it('a body reaches the vendor unchanged except for the model', () =>
     );
   }));
 
-it('a streamed chat body gets stream_options.include_usage and is otherwise unchanged', () =>
+it('adds only stream_options.include_usage to a streamed chat body', () =>
   withGateway({ database: 'any' }, async (gateway) => {
     const rest = '"messages":[{"role":"user","content":"\\u0041 1.0"}],"seed":12345678901234567890';
     const cases: [string, string][] = [
@@ -82,7 +82,7 @@ it('a streamed chat body gets stream_options.include_usage and is otherwise unch
     for (const [body, expected] of cases) expect(await sent(gateway, '/v1/chat/completions', body)).toBe(expected);
   }));
 
-it('responses are returned byte for byte, plain and streamed, in both dialects', () =>
+it('returns responses byte for byte, plain and streamed, in both dialects', () =>
   withGateway({ database: 'any' }, async (gateway) => {
     for (const [path, provider] of [
       ['/v1/chat/completions', 'one'],
@@ -111,7 +111,7 @@ function withoutIds(text: string): string {
   return text.replace(/("id":\s*"[a-z]+[-_])[^"]*"/g, '$1"');
 }
 
-it('only allowed headers are sent to the vendor', () =>
+it('forwards only allowed headers to the vendor', () =>
   withGateway({ database: 'any' }, async (gateway) => {
     const secret = {
       'x-gateway-source': 'app',

@@ -19,7 +19,7 @@ onBothDatabases('the catalog', (database) => {
   const lent = shareGateway({ database, yaml });
   const chat = { model: 'vendor/echo', messages: [{ role: 'user', content: 'Hello' }] };
 
-  test('200 for imported rows: the next call is priced by them, and models lists them', async () => {
+  test('prices the next call with imported rows and lists their models', async () => {
     const gateway = lent();
     expect((await gateway.call('/v1/chat/completions', chat)).status).toBe(200);
     expect((await callsOf(gateway))[0]?.cost).toBeNull();
@@ -44,7 +44,7 @@ onBothDatabases('the catalog', (database) => {
     expect(data.map(({ id }) => id)).toEqual(expect.arrayContaining(['vendor/own', 'vendor/echo']));
   });
 
-  test('200 lists active models with their source and price in USD', async () => {
+  test('lists active models with their source and price in USD', async () => {
     const { data, providers } = await jsonOf<Listed>(lent().admin('GET', '/provision/catalog'));
     expect(data.map(({ id, source }) => [id, source])).toEqual([
       ['vendor/own', 'file'],
@@ -56,7 +56,7 @@ onBothDatabases('the catalog', (database) => {
     ]);
   });
 
-  test('400 names every mistake, and nothing is stored', async () => {
+  test('reports every mistake of an import with 400 and stores nothing', async () => {
     const models = {
       'vendor/good': { input: '1', output: '1' },
       'vendor/bad': { input: 'free' },
@@ -77,7 +77,7 @@ onBothDatabases('the catalog', (database) => {
     }
   });
 
-  test('401 without the admin token, 200 for a body far above 1 MiB', async () => {
+  test('requires the admin token for an import and accepts bodies far above 1 MiB', async () => {
     const { url, key, admin } = lent();
     for (const method of ['GET', 'PUT']) {
       const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };

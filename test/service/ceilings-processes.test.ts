@@ -37,7 +37,7 @@ describePostgres('three processes over one database', () => {
     for (const giveBack of returns) await giveBack();
   });
 
-  test('never admit more than the ceiling, also when one is killed, whose quota becomes available again', async () => {
+  test('processes never exceed a shared ceiling, and the quota of a killed process becomes available again', async () => {
     const lent = await createTestDatabase();
     const vendor = await createScriptedVendor();
     returns.push(
@@ -115,7 +115,7 @@ on_budget_store_down: ${onDown}
       work,
     );
 
-  test('200 for unmetered calls, if configured, and 503 after a tenth of the ceiling; all are counted afterwards', async () => {
+  test('serves a tenth of the ceiling unmetered if configured, then returns 503, and counts all calls later', async () => {
     await run('allow', async ({ admin, call, database, project }) => {
       const { key } = await jsonOf<{ key: string }>(
         admin('POST', `/provision/teams/${project}/keys`, { name: 'limited', ceilings: { calls: 40 } }),
@@ -162,7 +162,7 @@ on_budget_store_down: ${onDown}
     });
   });
 
-  test('503 budget_unavailable with retry-after: 5, if configured', async () => {
+  test('returns 503 budget_unavailable with retry-after 5 if unmetered calls are turned off', async () => {
     await run('refuse', async ({ admin, call, database, project }) => {
       const { key } = await jsonOf<{ key: string }>(
         admin('POST', `/provision/teams/${project}/keys`, { name: 'limited', ceilings: { calls: 3 } }),

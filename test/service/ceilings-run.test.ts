@@ -53,7 +53,7 @@ onBothDatabases('ceilings through the service', (database) => {
   /** Fixed time: the minute must not end during a run that counts it. */
   const gateway = shareGateway({ database, yaml, clock: clockAt(Date.now()) });
 
-  test('429 until the day is over, then 200; a total is never reset; calls are served and recorded after the clock jumps back', async () => {
+  test('returns 429 until the day is over, never resets a total, and survives a clock that jumps back', async () => {
     const clock = clockAt(Date.parse('2026-11-20T22:00:00Z'));
     await withGateway({ database, clock }, async (lent) => {
       const daily = await issue(lent, { calls: 2 }, { calls: 'day' });
@@ -94,7 +94,7 @@ onBothDatabases('ceilings through the service', (database) => {
     });
   });
 
-  test('near_cap while a running call has it reserved, ok when released, exhausted when used', async () => {
+  test('reports near_cap while a running call holds a reservation, and exhausted once it is used', async () => {
     const lent = await gateway().withProject('near-cap');
     const credit = async () => (await jsonOf<Status>(lent.call('/status/peek'))).credit;
     await lent.admin('PUT', `/provision/teams/${lent.project}`, { monthly_cap: 0.01 });
@@ -111,7 +111,7 @@ onBothDatabases('ceilings through the service', (database) => {
     expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '3600']);
   });
 
-  test(`${randomCalls} random calls: usage and reservations exceed cost and tpm at most by one excess, and usage is the sum of the rows`, async () => {
+  test(`${randomCalls} random calls exceed cost and tpm ceilings by at most one excess, and usage equals the sum of the rows`, async () => {
     const lent = await gateway().withProject('random-run');
     const limits = { cost: 0.04, tpm: 9_000 };
     const key = await issue(lent, limits, { cost: 'total' });

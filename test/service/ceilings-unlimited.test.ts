@@ -87,12 +87,12 @@ interface Spending {
   readonly members?: object;
 }
 
-test('a cost ceiling lower than the cost of one call without a limit admits one call at a time', async () => {
+test('admits one call without a limit at a time under a cost ceiling lower than the cost of one call', async () => {
   const { billed, recorded, passed } = await spend('one-at-a-time', { ceilings: { cost: 1 }, calls: 100 });
   expect([billed, recorded, passed]).toEqual([1.28, 1.28, 1]);
 });
 
-test('calls without a limit exceed a cost ceiling by less than the cost of one call', async () => {
+test('exceeds a cost ceiling by less than the cost of one call without a limit', async () => {
   const { billed, recorded } = await spend('no-limit', { ceilings: { cost: 10 }, calls: 100 });
   expect(billed).toBeGreaterThan(1);
   expect(billed).toBeLessThan(10 + 1.28);
@@ -121,7 +121,7 @@ test("reserves and records the price of the vendor's more expensive tier", async
   expect(recorded).toBeCloseTo(billed, 9);
 });
 
-test('a token ceiling is exceeded only by what running calls use beyond their estimates', async () => {
+test('exceeds a token ceiling only by what running calls use beyond their estimates', async () => {
   const slug = 'tokens-per-minute';
   const { call, admin } = await gateway().withProject(slug);
   const { key } = await jsonOf<{ key: string }>(
@@ -143,7 +143,7 @@ test('a token ceiling is exceeded only by what running calls use beyond their es
 test.each([
   ['models', { models: ['one/dear'] }],
   ['plugins', { plugins: [{ id: 'web' }] }],
-])('refuses %s for keys with a cost ceiling or a list of models, because the vendor could bill another model', async (member, members) => {
+])('rejects %s for keys with a cost ceiling or an allow-list, because the vendor could bill another model', async (member, members) => {
   const { call, admin }: TestGateway = await gateway().withProject(`other-${member}`);
   const body = { model: 'one/m', messages: [{ role: 'user', content: 'hi' }], ...members };
   expect((await call('/v1/chat/completions', body)).status).toBe(200);

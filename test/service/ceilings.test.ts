@@ -34,7 +34,7 @@ async function statusesOf(work: readonly Promise<Response>[]): Promise<Record<nu
 onBothDatabases('ceilings', (database) => {
   const gateway = shareGateway({ database, clock: createSlowClock() });
 
-  test('200 for exactly 100 of 1,000 concurrent calls under calls: 100, and 429 for the others', async () => {
+  test('admits exactly 100 of 1,000 concurrent calls under a ceiling of 100 calls', async () => {
     const { call } = await limited(gateway(), 'thousand-calls', { calls: 100 });
     const counts = await statusesOf(Array.from({ length: 1_000 }, () => call('/v1/chat/completions', chat())));
     expect(counts).toEqual({ 200: 100, 429: 900 });
@@ -43,12 +43,12 @@ onBothDatabases('ceilings', (database) => {
     expect(status.key.ceilings.calls).toMatchObject({ used: 100, reserved: 0, remaining: 0 });
   });
 
-  test('200 for exactly 50 of 1,000 concurrent calls under rpm: 50', async () => {
+  test('admits exactly 50 of 1,000 concurrent calls under rpm 50', async () => {
     const { call } = await limited(gateway(), 'thousand-rpm', { rpm: 50 });
     expect(await statusesOf(Array.from({ length: 1_000 }, () => call('/v1/chat/completions', chat())))).toEqual({ 200: 50, 429: 950 });
   });
 
-  test('429 names the ceiling in both dialects, with retry-after: 60', async () => {
+  test('names the ceiling in a 429 in both dialects and adds retry-after', async () => {
     for (const ceiling of ['calls', 'cost', 'rpm', 'tpm']) {
       const { call } = await limited(gateway(), `message-${ceiling}`, { [ceiling]: 0 });
       const message = `key budget exceeded (${ceiling})`;
@@ -61,7 +61,7 @@ onBothDatabases('ceilings', (database) => {
     }
   });
 
-  test('429 from the key before the application, and from the application before the month', async () => {
+  test("reports the key's ceiling before the application's, and the application's before the monthly one", async () => {
     const { call, admin, project } = await limited(gateway(), 'order', { calls: 1 });
     await admin('PUT', `/provision/teams/${project}/applications/app`, { ceilings: { calls: 2 } });
     await admin('PUT', `/provision/teams/${project}`, { monthly_cap: 0 });
@@ -80,7 +80,7 @@ onBothDatabases('ceilings', (database) => {
     expect(await ask()).toEqual([429, '60', 'key budget exceeded (calls)']);
   });
 
-  test('402 for a project without permission to call, after no_route and before ceilings', async () => {
+  test('returns 402 for a project that may not call, after no_route and before ceilings', async () => {
     const { call, admin, project } = await limited(gateway(), 'may-not', { calls: 0 });
     await admin('PUT', `/provision/teams/${project}`, { may_call: false });
     expect((await call('/v1/chat/completions', chat())).status).toBe(402);
@@ -89,7 +89,7 @@ onBothDatabases('ceilings', (database) => {
     expect(await onMessages.json()).toMatchObject({ type: 'error', error: { type: 'permission_error' } });
   });
 
-  test('400 no_route and calls that reach no vendor are not counted; failed calls are', async () => {
+  test('counts failed calls, but not calls that reach no vendor', async () => {
     const { call } = await limited(gateway(), 'no-slot', { calls: 2 });
     for (let n = 0; n < 5; n += 1) expect((await call('/v1/chat/completions', chat({ model: 'nobody/knows' }))).status).toBe(400);
     // Audio in a message cannot be translated to the other dialect.
@@ -103,7 +103,7 @@ onBothDatabases('ceilings', (database) => {
     expect((await call('/v1/chat/completions', chat())).status).toBe(429);
   });
 
-  test('200 from the cache under an exhausted ceiling: hits are not counted', async () => {
+  test('serves cache hits under an exhausted ceiling and does not count them', async () => {
     const { call, admin, project } = await limited(gateway(), 'hits', { calls: 1, cost: 1 });
     await admin('PUT', `/provision/teams/${project}`, { cache: { enabled: true } });
     const question = chat();
@@ -117,7 +117,7 @@ onBothDatabases('ceilings', (database) => {
     expect(ceilings.calls).toMatchObject({ used: 1, remaining: 0 });
   });
 
-  test('a stream keeps its reservation until it ends, and is counted to the nano-dollar', async () => {
+  test('keeps the reservation of a stream until it ends, and counts it to the nano-dollar', async () => {
     const { call, project, admin } = await limited(gateway(), 'streams', { calls: 4, cost: 1, tpm: 1_000_000 });
     for (const stream of [true, false]) await (await call('/v1/chat/completions', chat({ stream }))).text();
     const rows = await callsOf({ admin, project });
@@ -129,7 +129,7 @@ onBothDatabases('ceilings', (database) => {
     expect(ceilings.cost?.reserved).toBe(0);
   });
 
-  test('a model without a price is skipped under a cost ceiling, and used without one', async () => {
+  test('skips a model without a price only if a cost ceiling applies', async () => {
     const { call, admin, project } = await limited(gateway(), 'unpriced', { cost: 1 });
     await admin('PUT', `/provision/teams/${project}`, { tiers: { mixed: ['one/unlisted', 'two/echo'] } });
     const answer = await call('/v1/chat/completions', chat({ model: 'mixed' }));
@@ -139,7 +139,7 @@ onBothDatabases('ceilings', (database) => {
     expect((await call('/v1/chat/completions', chat({ model: 'one/unlisted' }))).status).toBe(400);
   });
 
-  test('a ceiling set in mid-month includes earlier calls, and a lowered one applies at once', async () => {
+  test('includes earlier calls of the month in a new ceiling and applies a lowered one immediately', async () => {
     const { call, admin, project } = await gateway().withProject('mid-month');
     const source = `/provision/teams/${project}/applications/${project}`;
     const ask = async () => (await call('/v1/chat/completions', chat())).status;
@@ -153,7 +153,7 @@ onBothDatabases('ceilings', (database) => {
     expect([await ask(), await ask()]).toEqual([200, 429]);
   });
 
-  test('a rotated key continues the usage of the old one, and both share their ceilings while valid', async () => {
+  test('shares usage and ceilings between a rotated key and its predecessor', async () => {
     const { call, admin, project, key } = await limited(gateway(), 'rotated', { calls: 4, cost: 1 });
     const path = (of: string) => `/provision/teams/${project}/keys/${of.split('-')[2]}/rotate`;
     const ask = async (secret: string) => {
@@ -180,7 +180,7 @@ onBothDatabases('ceilings', (database) => {
     expect((await used(third)).cost?.used).toBeGreaterThan(0);
   });
 
-  test('a call with a bound above the remainder is admitted alone, with all of it', async () => {
+  test('admits a call with a bound above the remainder if no other call is running', async () => {
     const { call } = await limited(gateway(), 'alone', { tpm: 1_000 });
     const large = chat({ max_tokens: 100_000 });
     const first = call('/v1/chat/completions', { ...large, model: 'two/echo+held' });
@@ -193,7 +193,7 @@ onBothDatabases('ceilings', (database) => {
     expect((await call('/v1/chat/completions', large)).status).toBe(200);
   });
 
-  test('media calls have the same ceilings: 429, 402, and 400 for a model without a price under a cost ceiling', async () => {
+  test('applies the same ceilings to media calls', async () => {
     const image = { model: 'one/painter', prompt: 'a fox', size: '8x8' };
     const { call, admin, project } = await limited(gateway(), 'media', { calls: 1 });
     const first = await call('/v1/images/generations', image);
@@ -210,7 +210,7 @@ onBothDatabases('ceilings', (database) => {
     expect(ceilings.calls).toMatchObject({ used: 1, reserved: 0, remaining: 0 });
   });
 
-  test('leases are listed; 409 for those of a live process, and those of a process without heartbeat are revoked', async () => {
+  test('lists leases, and revokes them only if their process has stopped sending heartbeats', async () => {
     const { call, admin, project } = await limited(gateway(), 'leases', { calls: 1 });
     const list = async () => (await jsonOf<{ data: { process: string; alive: boolean }[] }>(admin('GET', '/provision/leases'))).data;
     const lost = '01936b1e-0000-7000-8000-00000000dead';

@@ -50,7 +50,7 @@ const modelsAsked = (): string[] =>
 describe.each(dialects)('auto on %s', (dialect) => {
   const route = routeOf(dialect);
 
-  it.each(dialects)('200: the tier that a model of %s names, and its call has a separate row', async (asked) => {
+  it.each(dialects)('uses the tier that the classifier names on %s and records its call separately', async (asked) => {
     waitLong();
     await askOf(`${vendors[asked]}/${say(' Strong.')}`);
     const answer = await ask(project, route, 'auto', { headers: { 'x-gateway-task-id': 't-1' } });
@@ -67,7 +67,7 @@ describe.each(dialects)('auto on %s', (dialect) => {
     );
   });
 
-  it('200: also for streams, and a missing model means auto on chat', async () => {
+  it('classifies streams too, and treats a missing model as auto on chat', async () => {
     waitLong();
     await askOf(`one/${say('strong')}`);
     const answer = await ask(project, route, dialect === 'chat' ? undefined : 'auto', { more: { stream: true } });
@@ -83,7 +83,7 @@ describe.each(dialects)('auto on %s', (dialect) => {
     ['a vendor with a limit', 'rate-limited-30', {}],
     ['a vendor that is too slow', `held+silent+${say('strong')}`, {}],
     ["a vendor too slow for the caller's deadline", `held+${say('strong')}`, { 'x-gateway-timeout-ms': '12000' }],
-  ])('200: standard after %s', async (_what, model, headers) => {
+  ])('falls back to standard after %s', async (_what, model, headers) => {
     const isTooSlow = model.startsWith('held');
     if (!isTooSlow) waitLong();
     // At a separate provider: the cooldown after a 429 would move the tier's first model back.
@@ -95,7 +95,7 @@ describe.each(dialects)('auto on %s', (dialect) => {
     else expect(modelsAsked()).toEqual([model, 'echo+standard']);
   });
 
-  it('200: a tier without a permitted model is not chosen', async () => {
+  it('does not choose a tier without a permitted model', async () => {
     await askOf(`one/${say('strong')}`);
     const { key } = (await (
       await project.admin('POST', `/provision/teams/${project.project}/keys`, {
@@ -107,7 +107,7 @@ describe.each(dialects)('auto on %s', (dialect) => {
     expect(answer.headers.get('x-gateway-model')).toBe('one/echo+standard');
   });
 
-  it('200: the chosen tier, also for a key that does not permit the default one', async () => {
+  it('uses the chosen tier even if the key does not permit the default one', async () => {
     waitLong();
     await askOf(`one/${say('strong')}`);
     const issued = await project.admin('POST', `/provision/teams/${project.project}/keys`, { name: 'odd', models: ['trivial', 'strong'] });
@@ -117,7 +117,7 @@ describe.each(dialects)('auto on %s', (dialect) => {
   });
 });
 
-it('200 for the caller when the ceiling allows one more call, without a classifier call', async () => {
+it('skips the classifier if the ceiling has room for only one more call', async () => {
   waitLong();
   await askOf(`one/${say('strong')}`);
   const issued = await project.admin('POST', `/provision/teams/${project.project}/keys`, { name: 'narrow', ceilings: { calls: 3 } });
@@ -134,7 +134,7 @@ it('200 for the caller when the ceiling allows one more call, without a classifi
   expect(modelsAsked()).toEqual([say('strong'), 'echo+strong', 'echo+standard']);
 });
 
-it('403 guardrail_blocked: a prompt that a content rule blocks is not sent to the classifier either', async () => {
+it('does not send a prompt to the classifier if a content rule blocks it', async () => {
   waitLong();
   await askOf(`one/${say('strong')}`);
   const rules = { rules: [{ class: 'card_number', action: 'block', place: 'input' }] };
@@ -155,13 +155,13 @@ it('403 guardrail_blocked: a prompt that a content rule blocks is not sent to th
   expect(modelsAsked()).toEqual([say('strong'), 'echo+strong']);
 });
 
-describe('auto on other routes uses no classifier', () => {
+describe('does not use the classifier for auto on other routes', () => {
   it.each([
     ['responses', 'one/echo+standard'],
     ['moderations', 'one/echo+standard'],
     ['rerank', 'one/echo+standard'],
     ['embeddings', 'one/echo+embed'],
-  ] as const)('200 on %s: %s', async (name, model) => {
+  ] as const)('returns 200 on %s with %s', async (name, model) => {
     await askOf(`one/${say('strong')}`);
     const answer = await ask(project, routeOf(name), 'auto');
     expect([answer.status, answer.headers.get('x-gateway-model')]).toEqual([200, model]);

@@ -31,7 +31,7 @@ const read = async (cluster: ReturnType<typeof createClusterMetrics>) => {
   ];
 };
 
-test('counters are added up, also of processes that died or do not respond; gauges of those that respond only', async () => {
+test('adds up the counters of all processes, including dead ones, and the gauges of those that respond', async () => {
   const cluster = createClusterMetrics();
   const one = createProcess(cluster, { stored: 5, inFlight: 2, lag: 1 });
   const two = createProcess(cluster, { stored: 7, inFlight: 1, lag: 4 });
@@ -48,7 +48,7 @@ test('counters are added up, also of processes that died or do not respond; gaug
   expect(await read(cluster)).toEqual([14, 0, 0, 0, 0]);
 });
 
-test('the server reads the metrics once for all requests that come meanwhile', async () => {
+test('reads the metrics once for all requests that arrive at the same time', async () => {
   let reads = 0;
   const readMetrics = async (): Promise<string> => {
     reads += 1;

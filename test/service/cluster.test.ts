@@ -123,7 +123,7 @@ tiers:
     return { ends: answers.map((answer) => text(answer).catch(() => 'cut')) };
   };
 
-  it('prints one address and one key, and every process serves calls on it', async () => {
+  it('prints one address and one key, and serves calls from every process', async () => {
     expect(times(gateway.stdout(), 'The gateway is ready.')).toBe(1);
     expect(times(gateway.stdout(), 'Virtual key')).toBe(1);
     expect(gateway.logs().filter(({ msg }) => msg === 'listening')).toEqual([
@@ -139,7 +139,7 @@ tiers:
     expect(await listed()).toHaveLength(size);
   });
 
-  it('200 from /metrics of any process: the calls of all of them', async () => {
+  it('returns the metrics of all processes from any of them', async () => {
     // One process after the other responds; each must report the same.
     const scrapes = await Promise.all(Array.from({ length: size }, async () => (await gateway.admin('GET', '/metrics')).text()));
     const [row] = await eventually(async () => {
@@ -158,7 +158,7 @@ tiers:
     expect((await fetch(`${gateway.url}/metrics`)).status).toBe(401);
   });
 
-  it('GET /status/peek shows on every process the breaker that one process has opened', async () => {
+  it('shows the breaker that one process opened on every process', async () => {
     await writeFile(join(home, 'gateway.yaml'), yamlOf('fail-500'));
     gateway.child.kill('SIGHUP');
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
@@ -185,7 +185,7 @@ tiers:
     });
   });
 
-  it('SIGHUP: every process reloads the configuration, and a file with errors changes none', async () => {
+  it('reloads the configuration in every process on SIGHUP, and in none if the file has errors', async () => {
     await writeFile(join(home, 'gateway.yaml'), yamlOf('echo'));
     gateway.child.kill('SIGHUP');
     await expectEverywhere('one/echo');
@@ -202,7 +202,7 @@ tiers:
     await expectEverywhere('one/echo');
   });
 
-  it('SIGHUP: vendor keys and admin tokens change in every process while calls run, and none fails', async () => {
+  it('rotates vendor keys and admin tokens in every process without failing a call', async () => {
     const newToken = 'new-admin-token-0123456789';
     const files = secretFilesOf(home);
     await writeFile(join(home, 'gateway.yaml'), yamlOf('echo'));
@@ -263,7 +263,7 @@ tiers:
     await reload(files.GATEWAY_ADMIN_TOKEN_FILE, oldToken, async () => expect(await statusesOf(oldToken)).toEqual(new Set([200])));
   });
 
-  it('a killed process is replaced with the active configuration; another one recovers its journal and open calls', async () => {
+  it('replaces a killed process with the active configuration and recovers its journal and open calls', async () => {
     const before = await countCalls();
     const pids = await membersOf(gateway);
     expect(pids).toHaveLength(size);
@@ -285,7 +285,7 @@ tiers:
     expect(times(gateway.stdout(), 'The gateway is ready.')).toBe(1);
   });
 
-  it('SIGTERM: streams of all processes complete while new calls are rejected; then all exit with 0', async () => {
+  it('completes streams and rejects new calls on SIGTERM, then exits with 0', async () => {
     const { ends } = await openStreams('one/echo+pace-50+long-30', 'last');
     const ended = gateway.end('SIGTERM');
     await eventually(() => expect(gateway.call(key, '/usage/me')).rejects.toThrow('fetch failed'));
@@ -300,7 +300,7 @@ tiers:
     expect(rows).toEqual(Array.from({ length: size }, () => ({ outcome: 'ok' })));
   });
 
-  it('kill -9 of the parent: its processes complete and settle their streams, then exit', async () => {
+  it('completes and settles the streams of all processes when the parent is killed', async () => {
     await writeFile(join(home, 'gateway.yaml'), yamlOf('echo'));
     gateway = await startSet('serve');
     const { ends } = await openStreams('one/echo+pace-50+long-30', 'orphan');
@@ -312,7 +312,7 @@ tiers:
     expect(rows).toEqual(Array.from({ length: size }, () => ({ outcome: 'ok' })));
   });
 
-  it('a port in use ends the start with 1 and one line', async () => {
+  it('exits with 1 and one line if the port is in use', async () => {
     const taken = new URL(vendor.url).port;
     const refused = await startSet('serve', { PORT: taken });
     expect([await refused.exited, refused.stderr()]).toEqual([
@@ -322,7 +322,7 @@ tiers:
     expect(await processesOf(home)).toEqual([]);
   });
 
-  it('a process that cannot be replaced ends the service with 1 and the reason', async () => {
+  it('exits with 1 and the reason if a process cannot be replaced', async () => {
     gateway = await startSet('serve', { GATEWAY_WORKERS: '2' });
     const [, second = 0] = await membersOf(gateway);
     await database.query('update schema_migrations set oldest_server = 9999');

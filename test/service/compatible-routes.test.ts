@@ -26,7 +26,7 @@ const anthropicOf = ({ url, key }: TestGateway) => new Anthropic({ baseURL: url,
 const listed = [...['one/echo', 'two/echo', 'three/echo', 'four/echo'], ...['counted', 'dead', 'refusing', 'mixed', 'standard', 'auto']];
 
 describe('/', () => {
-  it('200 names the service without a key; HEAD has no body', async () => {
+  it('names the service without a key and sends no body for HEAD', async () => {
     const { url } = lent();
     const answer = await fetch(url);
     expect([answer.status, await answer.json()]).toEqual([
@@ -39,7 +39,7 @@ describe('/', () => {
 });
 
 describe('/v1/models', () => {
-  it('200 for the openai SDK, with ids that contain slashes', async () => {
+  it('works with the openai SDK, even for ids that contain slashes', async () => {
     const { models } = openaiOf(lent());
     const ids: string[] = [];
     for await (const { id } of models.list()) ids.push(id);
@@ -59,7 +59,7 @@ describe('/v1/models', () => {
     });
   });
 
-  it('200 for the anthropic SDK, page by page and in its format', async () => {
+  it('works with the anthropic SDK, page by page and in its format', async () => {
     const { models } = anthropicOf(lent());
     const found: Anthropic.ModelInfo[] = [];
     for await (const model of models.list({ limit: 2 })) found.push(model);
@@ -76,7 +76,7 @@ describe('/v1/models', () => {
     });
   });
 
-  it('401 and 400 in the format of the caller', async () => {
+  it("returns 401 and 400 in the caller's format", async () => {
     const { url, call } = lent();
     const version = { 'anthropic-version': '2023-06-01' };
     await expectChatError(await fetch(`${url}/v1/models/echo`, { headers: { 'x-api-key': 'sk-gw-none' } }), 401, 'invalid_key');
@@ -96,7 +96,7 @@ describe('/v1/models', () => {
 describe('/v1/messages/count_tokens', () => {
   const path = '/v1/messages/count_tokens';
 
-  it('200 the count of the first vendor that has it, with only the model of the body replaced', async () => {
+  it('returns the count of the first vendor that supports counting, and replaces only the model in the body', async () => {
     const gateway = await lent().withProject('counting');
     const { vendor, call } = gateway;
     const body = `{ "model" : "counted","system":"\\u00e9", "messages":[{"role":"user","content":"Oslo?"}],"top_k":1.0}`;
@@ -125,7 +125,7 @@ describe('/v1/messages/count_tokens', () => {
     expect(breakers).toContainEqual(expect.objectContaining({ provider: 'four', failures: 0 }));
   });
 
-  it('200 for the anthropic SDK, also as a beta', async () => {
+  it('counts tokens for the anthropic SDK, including its beta client', async () => {
     const { messages: stable, beta } = anthropicOf(lent());
     const { input_tokens: count } = await stable.countTokens({ model: 'three/echo', messages, system: 'Answer in a word.' });
     expect(count).toBeGreaterThan(0);
@@ -134,7 +134,7 @@ describe('/v1/messages/count_tokens', () => {
     expect(lent().vendor.requests().at(-1)?.headers['anthropic-beta']).toContain('context-1m-2025-08-07');
   });
 
-  it.each(['one/echo', 'dead', 'mixed'])('200 an estimate, marked as one, when no vendor of %s counts', async (model) => {
+  it.each(['one/echo', 'dead', 'mixed'])('returns an estimate, marked as such, if no vendor of %s counts tokens', async (model) => {
     const gateway = await lent().withProject(`estimated-${model.replace('/', '-')}`);
     const count = async (content: unknown): Promise<number> => {
       const answer = await gateway.call(path, { model, messages: [{ role: 'user', content }] });
@@ -152,7 +152,7 @@ describe('/v1/messages/count_tokens', () => {
     expect(await count([{ type: 'tool_result', tool_use_id: 't', content: [image] }])).toBeLessThan(3_000);
   });
 
-  it('takes no slot of a ceiling, and no key is needed twice: x-api-key, allow-list and content rules apply', async () => {
+  it('counts tokens without taking a call slot, but still checks the key, allow-list and content rules', async () => {
     const gateway = await lent().withProject('free');
     const issued = await gateway.admin('POST', '/provision/teams/free/keys', { name: 'k', models: ['three/echo'], ceilings: { calls: 1 } });
     const { key } = await jsonOf<{ key: string }>(issued);
@@ -183,7 +183,7 @@ describe('/v1/messages/count_tokens', () => {
     expect([blocked.status, gateway.vendor.requests().length]).toEqual([403, before]);
   });
 
-  it('4xx of the first vendor when all reject the request; 400 of an invalid body', async () => {
+  it("returns the first vendor's 4xx if every vendor rejects the request, and 400 for an invalid body", async () => {
     const { call } = lent();
     const refused = await call(path, { model: 'refusing', messages });
     expect([refused.status, await refused.json()]).toMatchObject([
@@ -202,7 +202,7 @@ describe('/v1/messages/count_tokens', () => {
 });
 
 describe.each(['one/echo', 'three/echo'])('/v1/completions over %s', (model) => {
-  it('200 for the openai SDK, plain and streamed', async () => {
+  it('works with the openai SDK, plain and streamed', async () => {
     const gateway = await lent().withProject(`legacy-${model.replace('/', '-')}`);
     const { completions } = openaiOf(gateway);
     const asked = { model, prompt: 'Where is Oslo?', max_tokens: 50, temperature: 0.5, echo: false, best_of: 1 };
@@ -229,7 +229,7 @@ describe.each(['one/echo', 'three/echo'])('/v1/completions over %s', (model) => 
     expect(await callsOf(gateway)).toMatchObject([{ route: 'chat' }, { route: 'chat' }, { route: 'chat', model }]);
   });
 
-  it('breaks the connection of a broken stream', async () => {
+  it('closes the connection when a stream breaks', async () => {
     const asked = { model: `${model}+long-40+break-after-3`, prompt: 'hi', stream: true };
     const answer = await lent().call('/v1/completions', asked);
     const { text, isCut } = await readUntilCut(answer);
@@ -239,7 +239,7 @@ describe.each(['one/echo', 'three/echo'])('/v1/completions over %s', (model) => 
   });
 });
 
-it('400 bad_json for what a chat model cannot complete', async () => {
+it('returns 400 bad_json for prompts that a chat model cannot complete', async () => {
   const { call } = lent();
   for (const [members, message] of [
     [{ prompt: ['a', 'b'] }, /^prompt: /],
@@ -256,7 +256,7 @@ it('400 bad_json for what a chat model cannot complete', async () => {
   await expectChatError(await call('/v1/completions', '{"prompt":"a","model":"x","model":"y"}'), 400, 'bad_json', 'model: duplicate key');
 });
 
-it('400 no_route names the nearest model that the key may use', async () => {
+it('suggests the nearest model that the key may use in a 400 no_route', async () => {
   const gateway = await lent().withProject('nearest');
   const issued = await gateway.admin('POST', '/provision/teams/nearest/keys', { name: 'k', models: ['two/echo', 'standard'] });
   const { key } = await jsonOf<{ key: string }>(issued);
@@ -275,7 +275,7 @@ it('400 no_route names the nearest model that the key may use', async () => {
 });
 
 describe('spellings of requests', () => {
-  it('200 with a query, double and trailing slashes, and any Accept', async () => {
+  it('accepts a query string, double and trailing slashes, and any Accept header', async () => {
     const { call } = lent();
     const body = { model: 'three/echo', max_tokens: 5, messages };
     for (const path of ['/v1/messages?beta=true', '/v1//messages', '//v1/messages', '//v1//messages?beta=true', '/v1/messages/'])
@@ -285,7 +285,7 @@ describe('spellings of requests', () => {
     await expectChatError(await call('/v1//nothing'), 404, 'not_found');
   });
 
-  it('200 for a body that waits for 100 Continue', async () => {
+  it('accepts a body that waits for 100 Continue', async () => {
     const { url, key } = lent();
     const request = httpRequest(`${url}/v1/messages`, {
       method: 'POST',

@@ -86,7 +86,7 @@ interface Call {
       }
     };
 
-    it('neither role is a superuser or reads the databases of the other, and each needs its password', async () => {
+    it('gives each role its own password and access to its own databases only', async () => {
       const { rows } = await database.query('select rolname, rolsuper, rolcreatedb, rolcreaterole from pg_roles where rolcanlogin');
       const plain = { rolsuper: false, rolcreatedb: false, rolcreaterole: false };
       expect(rows).toEqual(
@@ -104,7 +104,7 @@ interface Call {
       expect(await refusalOf('gateway', 'wrong', 'gateway')).toBe('28P01');
     });
 
-    it('the role of Grafana reads costs of projects, no calls, and writes nothing', async () => {
+    it('lets the Grafana role read project costs, but no calls, and write nothing', async () => {
       // Twice, as at two starts.
       for (const _start of [1, 2]) await composed.runJob('grafana-role');
       const ask = (statement: string): Promise<string | null> =>
@@ -125,7 +125,7 @@ interface Call {
       expect(await ask('delete from usage_rollups')).toMatch(/^(?:25006|42501)$/);
     });
 
-    it('every health check passes, Prometheus finds metrics, and the proxy has one address for both replicas', async () => {
+    it('passes every health check, exposes metrics to Prometheus and serves both replicas at one address', async () => {
       const workerUrl = running.get('worker')?.url;
       await eventually(async () => expect((await fetch(`${workerUrl}/readyz`)).status).toBe(200));
       await Promise.all(['postgres', 'gateway-1', 'gateway-2', 'worker'].map((name) => composed.checkHealth(name)));
@@ -140,7 +140,7 @@ interface Call {
       expect([response.status, (await response.text()).length]).toEqual([200, expect.any(Number)]);
     });
 
-    it('a client that leaves a stream ends it at the vendor, through the proxy', async () => {
+    it("cancels the vendor's stream when a client behind the proxy leaves", async () => {
       const leaving = new AbortController();
       const body = JSON.stringify({ model: 'one/echo+pace-30+long-1000', stream: true, messages: [{ role: 'user', content: 'hi' }] });
       const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json', 'x-gateway-task-id': 'left' };
@@ -191,7 +191,7 @@ interface Call {
         expect(answered.filter(({ taskId }) => outcomes.get(taskId) !== 'ok')).toEqual([]);
       });
 
-    it('both replicas restart in turn under load, and no call fails, nor a stream that takes longer than the stop delay', async () => {
+    it('restarts both replicas in turn under load without failing a call or a long stream', async () => {
       const streams: Promise<string>[] = [];
       const calls = await callDuring('rolling', async () => {
         const body = { model: 'one/echo+pace-200+long-30', stream: true, messages: [{ role: 'user', content: 'hi' }] };
@@ -206,7 +206,7 @@ interface Call {
       await expectStored('rolling', calls);
     });
 
-    it('kill -9 of a replica under load fails its calls in flight only, and no answered call is lost', async () => {
+    it('loses only calls in flight when a replica is killed under load', async () => {
       let endedAt = 0;
       const calls = await callDuring('killed', async () => {
         await eventually(async () => {
@@ -231,7 +231,7 @@ interface Call {
       expect(rows.filter(({ outcome }) => outcome !== 'unknown' && outcome !== 'ok')).toEqual([]);
     });
 
-    it('every process stops in order', async () => {
+    it('stops every process in order', async () => {
       expect(await Promise.all([...running.values()].map((started) => started.end('SIGTERM')))).toEqual([0, 0, 0]);
       const { rows } = await database.query('select count(*)::integer as n from limit_leases');
       expect(rows).toEqual([{ n: 0 }]);

@@ -35,7 +35,7 @@ const statusOf = async (answer: Promise<Response>): Promise<number> => {
 };
 
 describe('input rules', () => {
-  test.each(['chat', 'responses', 'embeddings'] as const)('429 on %s before the rules are evaluated', async (name) => {
+  test.each(['chat', 'responses', 'embeddings'] as const)('returns 429 on %s before it evaluates the rules', async (name) => {
     const gateway = await lend();
     await setRules(gateway, emailRule);
     const { path: routePath, first, body } = routeOf(name);
@@ -43,7 +43,7 @@ describe('input rules', () => {
     await expectRouteError(answer, routeOf(name), { status: 429, code: 'tenant_capped', message: /budget exceeded \(calls\)/ });
   });
 
-  test('a blocked call uses no call slot and leaves no record', async () => {
+  test('does not count or record a blocked call', async () => {
     const gateway = await lend();
     await setRules(gateway, emailRule);
     const key = await keyWith(gateway, 1);
@@ -54,7 +54,7 @@ describe('input rules', () => {
     expect(await callsOf(gateway)).toMatchObject([{ outcome: 'ok' }]);
   });
 
-  test('a cached response is not served to a prompt that the rules block, and otherwise uses no call slot', async () => {
+  test('does not serve a cached response for a prompt that the rules block', async () => {
     const gateway = await lend();
     for (const text of ['write to ada@example.com', 'hello']) expect(await statusOf(gateway.call(path, prompt(text)))).toBe(200);
     await setRules(gateway, emailRule);
@@ -66,7 +66,7 @@ describe('input rules', () => {
     expect(gateway.vendor.requests().length).toBe(before);
   });
 
-  test("502 if the call's deadline passes first, without calling a vendor or recording the call", async () => {
+  test('returns 502 if the deadline passes before the rules are evaluated, without calling a vendor', async () => {
     const gateway = await lend();
     await setRules(gateway, slowRule);
     const before = gateway.vendor.requests().length;
@@ -76,7 +76,7 @@ describe('input rules', () => {
     expect(await callsOf(gateway)).toEqual([]);
   });
 
-  test.each([false, true])('calls whose callers have left are neither evaluated nor sent (streamed: %s)', async (stream) => {
+  test.each([false, true])('skips calls whose callers have disconnected (streamed: %s)', async (stream) => {
     const gateway = await lend();
     await setRules(gateway, slowRule);
     const before = gateway.vendor.requests().length;
@@ -101,7 +101,7 @@ describe('input rules', () => {
     expect(gateway.vendor.requests().length).toBe(before + 2);
   });
 
-  test("a project does not wait for another project's texts", async () => {
+  test("does not make a project wait for another project's texts", async () => {
     const [slow, other] = [await lend(), await lend()];
     await setRules(slow, slowRule);
     await setRules(other, emailRule);

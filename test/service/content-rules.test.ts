@@ -155,7 +155,7 @@ describe('input', () => {
     ],
     ['the instructions', 'responses', { instructions: email, input: 'hi' }],
     ['the output of a function', 'responses', { input: [{ type: 'function_call_output', call_id: 'a', output: email }] }],
-  ])('403 for a match in %s on %s', async (_place, name, body) => {
+  ])('returns 403 for a match in %s on %s', async (_place, name, body) => {
     const route = routeOf(name);
     const gateway = await withRules(ruleOf('email', 'input', 'block'));
     const sent = typeof body === 'string' ? body : { model: `${route.first}/echo`, ...body };
@@ -166,7 +166,7 @@ describe('input', () => {
     });
   });
 
-  test('200 when only binary content, sealed thinking or names resemble a match', async () => {
+  test('ignores binary content, sealed thinking and names that resemble a match', async () => {
     const gateway = await withRules(ruleOf('expression', 'input', 'block'), ruleOf('credential', 'input', 'block'));
     const [secret] = samples.credential;
     const content = [
@@ -178,7 +178,7 @@ describe('input', () => {
     expect(answer.status).toBe(200);
   });
 
-  test('200 under an observing rule: the call continues, and a log line has class and place', async () => {
+  test('lets the call through under an observing rule and logs the class and place', async () => {
     const gateway = await withRules(...classes.map((ruleClass) => ruleOf(ruleClass, 'input', 'observe')));
     const text = classes.map((ruleClass) => samples[ruleClass][0]).join(', ');
     const answer = await gateway.call('/v1/chat/completions', { model: 'one/echo', ...bodies.chat(text) });
@@ -189,13 +189,13 @@ describe('input', () => {
     for (const line of gateway.logs) expect(line).not.toContain('ada@example.com');
   });
 
-  test('400 no_route comes before the rules', async () => {
+  test('returns 400 no_route before it evaluates the rules', async () => {
     const gateway = await withRules(ruleOf('email', 'input', 'block'));
     const answer = await gateway.call('/v1/chat/completions', { model: 'nobody/knows', ...bodies.chat(samples.email[0]) });
     await expectRouteError(answer, routeOf('chat'), { status: 400, code: 'no_route' });
   });
 
-  test('rules apply only to their project, and new rules apply at once', async () => {
+  test('applies rules only to their project, and new rules immediately', async () => {
     const gateway = await withRules(ruleOf('email', 'input', 'block'));
     const other = await lend();
     const send = async (from: TestGateway): Promise<number> =>
@@ -268,7 +268,7 @@ describe('output', () => {
     },
   );
 
-  test.each(['chat', 'messages'] as const)('tool calls of a response on %s are evaluated, also across chunks', async (name) => {
+  test.each(['chat', 'messages'] as const)('evaluates the tool calls of a response on %s, even across chunks', async (name) => {
     const route = routeOf(name);
     const gateway = await withRules(ruleOf('email', 'output', 'block'));
     const schema = { type: 'object', properties: { to: { type: 'string' } } };
@@ -280,7 +280,7 @@ describe('output', () => {
     }
   });
 
-  test('an observing rule does not buffer a stream: the first chunk arrives before the last one is sent', async () => {
+  test('does not buffer a stream for an observing rule', async () => {
     const gateway = await withRules(ruleOf('email', 'output', 'observe'));
     const answer = await gateway.call('/v1/chat/completions', {
       model: 'one/echo+stall-after-2',
@@ -293,7 +293,7 @@ describe('output', () => {
     await reader?.cancel();
   });
 
-  test('a broken stream under a blocking rule ends as without one', async () => {
+  test('ends a broken stream the same way with and without a blocking rule', async () => {
     const gateway = await withRules(ruleOf('iban', 'output', 'block'));
     const answer = await gateway.call('/v1/messages', {
       model: 'three/echo+break-after-2',
@@ -306,7 +306,7 @@ describe('output', () => {
     expect(await callsOf(gateway)).toMatchObject([{ outcome: 'interrupted' }]);
   });
 
-  test('a long stream is replayed completely', async () => {
+  test('replays a long stream completely', async () => {
     const gateway = await withRules(ruleOf('iban', 'output', 'block'));
     const answer = await gateway.call('/v1/chat/completions', { model: 'one/long-9000+crlf', ...bodies.chat('hi'), stream: true });
     const text = await answer.text();
@@ -315,7 +315,7 @@ describe('output', () => {
   });
 });
 
-test('400 with each issue of the rules, 404 for an unknown project; nothing changes', async () => {
+test('reports each issue of invalid rules with 400 and changes nothing', async () => {
   const gateway = await withRules(ruleOf('email', 'input', 'block'));
   const address = `/provision/teams/${gateway.project}/rules`;
   const answer = await gateway.admin('PUT', address, {

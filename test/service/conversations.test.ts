@@ -128,7 +128,7 @@ describe('with Temporal, a conversation', () => {
 
   const readAt = expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
 
-  it('collects turns with repeated histories in both dialects, plain and streamed; it is stored and read when idle', async () => {
+  it('collects turns with repeated histories in both dialects and is closed when idle', async () => {
     const talk = async (way: Way, slug: string): Promise<void> => {
       const gateway = await shared().withProject(slug);
       const question = `What do you know of ${slug}?`;
@@ -147,7 +147,7 @@ describe('with Temporal, a conversation', () => {
     await Promise.all(ways.map((way, index) => talk(way, `talk-${index}`)));
   });
 
-  it('that continues after it was read is read again by another run', async () => {
+  it('is closed again by another run if it continues', async () => {
     const gateway = await shared().withProject('goes-on');
     const first = await say(gateway, chat, 'Good morning.');
     const id = await conversationOf(gateway, first);
@@ -159,7 +159,7 @@ describe('with Temporal, a conversation', () => {
     expect((await closedRun(gateway, await idleTimerId(gateway, 2))).name).toBe('COMPLETED');
   });
 
-  it('is visible in workflows and the Temporal web UI, whose history contains neither its text nor its subject', async () => {
+  it('appears in workflows and the Temporal web UI without its text or subject', async () => {
     const gateway = await shared().withProject('acme-clinic');
     const subject = 'ada.lovelace@example.org';
     const options = { headers: { 'x-gateway-memory-subject': subject, 'x-gateway-source': 'hospital-desk' } };
@@ -193,7 +193,7 @@ describe('with Temporal, a conversation', () => {
       expect(history.toLowerCase()).not.toContain(planted.toLowerCase());
   });
 
-  it('stays one and is read although Temporal is killed between its turns and during the wait', async () => {
+  it('survives a Temporal crash between its turns and during the wait', async () => {
     const gateway = await shared().withProject('killed');
     const first = await say(gateway, chat, 'Are you still there?');
     const isBack = await killTemporal(gateway);
@@ -250,7 +250,7 @@ async function killTemporal({ dataDir }: TestGateway): Promise<() => Promise<voi
   return () => eventually(async () => expect((await readServerRecord(dataDir)).pid).not.toBe(pid));
 }
 
-it('with Temporal off, calls, usage and stored conversations work, and pending work runs at the next start with Temporal', async () => {
+it('stores conversations without Temporal and processes them at the next start with it', async () => {
   const dataDir = await mkdtemp(join(tmpdir(), 'gateway-off-'));
   try {
     const id = await withGateway({ dataDir, yaml }, async (gateway) => {
@@ -305,7 +305,7 @@ onBothDatabases('a conversation', (database) => {
     }
   });
 
-  it('404: another project neither sees nor joins it, even with identical messages', async () => {
+  it('keeps conversations of different projects apart, even with identical messages', async () => {
     const [ours, theirs] = [await shared().withProject('ours'), await shared().withProject('theirs')];
     const first = await say(ours, chat, 'Whose is this?');
     const id = await conversationOf(ours, first);

@@ -49,7 +49,7 @@ const corsHeadersOf = ({ headers }: Response): string[] => [...headers.keys()].f
 
 describe('a page of a configured origin', () => {
   it.each(['/v1/chat/completions', '/v1/models', '/v1/memory/items/x', '/status/peek', '/usage/me'])(
-    '204: its preflight request to %s is answered without a key',
+    'gets a preflight response for %s without a key',
     async (path) => {
       const answer = await preflight(lent(), path, app);
       expect([answer.status, await answer.text()]).toEqual([204, '']);
@@ -64,7 +64,7 @@ describe('a page of a configured origin', () => {
     },
   );
 
-  it('may read responses, errors included', async () => {
+  it('can read responses, including errors', async () => {
     const gateway = lent();
     const body = { model: 'one/echo', messages: [{ role: 'user', content: 'hi' }] };
     const answers = [
@@ -87,7 +87,7 @@ describe('a page of a configured origin', () => {
   });
 
   it.each(['/console', '/my-key', '/mcp', '/provision/teams', '/openapi.json', '/healthz', '/', '/v1', '/usage/mex'])(
-    'may not read %s',
+    'cannot read %s',
     async (path) => {
       expect(corsHeadersOf(await preflight(lent(), path, app))).toEqual([]);
       expect(corsHeadersOf(await fetch(lent().url + path, { headers: { origin: app }, redirect: 'manual' }))).toEqual([]);
@@ -102,13 +102,13 @@ describe('a page of another origin', () => {
     'http://app.example.com',
     'https://app.example.com:444',
     'null',
-  ])('%s may read nothing', async (origin) => {
+  ])('%s cannot read anything', async (origin) => {
     expect(corsHeadersOf(await preflight(lent(), '/v1/models', origin))).toEqual([]);
     expect(corsHeadersOf(await lent().call('/v1/models', undefined, { origin }))).toEqual([]);
   });
 });
 
-it('follows the configuration after a reload: off by default, * for every origin', async () => {
+it('applies a changed CORS configuration after a reload', async () => {
   const gateway = lent();
   const base = defaultYaml(gateway.vendor.url, gateway.vendor.url);
   const reload = (text: string) => gateway.app.reload(loadConfig({ env: {}, fileText: text, fileName: 'gateway.yaml' }));
@@ -123,7 +123,7 @@ it('follows the configuration after a reload: off by default, * for every origin
   }
 });
 
-it("OpenAI's SDK works in a browser: plain, streamed, and errors with their headers", async () => {
+it('works with the OpenAI SDK in a browser, including errors and their headers', async () => {
   const { url, key } = lent();
   const context = await chromium().newContext();
   try {

@@ -48,7 +48,7 @@ describe.each(dialects)('messages on a %s vendor', (vendor) => {
   const modelOf = (model: string): string => `${vendors[vendor]}/${model}`;
   const messages = () => anthropicOf(lent()).messages;
 
-  it('responds to system prompts, as JSON and streamed', async () => {
+  it('responds to system prompts, plain and streamed', async () => {
     const body = { model: modelOf('echo'), max_tokens: 100, system, messages: question };
     const plain = await messages().create(body);
     expect(plain).toMatchObject({
@@ -88,33 +88,30 @@ describe.each(dialects)('messages on a %s vendor', (vendor) => {
       expect(message).toMatchObject({ stop_reason: reason, content });
   });
 
-  it.each(['tool', 'tools-parallel', 'tools-interleaved'])(
-    'calls tools and takes their results back, plain and streamed: %s',
-    async (model) => {
-      const asked: Messages = [{ role: 'user', content: 'Oslo' }];
-      const body = { model: modelOf(model), max_tokens: 100, messages: asked, tools: messagesTools };
-      const expected = toolInputs('Oslo').slice(0, model === 'tool' ? 1 : 2);
-      for (const message of [await messages().create(body), await messages().stream(body).finalMessage()]) {
-        const uses = message.content.filter((block) => block.type === 'tool_use');
-        expect(uses.map(({ name, input }) => ({ name, input }))).toEqual(expected);
-        const results = uses.map(({ id, name }, at) => ({
-          type: 'tool_result' as const,
-          tool_use_id: id,
-          content: at === 0 ? `${name} is done` : [{ type: 'text' as const, text: `${name} is done` }],
-          is_error: at === 1,
-        }));
-        const last = await messages().create({
-          ...body,
-          messages: [...asked, { role: 'assistant', content: message.content }, { role: 'user', content: results }],
-        });
-        const text = last.content.map((block) => (block.type === 'text' ? block.text : '')).join('');
-        expect([last.stop_reason, text]).toEqual(['end_turn', expect.stringMatching(/^The tool said: /)]);
-        expect(text).toContain(`${expected.at(-1)?.name} is done`);
-      }
-    },
-  );
+  it.each(['tool', 'tools-parallel', 'tools-interleaved'])('runs a tool loop, plain and streamed: %s', async (model) => {
+    const asked: Messages = [{ role: 'user', content: 'Oslo' }];
+    const body = { model: modelOf(model), max_tokens: 100, messages: asked, tools: messagesTools };
+    const expected = toolInputs('Oslo').slice(0, model === 'tool' ? 1 : 2);
+    for (const message of [await messages().create(body), await messages().stream(body).finalMessage()]) {
+      const uses = message.content.filter((block) => block.type === 'tool_use');
+      expect(uses.map(({ name, input }) => ({ name, input }))).toEqual(expected);
+      const results = uses.map(({ id, name }, at) => ({
+        type: 'tool_result' as const,
+        tool_use_id: id,
+        content: at === 0 ? `${name} is done` : [{ type: 'text' as const, text: `${name} is done` }],
+        is_error: at === 1,
+      }));
+      const last = await messages().create({
+        ...body,
+        messages: [...asked, { role: 'assistant', content: message.content }, { role: 'user', content: results }],
+      });
+      const text = last.content.map((block) => (block.type === 'text' ? block.text : '')).join('');
+      expect([last.stop_reason, text]).toEqual(['end_turn', expect.stringMatching(/^The tool said: /)]);
+      expect(text).toContain(`${expected.at(-1)?.name} is done`);
+    }
+  });
 
-  it('calls the tool that the caller names, and none when none is allowed', async () => {
+  it('calls the tool that the caller names, and no tool if tools are forbidden', async () => {
     const body = { model: modelOf('echo'), max_tokens: 100, messages: question, tools: messagesTools };
     const named = await messages().create({ ...body, tool_choice: { type: 'tool', name: 'get_time' } });
     expect(named.content).toMatchObject([{ type: 'tool_use', name: 'get_time' }]);
@@ -124,7 +121,7 @@ describe.each(dialects)('messages on a %s vendor', (vendor) => {
     expect(none).toMatchObject({ stop_reason: 'end_turn', content: [{ type: 'text', text: 'You said: use a tool' }] });
   });
 
-  it('sees images, inline and by URL', async () => {
+  it('accepts images, inline and by URL', async () => {
     const images = [
       { type: 'image' as const, source: { type: 'base64' as const, media_type: 'image/png' as const, data: pixel } },
       { type: 'image' as const, source: { type: 'url' as const, url: webImage } },
@@ -140,7 +137,7 @@ describe.each(dialects)('messages on a %s vendor', (vendor) => {
     expect(lastRequest(lent()).json['messages']).toEqual([{ role: 'user', content: [...seen, { type: 'text', text: 'Inspect' }] }]);
   });
 
-  it('throws the error class of the SDK with the message of the vendor', async () => {
+  it("throws the SDK's error class with the vendor's message", async () => {
     const { UnprocessableEntityError } = (await import('@anthropic-ai/sdk')).default;
     const failure = await messages()
       .create({ model: modelOf('refuse-422'), max_tokens: 100, messages: question })
@@ -151,10 +148,10 @@ describe.each(dialects)('messages on a %s vendor', (vendor) => {
   });
 });
 
-describe.each([false, true])('a tool loop with thinking, whose vendor wants it back unchanged (stream %s)', (stream) => {
+describe.each([false, true])('a tool loop with thinking, which the vendor wants back unchanged (stream %s)', (stream) => {
   const result = '12 degrees, rain';
 
-  it('of a chat caller on a messages vendor: its message carries the signature', async () => {
+  it('returns the signature to a chat caller in the message of a messages vendor', async () => {
     const { completions } = openaiOf(lent()).chat;
     const ask = async (messages: OpenAI.ChatCompletionMessageParam[]) => {
       const body = { model: 'signing/claude', messages, tools: chatTools, reasoning_effort: 'low', max_completion_tokens: 4_000 } as const;
@@ -190,7 +187,7 @@ describe.each([false, true])('a tool loop with thinking, whose vendor wants it b
     ]);
   });
 
-  it.each(['details', 'text'])('of a messages caller on a chat vendor that takes it as %s', async (form) => {
+  it.each(['details', 'text'])('returns thinking to a chat vendor that accepts it as %s', async (form) => {
     const { messages: api } = anthropicOf(lent());
     const ask = async (messages: Anthropic.MessageParam[]) => {
       const thinks = { type: 'enabled' as const, budget_tokens: 1_024 };
@@ -220,7 +217,7 @@ describe.each([false, true])('a tool loop with thinking, whose vendor wants it b
     });
   });
 
-  it('without its thinking gets the refusal of the vendor', async () => {
+  it("passes on the vendor's refusal if the thinking is missing", async () => {
     const { completions } = openaiOf(lent()).chat;
     const called = {
       role: 'assistant' as const,

@@ -64,7 +64,7 @@ describe.each(ways)('a stream of a $vendor vendor to a $caller caller', ({ calle
   const answersOf = (fault: string): Promise<Answered[]> =>
     Promise.all(modelsOf(vendor, fault).map((model) => (slow.includes(fault) ? slowAnswer(`${caller} ${model}`) : askFor(caller, model))));
 
-  it.each(early)('200: that fails before its first delta (%s) fails over to a vendor of the other dialect', async (fault) => {
+  it.each(early)('fails over to a vendor of the other dialect if it fails before its first delta (%s)', async (fault) => {
     for (const { answer, text, isCut, call } of await answersOf(fault)) {
       expect(isCut).toBe(false);
       expect([answer.status, answer.headers.get('x-gateway-model')]).toEqual([200, `${vendors[otherOf(vendor)]}/echo`]);
@@ -84,7 +84,7 @@ describe.each(ways)('a stream of a $vendor vendor to a $caller caller', ({ calle
     }
   });
 
-  it.each(late)('200: that is interrupted later (%s) ends as in the caller’s dialect, and is settled as estimated', async (fault) => {
+  it.each(late)('ends like a broken stream of the caller’s dialect and is settled by estimate when interrupted (%s)', async (fault) => {
     for (const { model, answer, text, isCut, call } of await answersOf(fault)) {
       expect(isCut).toBe(true);
       expect([answer.status, answer.headers.get('x-gateway-model')]).toEqual([200, model]);
@@ -120,26 +120,23 @@ function expectTold(text: string, caller: Dialect, isTheVendorsOwn: boolean): vo
   expect(data).toMatchObject({ type: 'error', error: { type, message: expect.stringMatching(/./) } });
 }
 
-it.each(ways)(
-  'a $caller caller who leaves a stream of a $vendor vendor: what was delivered is settled as estimated',
-  async ({ caller, vendor }) => {
-    const gateway = await lend();
-    const answer = await gateway.call(paths[caller], bodyOf(`${vendors[vendor]}/pace-20+long-5000`));
-    const reader = answer.body?.getReader();
-    for (let pieces = 0; pieces < 5; pieces += 1) await reader?.read();
-    await reader?.cancel();
-    const call = await eventually(async () => {
-      const found = await lastCall(gateway);
-      expect(found).toMatchObject({ outcome: 'client_left', estimated: true, attempts: [{ n: 1, status: 200, outcome: 'client_left' }] });
-      return found;
-    });
-    expect(call.tokens.output).toBeGreaterThan(1);
-    expect(call.tokens.output).toBeLessThan(500);
-  },
-);
+it.each(ways)('charges a $caller caller who leaves a stream of a $vendor vendor for what was delivered', async ({ caller, vendor }) => {
+  const gateway = await lend();
+  const answer = await gateway.call(paths[caller], bodyOf(`${vendors[vendor]}/pace-20+long-5000`));
+  const reader = answer.body?.getReader();
+  for (let pieces = 0; pieces < 5; pieces += 1) await reader?.read();
+  await reader?.cancel();
+  const call = await eventually(async () => {
+    const found = await lastCall(gateway);
+    expect(found).toMatchObject({ outcome: 'client_left', estimated: true, attempts: [{ n: 1, status: 200, outcome: 'client_left' }] });
+    return found;
+  });
+  expect(call.tokens.output).toBeGreaterThan(1);
+  expect(call.tokens.output).toBeLessThan(500);
+});
 
 describe('the SDKs, when the stream of a vendor of the other dialect is interrupted', () => {
-  it('openai: the stream throws after the text that was delivered', async () => {
+  it('openai throws after it has yielded the delivered text', async () => {
     const gateway = await lend();
     const stream = await openaiOf(gateway).chat.completions.create({ model: 'three/error-after-3+long-20', messages: asked, stream: true });
     let text = '';
@@ -154,7 +151,7 @@ describe('the SDKs, when the stream of a vendor of the other dialect is interrup
     expect([text, reasons.filter((reason) => reason !== null)]).toEqual(['the quick brown ', []]);
   });
 
-  it('anthropic: the stream throws the message of the vendor', async () => {
+  it("anthropic throws the vendor's message", async () => {
     const gateway = await lend();
     const stream = anthropicOf(gateway).messages.stream({ model: 'one/error-after-3+long-20', max_tokens: 100, messages: asked });
     let text = '';

@@ -57,7 +57,7 @@ describe("threads of Anthropic's tool runner", () => {
   const turnsOf = (place: string) => [{ role: 'user' as const, content: `The weather in ${place}, with get_weather` }];
   const tools = [betaTool({ name: 'get_weather', description: 'Weather', inputSchema: citySchema, run: () => 'snow' })];
 
-  it.each([false, true])('go on with the whole conversation on a vendor of chat (streamed: %s)', async (stream) => {
+  it.each([false, true])('continue with the whole conversation on a chat vendor (streamed: %s)', async (stream) => {
     const gateway = lent();
     // Another text each time, because the first turn would be served from the cache.
     const turns = turnsOf(stream ? 'Oslo' : 'Bergen');
@@ -75,7 +75,7 @@ describe("threads of Anthropic's tool runner", () => {
     expect(bodies[1].messages).toMatchObject([turns[0], { tool_calls: [{ function: { name: 'get_weather' } }] }, { content: 'snow' }]);
   });
 
-  it('go on with the whole conversation when their vendor has lost them', async () => {
+  it('continue with the whole conversation when their vendor has lost them', async () => {
     const runner = anthropicOf(lent()).beta.messages.toolRunner({
       model: 'forgetful/claude',
       max_tokens: 300,
@@ -90,7 +90,7 @@ describe("threads of Anthropic's tool runner", () => {
     ]);
   });
 
-  it('400: a thread that a vendor of chat cannot continue', async () => {
+  it('return 400 if a chat vendor cannot continue them', async () => {
     const thread = { type: 'continue', previous_message_id: 'msg_1' };
     const answer = await lent().call(paths.messages, { model: 'one/echo', max_tokens: 9, messages: [user], thread });
     expect([answer.status, await jsonOf(answer)]).toEqual([
@@ -108,8 +108,8 @@ describe("threads of Anthropic's tool runner", () => {
   });
 });
 
-describe('the headers of a response name what the vendor did not get', () => {
-  it('of a chat call, also when it is served from the cache', async () => {
+describe('the headers that list dropped parameters', () => {
+  it('list the dropped parameters of a chat call, even when it is served from the cache', async () => {
     const ask = (stream: boolean) =>
       lent().call(paths.chat, { model: 'three/echo', messages: [{ ...user, name: 'Ada' }], seed: 7, 'odd name\n': 1, n: 1, stream });
     const answers = [await ask(false), await ask(true), await ask(false)];
@@ -117,7 +117,7 @@ describe('the headers of a response name what the vendor did not get', () => {
     for (const answer of answers) expect(changesOf(answer)).toEqual(['messages.name, seed, odd%20name%0A', null]);
   });
 
-  it('of a chat call with values that the vendor does not take', async () => {
+  it('list the parameters of a chat call whose values the vendor rejects', async () => {
     const body = { model: 'three/echo', messages: [user], temperature: 1.5, reasoning_effort: 'minimal' };
     expect(changesOf(await lent().call(paths.chat, body))).toEqual([null, 'temperature']);
     const thinking = { ...body, reasoning_effort: 'max', max_tokens: 9_000 };
@@ -125,7 +125,7 @@ describe('the headers of a response name what the vendor did not get', () => {
     expect(lastRequest(lent()).json).toMatchObject({ thinking: { budget_tokens: 4_096 } });
   });
 
-  it('of a messages call', async () => {
+  it('list the dropped parameters of a messages call', async () => {
     const text = { type: 'text', text: 'hi', cache_control: { type: 'ephemeral' } };
     const body = {
       model: 'one/echo',
@@ -137,7 +137,7 @@ describe('the headers of a response name what the vendor did not get', () => {
     expect(changesOf(await lent().call(paths.messages, body))).toEqual(['messages.content.cache_control, top_k', 'output_config.effort']);
   });
 
-  it('of a responses call, under the names of responses', async () => {
+  it('list the dropped parameters of a responses call under their responses names', async () => {
     const body = {
       model: 'three/echo',
       input: 'hi',
@@ -152,29 +152,29 @@ describe('the headers of a response name what the vendor did not get', () => {
     expect(changesOf(ofChat)).toEqual(['store, text.verbosity', null]);
   });
 
-  it('never of a call to a vendor of the same dialect', async () => {
+  it("are never sent if the vendor speaks the caller's dialect", async () => {
     expect(changesOf(await lent().call(paths.chat, { model: 'one/echo', messages: [user], seed: 7 }))).toEqual([null, null]);
   });
 
-  it('of a call with thousands of unknown members, up to a limit', async () => {
+  it('truncate the list for a call with thousands of unknown members', async () => {
     const unknown = Object.fromEntries(Array.from({ length: 5_000 }, (_, n) => [`member_${n}`, 1]));
     const [dropped] = changesOf(await lent().call(paths.chat, { model: 'three/echo', messages: [user], ...unknown }));
     expect(dropped).toMatch(/^member_0, .*, member_39, and 4960 more$/);
   });
 });
 
-describe('a search of the web next to functions', () => {
+describe('a web search tool next to functions', () => {
   const tools = [{ type: 'function', name: 'f', parameters: { type: 'object' } }, { type: 'web_search' }];
   const ask = async (gateway: TestGateway, model: string) => {
     const answer = await gateway.call('/v1/responses', { model, input: 'hi', tools });
     return [answer.status, answer.headers.get('x-gateway-model'), ...changesOf(answer)];
   };
 
-  it('goes to a model of the plan that has it', async () => {
+  it('is sent to a model of the plan that supports it', async () => {
     expect(await ask(lent(), 'chat-first')).toEqual([200, 'native/echo', null, null]);
   });
 
-  it('is left out under its name when no such model is left', async () => {
+  it('is dropped and listed if no model of the plan supports it', async () => {
     expect(await ask(lent(), 'one/echo')).toEqual([200, 'one/echo', 'tools.web_search', null]);
     expect(await ask(lent(), 'native-first')).toEqual([200, 'one/echo', 'tools.web_search', null]);
   });

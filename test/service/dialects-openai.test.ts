@@ -31,7 +31,7 @@ describe.each(dialects)('chat on a %s vendor', (vendor) => {
   const modelOf = (model: string): string => `${vendors[vendor]}/${model}`;
   const completions = () => openaiOf(lent()).chat.completions;
 
-  it('responds to system prompts, as JSON and streamed', async () => {
+  it('responds to system prompts, plain and streamed', async () => {
     const plain = await completions().create({ model: modelOf('echo'), messages: question });
     expect(plain).toMatchObject({
       object: 'chat.completion',
@@ -71,29 +71,26 @@ describe.each(dialects)('chat on a %s vendor', (vendor) => {
     expect(streamed.choices[0]?.finish_reason).toBe(reason);
   });
 
-  it.each(['tool', 'tools-parallel', 'tools-interleaved'])(
-    'calls tools and takes their results back, plain and streamed: %s',
-    async (model) => {
-      const body = { model: modelOf(model), messages: [{ role: 'user' as const, content: 'Oslo' }], tools: chatTools };
-      const expected = toolInputs('Oslo').slice(0, model === 'tool' ? 1 : 2);
-      for (const completion of [await completions().create(body), await completions().stream(body).finalChatCompletion()]) {
-        const message = completion.choices[0]?.message;
-        const calls = (message?.tool_calls ?? []).filter((call) => call.type === 'function');
-        expect(calls.map(({ function: fn }) => ({ name: fn.name, input: JSON.parse(fn.arguments) }))).toEqual(expected);
-        expect(new Set(calls.map(({ id }) => id)).size).toBe(expected.length);
-        if (!message) throw new Error('no message');
-        const results: Messages = calls.map(({ id, function: fn }) => ({ role: 'tool', tool_call_id: id, content: `${fn.name} is done` }));
-        const last = await completions().create({
-          ...body,
-          messages: [...body.messages, { role: 'assistant', content: message.content, tool_calls: calls }, ...results],
-        });
-        expect(last.choices[0]).toMatchObject({ finish_reason: 'stop', message: { content: expect.stringContaining('The tool said: ') } });
-        expect(last.choices[0]?.message.content).toContain(`${expected.at(-1)?.name} is done`);
-      }
-    },
-  );
+  it.each(['tool', 'tools-parallel', 'tools-interleaved'])('runs a tool loop, plain and streamed: %s', async (model) => {
+    const body = { model: modelOf(model), messages: [{ role: 'user' as const, content: 'Oslo' }], tools: chatTools };
+    const expected = toolInputs('Oslo').slice(0, model === 'tool' ? 1 : 2);
+    for (const completion of [await completions().create(body), await completions().stream(body).finalChatCompletion()]) {
+      const message = completion.choices[0]?.message;
+      const calls = (message?.tool_calls ?? []).filter((call) => call.type === 'function');
+      expect(calls.map(({ function: fn }) => ({ name: fn.name, input: JSON.parse(fn.arguments) }))).toEqual(expected);
+      expect(new Set(calls.map(({ id }) => id)).size).toBe(expected.length);
+      if (!message) throw new Error('no message');
+      const results: Messages = calls.map(({ id, function: fn }) => ({ role: 'tool', tool_call_id: id, content: `${fn.name} is done` }));
+      const last = await completions().create({
+        ...body,
+        messages: [...body.messages, { role: 'assistant', content: message.content, tool_calls: calls }, ...results],
+      });
+      expect(last.choices[0]).toMatchObject({ finish_reason: 'stop', message: { content: expect.stringContaining('The tool said: ') } });
+      expect(last.choices[0]?.message.content).toContain(`${expected.at(-1)?.name} is done`);
+    }
+  });
 
-  it('calls the tool that the caller names, and none when none is allowed', async () => {
+  it('calls the tool that the caller names, and no tool if tools are forbidden', async () => {
     const body = { model: modelOf('echo'), messages: question, tools: chatTools };
     const named = await completions().create({ ...body, tool_choice: { type: 'function', function: { name: 'get_time' } } });
     expect(named.choices[0]?.message.tool_calls).toMatchObject([{ function: { name: 'get_time' } }]);
@@ -103,7 +100,7 @@ describe.each(dialects)('chat on a %s vendor', (vendor) => {
     expect(none.choices[0]).toMatchObject({ finish_reason: 'stop', message: { content: 'You said: use a tool' } });
   });
 
-  it('returns JSON of a schema, as JSON and streamed', async () => {
+  it('returns JSON that matches a schema, plain and streamed', async () => {
     const format = {
       type: 'json_schema' as const,
       json_schema: { name: 'place', strict: true, schema: chatTools[0]?.function.parameters ?? {} },
@@ -115,7 +112,7 @@ describe.each(dialects)('chat on a %s vendor', (vendor) => {
     }
   });
 
-  it('sees images, inline and by URL', async () => {
+  it('accepts images, inline and by URL', async () => {
     const data = `data:image/png;base64,${pixel}`;
     const completion = await completions().create({
       model: modelOf('echo'),
@@ -144,7 +141,7 @@ describe.each(dialects)('chat on a %s vendor', (vendor) => {
     expect(json['messages']).toEqual([{ role: 'user', content: [{ type: 'text', text: 'Inspect' }, ...seen] }]);
   });
 
-  it('throws the error class of the SDK with the message of the vendor', async () => {
+  it("throws the SDK's error class with the vendor's message", async () => {
     const { APIError } = (await import('openai')).default;
     const failure = await completions()
       .create({ model: modelOf('refuse-422'), messages: question })
@@ -159,7 +156,7 @@ describe.each(dialects)('chat on a %s vendor', (vendor) => {
 });
 
 describe('the routes that only chat vendors serve', () => {
-  it('embeddings, skipping a model of a vendor that does not serve them', async () => {
+  it('creates embeddings and skips a model whose vendor does not support them', async () => {
     const input = ['the cat sleeps', 'a cat sleeps', 'stock prices'];
     const { data, usage } = await openaiOf(lent()).embeddings.create({ model: 'embed', input });
     const floats = await openaiOf(lent()).embeddings.create({ model: 'one/echo', input, encoding_format: 'float' });
@@ -180,7 +177,7 @@ describe('the routes that only chat vendors serve', () => {
     ]);
   });
 
-  it('moderations', async () => {
+  it('creates moderations', async () => {
     const { results } = await openaiOf(lent()).moderations.create({ model: 'one/omni', input: ['I hate you', 'good morning'] });
     expect(results.map(({ flagged, categories }) => [flagged, categories.hate])).toEqual([
       [true, true],
@@ -188,7 +185,7 @@ describe('the routes that only chat vendors serve', () => {
     ]);
   });
 
-  it('responses, as JSON and streamed, with tools', async () => {
+  it('creates responses with tools, plain and streamed', async () => {
     const { responses } = openaiOf(lent());
     const asked = { model: 'one/echo', instructions: 'Answer briefly.', input: 'What is the capital of Norway?' };
     const plain = await responses.create(asked);

@@ -116,7 +116,7 @@ describe.each(dialects)('a %s request that the other dialect cannot express', (c
   const route = routeOf(caller);
   const other = vendors[otherOf(caller)];
 
-  it.each(untranslatable[caller])('200: %s is sent to the next vendor of the caller’s dialect', async (_title, members) => {
+  it.each(untranslatable[caller])('is sent to the next vendor of the caller’s dialect if it has %s', async (_title, members) => {
     const gateway = await lend();
     for (const stream of [false, true]) {
       const asked = gateway.vendor.requests().length;
@@ -139,7 +139,7 @@ describe.each(dialects)('a %s request that the other dialect cannot express', (c
     }
   });
 
-  it.each(untranslatable[caller])('400: %s, with no other vendor', async (_title, members, sentence) => {
+  it.each(untranslatable[caller])('returns 400 for %s if there is no other vendor', async (_title, members, sentence) => {
     const gateway = await lend();
     for (const stream of [false, true]) {
       const asked = gateway.vendor.requests().length;
@@ -157,7 +157,7 @@ describe.each(dialects)('a %s request that the other dialect cannot express', (c
     }
   });
 
-  it('400: a body that is nested too deeply to be translated', async () => {
+  it('returns 400 if the body is nested too deeply to translate', async () => {
     const gateway = await lend();
     const body = `{"model":"${other}/echo","max_tokens":50,"messages":[{"role":"user","content":"hi"}],"x_deep":${deep}}`;
     await expectRouteError(await gateway.call(paths[caller], body), route, {
@@ -169,7 +169,7 @@ describe.each(dialects)('a %s request that the other dialect cannot express', (c
     expect([asBytes.status, asBytes.headers.get('x-gateway-model')]).toEqual([200, `${vendors[caller]}/echo`]);
   });
 
-  it("counts as a refusal along with other vendors' refusals, and never against a breaker", async () => {
+  it('counts as a refusal along with those of other vendors, and never against a breaker', async () => {
     const gateway = await lend();
     const [, members = {}] = untranslatable[caller][0] ?? [];
     const ask = (model: string) => gateway.call(paths[caller], { model, ...bodyOf(members, false) });
@@ -194,7 +194,7 @@ describe.each(translatedWays)('an error of a $vendor vendor to a $caller caller'
     return { gateway, answer: await gateway.call(paths[caller], { model: `${provider}/${model}`, ...bodyOf({}, stream) }) };
   };
 
-  it.each([400, 413, 415, 422, 418])("%d: a refusal keeps the vendor's status and message", async (status) => {
+  it.each([400, 413, 415, 422, 418])("keeps the vendor's status and message for a %d refusal", async (status) => {
     for (const stream of [false, true]) {
       const model = `refuse-${status}`;
       const { gateway, answer } = await ask(model, stream);
@@ -210,7 +210,7 @@ describe.each(translatedWays)('an error of a $vendor vendor to a $caller caller'
     ['fail-405', 405, /./],
     ['fail-408', 408, /./],
     ['fail-409', 409, /./],
-  ])('%s: the caller gets a status that starts a failover if no model is left', async (model, status, message) => {
+  ])('returns a status that starts a failover after %s if no model is left', async (model, status, message) => {
     for (const stream of [false, true]) {
       const { gateway, answer } = await ask(model, stream);
       await expectRouteError(answer, route, { status, code: 'upstream_refused', message });
@@ -232,7 +232,7 @@ describe.each(translatedWays)('an error of a $vendor vendor to a $caller caller'
     ['empty', 200, /(not a valid response of|the response is not an event stream)/],
     ['wrong-type', 200, /(not a valid response of|the response is not an event stream)/],
     ['hang', null, /no response in time$/],
-  ])('502: %s is not a valid response of a vendor', async (model, status, reason) => {
+  ])('returns 502 if %s is not a valid vendor response', async (model, status, reason) => {
     for (const stream of [false, true]) {
       const { gateway, answer } = await ask(model, stream);
       await expectRouteError(answer, route, { status: [502, 503], code: 'upstream_failed', message: reason });
@@ -241,7 +241,7 @@ describe.each(translatedWays)('an error of a $vendor vendor to a $caller caller'
     }
   });
 
-  it('503: no vendor can be reached', async () => {
+  it('returns 503 if no vendor can be reached', async () => {
     const gateway = await lend();
     const model = vendor === 'chat' ? 'dead/any' : 'dead-messages/any';
     const answer = await gateway.call(paths[caller], { model, ...bodyOf({}, false) });

@@ -25,7 +25,7 @@ async function send(dialect: Dialect, text: string, headers: Record<string, stri
 const user = '{"role":"user","content":"hi"}';
 
 describe('a chat request at a messages vendor', () => {
-  it('keeps the numbers of tool schemas, of arguments and of parameters', async () => {
+  it('preserves the numbers in tool schemas, arguments and parameters', async () => {
     const call = `{"id":"call_1","type":"function","function":{"name":"f","arguments":${JSON.stringify(oddNumbers)}}}`;
     const result = '{"role":"tool","tool_call_id":"call_1","content":"{\\"x\\":1.0}"}';
     const tools = `[{"type":"function","function":{"name":"f","parameters":${schema}}}]`;
@@ -48,7 +48,7 @@ describe('a chat request at a messages vendor', () => {
     ['three/bounded', '"max_tokens":null,', 777],
     ['three/bounded', '"max_tokens":12,', 12],
     ['three/bounded', '"max_tokens":12,"max_completion_tokens":13,', 13],
-  ])('of %s with %s has an output limit: %d', async (model, bounds, maxTokens) => {
+  ])('sends an output limit for %s with %s: %d', async (model, bounds, maxTokens) => {
     await send('chat', `{"model":"${model}",${bounds}"messages":[${user}]}`);
     expect(lastRequest(lent()).json['max_tokens']).toBe(maxTokens);
   });
@@ -122,13 +122,13 @@ describe('a messages request at a chat vendor', () => {
   it.each([
     ['one/echo', 'medium'],
     ['one/plain', undefined],
-  ])('of %s has the effort %s for a thinking budget', async (model, effort) => {
+  ])('maps the thinking budget of %s to effort %s', async (model, effort) => {
     const thinking = { type: 'enabled', budget_tokens: 5_000 };
     await send('messages', JSON.stringify({ model, max_tokens: 9_000, thinking, messages: [{ role: 'user', content: 'hi' }] }));
     expect(lastRequest(lent()).json['reasoning_effort']).toBe(effort);
   });
 
-  it('keeps the numbers of tool schemas, of arguments and of parameters', async () => {
+  it('preserves the numbers in tool schemas, arguments and parameters', async () => {
     const use = `{"type":"tool_use","id":"toolu_1","name":"f","input":${oddNumbers}}`;
     const result = '{"type":"tool_result","tool_use_id":"toolu_1","content":[{"type":"text","text":"1.0"}],"is_error":true}';
     const tools = `[{"name":"f","input_schema":${schema}}]`;
@@ -202,40 +202,37 @@ describe.each(translatedWays)('headers of a $caller caller at a $vendor vendor',
   const own = { chat: { 'openai-beta': 'b1' }, messages: { 'anthropic-beta': 'a1' } };
   const body = (stream: boolean): string => `{"model":"${vendors[vendor]}/echo","max_tokens":50,"stream":${stream},"messages":[${user}]}`;
 
-  it.each([false, true])(
-    "are the provider row's and what the vendor's dialect needs, and none of the caller (stream %s)",
-    async (stream) => {
-      const response = await lent().call(paths[caller], body(stream), {
-        'x-gateway-source': 'mailer',
-        'x-gateway-task-id': 't-1',
-        'x-gateway-memory-subject': 'ada',
-        'x-forwarded-for': '10.1.2.3',
-        'user-agent': 'caller/1',
-        cookie: 'a=b',
-        'idempotency-key': 'i1',
-        'anthropic-version': '2023-06-01',
-        ...own.chat,
-        ...own.messages,
-      });
-      await response.text();
-      const { headers, text } = lastRequest(lent());
-      expect(headers).toEqual({
-        host: expect.any(String),
-        connection: 'keep-alive',
-        'content-type': 'application/json',
-        'content-length': String(Buffer.byteLength(text)),
-        accept: stream ? 'text/event-stream' : 'application/json',
-        'accept-encoding': 'identity',
-        'idempotency-key': 'i1',
-        ...(vendor === 'messages' ? { 'anthropic-version': '2023-06-01' } : {}),
-        ...own[vendor],
-        ...row[vendor],
-      });
-      expect(JSON.stringify(headers) + text).not.toContain(lent().key);
-    },
-  );
+  it.each([false, true])('come from the provider and its dialect, never from the caller (stream %s)', async (stream) => {
+    const response = await lent().call(paths[caller], body(stream), {
+      'x-gateway-source': 'mailer',
+      'x-gateway-task-id': 't-1',
+      'x-gateway-memory-subject': 'ada',
+      'x-forwarded-for': '10.1.2.3',
+      'user-agent': 'caller/1',
+      cookie: 'a=b',
+      'idempotency-key': 'i1',
+      'anthropic-version': '2023-06-01',
+      ...own.chat,
+      ...own.messages,
+    });
+    await response.text();
+    const { headers, text } = lastRequest(lent());
+    expect(headers).toEqual({
+      host: expect.any(String),
+      connection: 'keep-alive',
+      'content-type': 'application/json',
+      'content-length': String(Buffer.byteLength(text)),
+      accept: stream ? 'text/event-stream' : 'application/json',
+      'accept-encoding': 'identity',
+      'idempotency-key': 'i1',
+      ...(vendor === 'messages' ? { 'anthropic-version': '2023-06-01' } : {}),
+      ...own[vendor],
+      ...row[vendor],
+    });
+    expect(JSON.stringify(headers) + text).not.toContain(lent().key);
+  });
 
-  it('have the version of the vendor’s dialect, independent of the caller’s', async () => {
+  it('have the version of the vendor’s dialect whatever version the caller sends', async () => {
     await send(caller, body(false), { 'anthropic-version': '2099-01-01' });
     expect(lastRequest(lent()).headers['anthropic-version']).toBe(vendor === 'messages' ? '2023-06-01' : undefined);
   });

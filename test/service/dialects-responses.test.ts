@@ -62,7 +62,7 @@ describe.each(dialects)('on a %s vendor', (vendor) => {
   const responses = () => openaiOf(lent()).responses;
   const modelOf = (model: string): string => `${vendor}/${model}`;
 
-  it('answers text and instructions, plain and streamed', async () => {
+  it('answers text with instructions, plain and streamed', async () => {
     const body = { model: modelOf('echo'), instructions: 'Be brief.', input: 'Where is Oslo?', metadata: { a: 'b' } };
     const plain = await responses().create(body);
     expect(lastRequest(lent()).path).toBe(paths[vendor]);
@@ -83,7 +83,7 @@ describe.each(dialects)('on a %s vendor', (vendor) => {
     expect(await lastCall(lent())).toMatchObject({ route: 'responses', tokens: { input: 6, output: 6 } });
   });
 
-  it.each(['tool', 'tools-parallel', 'tools-interleaved'])('runs a loop of tool calls, plain and streamed: %s', async (model) => {
+  it.each(['tool', 'tools-parallel', 'tools-interleaved'])('runs a tool loop, plain and streamed: %s', async (model) => {
     const expected = toolInputs('Oslo').slice(0, model === 'tool' ? 1 : 2);
     const body = { model: modelOf(model), tools };
     const first = { ...body, input: 'Oslo' };
@@ -99,7 +99,7 @@ describe.each(dialects)('on a %s vendor', (vendor) => {
     }
   });
 
-  it('returns JSON of a schema', async () => {
+  it('returns JSON that matches a schema', async () => {
     const format = zodTextFormat(z.object({ city: z.string(), days: z.int() }), 'place');
     const body = { model: modelOf('echo'), input: 'Oslo', text: { format } };
     expect((await responses().parse(body)).output_parsed).toEqual({ city: 'Oslo', days: 1 });
@@ -113,8 +113,8 @@ describe.each(dialects)('on a %s vendor', (vendor) => {
   });
 });
 
-describe('what the gateway reads of a translated call', () => {
-  it('403 guardrail_blocked for a response, plain and streamed', async () => {
+describe('memory and content rules on a translated call', () => {
+  it('return 403 guardrail_blocked for a blocked response, plain and streamed', async () => {
     const gateway = await lent().withProject('translated-rules');
     const rules = [{ class: 'email', place: 'output', action: 'block' }];
     await gateway.admin('PUT', `/provision/teams/${gateway.project}/rules`, { rules });
@@ -125,7 +125,7 @@ describe('what the gateway reads of a translated call', () => {
     }
   });
 
-  it('a loop of custom tools is one conversation, with the calls as the caller knows them', async () => {
+  it('record a loop of custom tools as one conversation with the calls as the caller sees them', async () => {
     const gateway = lent();
     const responses = openaiOf(gateway).responses;
     const body = { model: 'messages/tool', tools: [{ type: 'custom' as const, name: 'run' }] };
@@ -160,7 +160,7 @@ describe('what the gateway reads of a translated call', () => {
 });
 
 describe('vendors with and without the route', () => {
-  it('a vendor without the route gets the translated request, at once and with the next call', async () => {
+  it('translates the request for a vendor without the route, and remembers that for the next call', async () => {
     const responses = openaiOf(lent()).responses;
     partialPaths.length = 0;
     expect((await responses.create({ model: 'partial/echo', input: 'Hi' })).output_text).toBe('You said: Hi');
@@ -174,7 +174,7 @@ describe('vendors with and without the route', () => {
     expect(partialPaths).toEqual(['/v1/responses', '/v1/chat/completions', '/v1/chat/completions']);
   });
 
-  it('a call moves from a vendor with the route to one without, and back when the request needs it', async () => {
+  it('fails over from a vendor with the route to one without, and back if the request needs it', async () => {
     const responses = openaiOf(lent()).responses;
     expect((await responses.create({ model: 'mixed', input: 'Hi' })).output_text).toBe('You said: Hi');
     expect(lastRequest(lent()).path).toBe('/v1/messages');
@@ -182,7 +182,7 @@ describe('vendors with and without the route', () => {
     expect(lastRequest(lent())).toMatchObject({ path: '/v1/responses', json: { previous_response_id: 'resp_1' } });
   });
 
-  it('400 upstream_refused names the member that needs stored responses', async () => {
+  it('names the member that needs stored responses in a 400 upstream_refused', async () => {
     const answer = await lent().call('/v1/responses', { model: 'messages/echo', input: 'Hi', previous_response_id: 'resp_1' });
     expect(answer.status).toBe(400);
     expect(await answer.json()).toMatchObject({
@@ -194,7 +194,7 @@ describe('vendors with and without the route', () => {
     });
   });
 
-  it('200 a translated stream that breaks ends with response.failed', async () => {
+  it('ends a translated stream that breaks with response.failed', async () => {
     const answer = await lent().call('/v1/responses', { model: 'messages/break-after-3+long-20', input: 'hi', stream: true });
     const events = (await answer.text()).trimEnd().split('\n\n');
     expect(events.at(-1)).toMatch(

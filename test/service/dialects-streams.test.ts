@@ -107,7 +107,7 @@ describe.each(ways)('a $caller caller on a $vendor vendor', ({ caller, vendor })
   // The SDK cannot parse a messages response without usage, which is not added when nothing is translated.
   const readable = answers.filter(({ model }) => model !== 'no-usage' || caller !== vendor || caller === 'chat');
 
-  it.each(readable)('receives the same as JSON and streamed: $title', async ({ model, maxTokens = 10_000 }) => {
+  it.each(readable)('receives the same plain and streamed: $title', async ({ model, maxTokens = 10_000 }) => {
     const gateway = lent();
     const id = `${vendors[vendor]}/${model}`;
     const plain = await ask[caller](gateway, id, false, maxTokens);

@@ -57,7 +57,7 @@ const routes: readonly (readonly [title: string, modelOf: (model: string) => Lan
 ];
 
 describe.each(routes)('%s', (title, modelOf) => {
-  it('responds to system prompts, as JSON and streamed, with usage', async () => {
+  it('responds to system prompts with usage, plain and streamed', async () => {
     const plain = await generateText({ model: modelOf('cached-30'), ...asked });
     expect([plain.text, plain.finishReason]).toEqual([answer, 'stop']);
     const streamed = streamText({ model: modelOf('cached-30'), ...asked });
@@ -82,25 +82,22 @@ describe.each(routes)('%s', (title, modelOf) => {
     expect(await streamed.finishReason).toBe(reason);
   });
 
-  it.each(['tool', 'tools-parallel', 'tools-interleaved'])(
-    'runs tools and sends their results, as JSON and streamed: %s',
-    async (model) => {
-      const inputs = ['weather Oslo 1', 'time Oslo'].slice(0, model === 'tool' ? 1 : 2);
-      // In the responses dialect only the last result is in the last item.
-      const toolReport = model === 'tool' ? /^The tool said: \{"degrees":-3\}$/ : /^The tool said: .*noon$/s;
-      const body = { model: modelOf(model), ...common, prompt: 'Oslo', tools: runningTools, stopWhen: isStepCount(3) };
-      ran.length = 0;
-      const plain = await generateText(body);
-      expect([plain.steps.length, plain.text]).toEqual([2, expect.stringMatching(toolReport)]);
-      expect(ran).toEqual(inputs);
-      ran.length = 0;
-      const streamed = streamText(body);
-      expect(await streamed.text).toMatch(toolReport);
-      expect([(await streamed.steps).length, ran]).toEqual([2, inputs]);
-    },
-  );
+  it.each(['tool', 'tools-parallel', 'tools-interleaved'])('runs tools and sends their results, plain and streamed: %s', async (model) => {
+    const inputs = ['weather Oslo 1', 'time Oslo'].slice(0, model === 'tool' ? 1 : 2);
+    // In the responses dialect only the last result is in the last item.
+    const toolReport = model === 'tool' ? /^The tool said: \{"degrees":-3\}$/ : /^The tool said: .*noon$/s;
+    const body = { model: modelOf(model), ...common, prompt: 'Oslo', tools: runningTools, stopWhen: isStepCount(3) };
+    ran.length = 0;
+    const plain = await generateText(body);
+    expect([plain.steps.length, plain.text]).toEqual([2, expect.stringMatching(toolReport)]);
+    expect(ran).toEqual(inputs);
+    ran.length = 0;
+    const streamed = streamText(body);
+    expect(await streamed.text).toMatch(toolReport);
+    expect([(await streamed.steps).length, ran]).toEqual([2, inputs]);
+  });
 
-  it('returns an object of a schema', async () => {
+  it('returns an object that matches a schema', async () => {
     const output = Output.object({ schema: jsonSchema<{ city: string; days: number }>(citySchema) });
     const plain = await generateText({ model: modelOf('echo'), ...common, prompt: 'Oslo', output });
     expect(plain.output).toEqual({ city: 'Oslo', days: 1 });
@@ -108,7 +105,7 @@ describe.each(routes)('%s', (title, modelOf) => {
     expect(await streamed.output).toEqual({ city: 'Oslo', days: 1 });
   });
 
-  it('shows images, inline and by URL', async () => {
+  it('accepts images, inline and by URL', async () => {
     const messages: ModelMessage[] = [
       {
         role: 'user',
@@ -125,7 +122,7 @@ describe.each(routes)('%s', (title, modelOf) => {
     expect([sent.includes(pixel), sent.includes(webImage)]).toEqual([true, true]);
   });
 
-  it('throws the error class of the library with the message of the vendor', async () => {
+  it("throws the library's error class with the vendor's message", async () => {
     const failure = await generateText({ model: modelOf('refuse-422'), ...asked }).catch((error: unknown) => error);
     expect(APICallError.isInstance(failure)).toBe(true);
     expect(failure).toMatchObject({ statusCode: 422, message: "The request is not one that 'refuse-422' can answer." });
@@ -141,7 +138,7 @@ describe.each(routes)('%s', (title, modelOf) => {
   });
 });
 
-it('embeds one text and many', async () => {
+it('embeds one text and several texts', async () => {
   const model = vercelOpenaiOf(lent()).embedding('one/echo');
   const { embedding, usage } = await embed({ model, value: 'the cat sleeps' });
   const { embeddings } = await embedMany({ model, values: ['the cat sleeps', 'stock prices'] });

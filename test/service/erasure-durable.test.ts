@@ -10,7 +10,7 @@ interface ErasureJson {
   readonly workflows: { readonly state: string; readonly purged: number };
 }
 
-test('200, then done: the run that an older version had for the conversation is deleted from Temporal', async () => {
+test('deletes the Temporal run that an older version had started for the conversation', async () => {
   await withGateway({ temporal: true }, async ({ app, url, key, call, admin, database, project }) => {
     app.startDurable();
     const messages = [{ role: 'user', content: 'text of the subject' }];

@@ -74,7 +74,7 @@ async function plantKnowledge(gateway: TestGateway, subject: string | null, text
 onBothDatabases('erasing a subject', (database) => {
   const shared = shareGateway({ database, cache: true });
 
-  test('200: deletes all stored data of the subject, reports the counts and keeps other data', async () => {
+  test('deletes all stored data of the subject, reports the counts and keeps other data', async () => {
     const gateway = await shared().withProject('erase-all');
     const [mine, theirs] = ['Ada / ünïcode % subject', 'Bob subject'];
     const of = (subject: string, more: object = {}): Record<string, string> => ({
@@ -159,7 +159,7 @@ onBothDatabases('erasing a subject', (database) => {
     expect((await erase(gateway, 'nobody ever')).deleted).toEqual(nothing);
   });
 
-  test('200: data sent afterwards and the same subject of another project are kept', async () => {
+  test('keeps data that is sent afterwards and the same subject of another project', async () => {
     const [gateway, other] = [await shared().withProject('erase-then'), await shared().withProject('erase-other')];
     for (const each of [gateway, other]) {
       await saveItem(each, { text: 'the number is seven', subject: 'u' });
@@ -176,7 +176,7 @@ onBothDatabases('erasing a subject', (database) => {
     expect((await erase(gateway, 'u')).deleted).toMatchObject({ memories: 1, calls: 1, call_parts: 2, episodes: 1 });
   });
 
-  test('200: a long dialogue is deleted in batches, with its chain', async () => {
+  test('deletes a long dialogue in batches, including its chain', async () => {
     const gateway = await shared().withProject('erase-long');
     const history = Array.from({ length: 700 }, (_value, at) => ({ role: at % 2 ? 'assistant' : 'user', content: `message ${at}` }));
     for (const length of [301, 699]) await chat(gateway, history.slice(0, length), { 'x-gateway-memory-subject': 'long' });
@@ -188,7 +188,7 @@ onBothDatabases('erasing a subject', (database) => {
     expect(left).toEqual({ parts: 0 });
   });
 
-  test('200: operators see erasures with their counts, newest first', async () => {
+  test('lists erasures with their counts for operators, newest first', async () => {
     const gateway = await shared().withProject('erase-report');
     await saveItem(gateway, { text: 'one', subject: 'x' });
     const { id } = await erase(gateway, 'x');
@@ -228,25 +228,25 @@ describe('a URL without a valid subject', () => {
     ['a subject in the query that belongs into the path', '?subject=a'],
     ['no subject in the query', '?subject='],
     ['more than the subject in the query', '?subject=.&subject=a'],
-  ])('400: %s', async (_title, encoded) => {
+  ])('returns 400: %s', async (_title, encoded) => {
     const gateway = shared();
     await saveItem(gateway, { text: 'stays', subject: 'a' });
     await expectCode(send(gateway, 'DELETE', `/subjects/${encoded}`), 400, 'bad_request');
     expect((await search(gateway, { query: 'stays', subject: 'a' })).memories.length).toBeGreaterThan(0);
   });
 
-  test('401: without a key, whatever the URL', async () => {
+  test('returns 401 without a key for any URL', async () => {
     for (const encoded of ['a', '', '%ff']) {
       const response = await fetch(`${shared().url}/v1/memory/subjects/${encoded}`, { method: 'DELETE' });
       expect(response.status).toBe(401);
     }
   });
 
-  test('200: accepts 256 characters of any language, including those outside the basic plane', async () => {
+  test('accepts 256 characters of any language, including those outside the basic plane', async () => {
     for (const subject of ['x'.repeat(256), '😀'.repeat(256), 'a b', '%', '..%2f', '?#&=+']) await erase(shared(), subject);
   });
 
-  test('200: erases `.` and `..`, which the URL class of JavaScript removes from a path, by the query', async () => {
+  test('accepts `.` and `..` in the query, because the URL class removes them from a path', async () => {
     const gateway = shared();
     for (const subject of ['.', '..']) {
       await saveItem(gateway, { text: 'is erased', subject });

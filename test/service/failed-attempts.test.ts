@@ -138,16 +138,16 @@ onBothDatabases('the reason of a failed attempt', (database) => {
     ['dead/any', { reason: 'connect', type: null, code: 'ECONNREFUSED', message: 'the connection was refused' }],
     ['nowhere/any', { reason: 'connect', type: null, message: expect.stringMatching(/^DNS /) }],
     ['insecure/any', { reason: 'connect', type: null, message: 'the TLS handshake failed' }],
-  ])('is kept: %s', async (model, error) => {
+  ])("keeps the vendor's message of a failed attempt: %s", async (model, error) => {
     expect(await errorOf(model)).toMatchObject(error);
   });
 
-  test('is kept of a stream that breaks', async () => {
+  test('keeps the message of a stream that breaks', async () => {
     const { call } = await fail('faulty/breaks', { stream: true });
     expect(call).toMatchObject({ outcome: 'interrupted', attempts: [{ status: 200, error: { reason: 'broken' } }] });
   });
 
-  test('has no text of the request, no key and no personal data', async () => {
+  test('does not store prompt text, keys or personal data in the message', async () => {
     expect(await errorOf('faulty/quotes')).toEqual({
       reason: 'status',
       type: 'invalid_request_error',
@@ -158,7 +158,7 @@ onBothDatabases('the reason of a failed attempt', (database) => {
     expect(message).toBe('ask [email], [phone], with key [credential] of [account]');
   });
 
-  test('is absent of an attempt that succeeded, also after a failed one', async () => {
+  test('stores no message for an attempt that succeeded after a failed one', async () => {
     const { gateway } = await fail('faulty/account');
     const tiers = { mixed: ['faulty/account', 'two/echo'] };
     await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { tiers });
@@ -172,7 +172,7 @@ onBothDatabases('the reason of a failed attempt', (database) => {
     ]);
   });
 
-  test('is logged with the provider and without the message', async () => {
+  test('logs the provider without the message', async () => {
     const { gateway, call } = await fail('faulty/quotes');
     const line = gateway.logs.map((text) => JSON.parse(text)).find((fields) => fields.msg === 'attempt failed' && fields.call === call.id);
     expect(line).toMatchObject({
@@ -190,7 +190,7 @@ onBothDatabases('the reason of a failed attempt', (database) => {
     expect(JSON.stringify(line)).not.toMatch(/Invalid value|Zora/);
   });
 
-  test('is listed by the command line for one project and for all, and never in the list of another project', async () => {
+  test('lists failed attempts on the command line, separately for each project', async () => {
     const { gateway, call } = await fail('dead/any');
     const { gateway: other } = await fail('faulty/limits');
     const row = new RegExp(
@@ -204,7 +204,7 @@ onBothDatabases('the reason of a failed attempt', (database) => {
     expect(page).not.toContain(call.id);
   });
 
-  test('loses its message when the subject is erased, and is kept otherwise', async () => {
+  test('deletes the message when its subject is erased', async () => {
     const { gateway, call } = await fail('faulty/account', {}, { 'x-gateway-memory-subject': 'zora' });
     expect(await findTablesHolding(gateway.database, 'must be verified')).toContain('attempt_errors');
     const receipt = await fetch(`${gateway.url}/v1/memory/subjects/zora`, {
@@ -224,7 +224,7 @@ onBothDatabases('the reason of a failed attempt', (database) => {
       while ((await step?.run(AbortSignal.timeout(60_000))) ?? 0);
     };
 
-    test('earlier where the project deletes its conversations earlier', async () => {
+    test('deletes the message earlier if the project deletes its conversations earlier', async () => {
       const { gateway } = await fail('dead/any');
       const { gateway: other } = await fail('dead/any');
       await gateway.database.query(
@@ -237,7 +237,7 @@ onBothDatabases('the reason of a failed attempt', (database) => {
       expect([await failedCallsOf(gateway), (await failedCallsOf(other)).length]).toEqual([[], 1]);
     });
 
-    test('after its retention, while the call stays', async () => {
+    test('deletes the message after its retention and keeps the call', async () => {
       const { gateway, call } = await fail('dead/any');
       await cleanUp(gateway, Date.now() + 29 * dayMs);
       expect(await failedCallsOf(gateway)).toHaveLength(1);

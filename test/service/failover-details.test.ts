@@ -54,7 +54,7 @@ const lend = async (): Promise<TestGateway> => {
 const twice = (model: string) => ({ model, n: 2, messages: [{ role: 'user', content: 'hi' }] });
 
 describe('a call that one dialect cannot express', () => {
-  it("422: the first vendor's status and message, although the gateway had rejected an earlier model", async () => {
+  it("returns the first vendor's status and message even if the gateway rejected an earlier model", async () => {
     const gateway = await lend();
     const answer = await gateway.call(paths.chat, twice('ours-first'));
     expect([answer.status, await answer.json()]).toEqual([
@@ -76,7 +76,7 @@ describe('a call that one dialect cannot express', () => {
     });
   });
 
-  it("400: the gateway's message when no vendor was called", async () => {
+  it("returns 400 with the gateway's message when no vendor was called", async () => {
     const gateway = await lend();
     const answer = await gateway.call(paths.chat, twice('ours-alone'));
     expect(answer.status).toBe(400);
@@ -86,7 +86,7 @@ describe('a call that one dialect cannot express', () => {
     expect(gateway.vendor.requests()).toEqual([]);
   });
 
-  it('200 from a model that can serve the call; 502 when it fails', async () => {
+  it('is served by a model that supports it, and returns 502 if that model fails', async () => {
     const gateway = await lend();
     expect((await gateway.call(paths.chat, twice('ours-then-answer'))).headers.get('x-gateway-model')).toBe('one/echo');
     const failed = await gateway.call(paths.chat, twice('ours-then-failure'));
@@ -107,7 +107,7 @@ describe('a plan without a model that serves the request', () => {
   it.each([
     ['missing-everywhere', 404, ['failed', 'failed', 'failed', 'refused']],
     ['refused-then-missing', 422, ['refused', 'failed']],
-  ])("%s: returns the first vendor's status after all have been tried", async (model, status, outcomes) => {
+  ])("returns the first vendor's status after all models have been tried: %s", async (model, status, outcomes) => {
     const { gateway, answer } = await ask(model);
     expect([answer.status, await answer.json()]).toMatchObject([status, { error: { code: 'upstream_refused' } }]);
     expect((await lastCall(gateway)).attempts).toMatchObject(outcomes.map((outcome) => ({ outcome })));
@@ -118,7 +118,7 @@ describe('a plan without a model that serves the request', () => {
     ['missing-then-failed', 502],
     ['missing-then-forbidden', 502],
     ['missing-then-quota', 502],
-  ])('%s: a model that did not refuse makes the call fail (%d)', async (model, status) => {
+  ])('fails the call if a model did not refuse: %s (%d)', async (model, status) => {
     const { answer } = await ask(model);
     expect([answer.status, await answer.json()]).toMatchObject([status, { error: { code: 'upstream_failed' } }]);
   });
@@ -131,7 +131,7 @@ describe('a stream that fails after its opening, before any content', () => {
     ['opened-broken', paths.chat],
     ['opened-broken', paths.messages],
     ['opened-chat', '/v1/responses'],
-  ])('200 from the next model (%s, %s), without what the first one sent', async (model, path) => {
+  ])('is served by the next model without what the first one sent (%s, %s)', async (model, path) => {
     const gateway = await lend();
     const response = await gateway.call(path, {
       model,
@@ -145,7 +145,7 @@ describe('a stream that fails after its opening, before any content', () => {
     expect((await lastCall(gateway)).attempts).toMatchObject([{ outcome: 'failed' }, { outcome: 'failed' }, { outcome: 'ok' }]);
   });
 
-  it('200 and the broken stream when no other model is left', async () => {
+  it('is passed on broken if no other model is left', async () => {
     const gateway = await lend();
     const body = { model: 'one/error-after-0', stream: true, messages: [{ role: 'user', content: 'hi' }] };
     const response = await gateway.call(paths.chat, body);
@@ -166,7 +166,7 @@ describe('a prompt that is too long for a model', () => {
   const prompt = (terms: number) => ({ messages: [{ role: 'user', content: 'lorem ipsum '.repeat(terms / 2) }] });
 
   it.each(routes)(
-    '200 from a larger model for $caller of $own: those that are not larger are left out',
+    'is served by a larger model for $caller of $own, and models that are not larger are skipped',
     async ({ own, tier, path, more }) => {
       const gateway = await lend();
       for (const stream of [false, true]) {
@@ -187,7 +187,7 @@ describe('a prompt that is too long for a model', () => {
     },
   );
 
-  it.each(routes)('a model whose window is smaller is not called for $caller of $own', async ({ own, tier, path, more }) => {
+  it.each(routes)('is not sent to a model with a smaller window for $caller of $own', async ({ own, tier, path, more }) => {
     const gateway = await lend();
     const answer = await gateway.call(path, { model: `sizes${tier}`, ...more, ...prompt(5_000) });
     expect([answer.status, answer.headers.get('x-gateway-model')]).toEqual([200, 'four/echo+large']);
@@ -200,29 +200,32 @@ describe('a prompt that is too long for a model', () => {
     expect(call.attempts).toHaveLength(1);
   });
 
-  it.each(routes)('400 for $caller of $own when none is larger: what libraries search for', async ({ caller, own, tier, path, more }) => {
-    const gateway = await lend();
-    for (const stream of [false, true]) {
-      const answer = await gateway.call(path, { model: `too-small${tier}`, stream, ...more, ...prompt(5_000) });
-      const { error } = await jsonOf<{ error: Record<string, string> }>(answer);
-      expect([answer.status, answer.headers.get('retry-after')]).toEqual([400, null]);
-      expect(error).toEqual({
-        message: expect.stringMatching(
-          own === 'one' ? /^Input tokens exceed the configured limit of 2000 tokens/ : /^prompt is too long: \d+ tokens > 2000/,
-        ),
-        ...(caller === 'chat' ? { type: 'upstream_refused', code: 'upstream_refused' } : { type: 'invalid_request_error' }),
-        upstream_code: 'context_length_exceeded',
-        upstream_type: 'invalid_request_error',
-        ...(own === 'one' && { param: 'messages' }),
-        hint: expect.any(String),
-      });
-      // LangChain for OpenAI and for Anthropic, then LiteLLM, each in the text of the whole error.
-      const text = JSON.stringify(error);
-      for (const phrase of ['context_length_exceeded', 'prompt is too long', "model's maximum context limit"])
-        expect(text).toContain(phrase);
-      expect(text).not.toMatch(/rate[\s_-]*limit/i);
-    }
-  });
+  it.each(routes)(
+    'returns the 400 that libraries look for if no model is larger for $caller of $own',
+    async ({ caller, own, tier, path, more }) => {
+      const gateway = await lend();
+      for (const stream of [false, true]) {
+        const answer = await gateway.call(path, { model: `too-small${tier}`, stream, ...more, ...prompt(5_000) });
+        const { error } = await jsonOf<{ error: Record<string, string> }>(answer);
+        expect([answer.status, answer.headers.get('retry-after')]).toEqual([400, null]);
+        expect(error).toEqual({
+          message: expect.stringMatching(
+            own === 'one' ? /^Input tokens exceed the configured limit of 2000 tokens/ : /^prompt is too long: \d+ tokens > 2000/,
+          ),
+          ...(caller === 'chat' ? { type: 'upstream_refused', code: 'upstream_refused' } : { type: 'invalid_request_error' }),
+          upstream_code: 'context_length_exceeded',
+          upstream_type: 'invalid_request_error',
+          ...(own === 'one' && { param: 'messages' }),
+          hint: expect.any(String),
+        });
+        // LangChain for OpenAI and for Anthropic, then LiteLLM, each in the text of the whole error.
+        const text = JSON.stringify(error);
+        for (const phrase of ['context_length_exceeded', 'prompt is too long', "model's maximum context limit"])
+          expect(text).toContain(phrase);
+        expect(text).not.toMatch(/rate[\s_-]*limit/i);
+      }
+    },
+  );
 });
 
 describe('a chain whose vendors limit the rate', () => {
@@ -232,7 +235,7 @@ describe('a chain whose vendors limit the rate', () => {
     ['at least a second; an overloaded vendor names none', 'limited-short', 503, '1'],
     ['no wait when another model failed, which may be over at once', 'limited-and-failed', 502, null],
     ['no wait for an exhausted quota', 'quota-both', 502, null],
-  ])('503 names %s (%s)', async (_what, model, status, retryAfter) => {
+  ])('returns 503 with %s (%s)', async (_what, model, status, retryAfter) => {
     const gateway = await lend();
     for (const stream of [false, true])
       for (const [path, body] of [
@@ -275,7 +278,7 @@ describe('the idempotency key of a caller', () => {
   const keysSent = ({ vendor }: TestGateway) =>
     vendor.requests().map(({ headers, body }) => [JSON.parse(body.toString('utf8')).model, headers['idempotency-key'] ?? null]);
 
-  it('is sent to each provider with its first model, not with other bodies', async () => {
+  it('is sent to each provider with its first model, but not with other bodies', async () => {
     const gateway = await lend();
     const body = { model: 'keyed', messages: [{ role: 'user', content: 'hi' }] };
     expect((await gateway.call(paths.chat, body, { 'idempotency-key': 'k-1' })).status).toBe(200);

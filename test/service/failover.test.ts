@@ -111,7 +111,7 @@ describe.each(routes)('on $path', ({ path, dialect, second }) => {
     'after-404',
     'after-refusal',
     'after-redirect',
-  ])('200 from the second model %s, and both attempts are recorded', (tier) =>
+  ])('serves the call from the second model %s and records both attempts', (tier) =>
     withProject(async (gateway) => {
       for (const stream of [false, true]) {
         const answer = await gateway.call(path, bodyOf(`${dialect}-${tier}`, stream));
@@ -128,7 +128,7 @@ describe.each(routes)('on $path', ({ path, dialect, second }) => {
     }),
   );
 
-  it('200 from another vendor after a 429, and the limited one comes last during its cooldown', () =>
+  it('uses another vendor after a 429 and tries the limited one last during its cooldown', () =>
     withProject(async (gateway) => {
       expect((await gateway.call(path, bodyOf(`${dialect}-after-429`, false))).headers.get('x-gateway-model')).toBe(second);
       expect((await lastCall(gateway)).attempts).toMatchObject([
@@ -139,7 +139,7 @@ describe.each(routes)('on $path', ({ path, dialect, second }) => {
       expect((await lastCall(gateway)).attempts).toMatchObject([{ n: 1, status: 200 }]);
     }));
 
-  it.each(['after-early-break', 'after-early-error'])('200: a stream that fails before its first chunk fails over (%s)', (tier) =>
+  it.each(['after-early-break', 'after-early-error'])('fails over if a stream fails before its first chunk (%s)', (tier) =>
     withProject(async (gateway) => {
       const answer = await gateway.call(path, bodyOf(`${dialect}-${tier}`, true));
       expect(answer.headers.get('x-gateway-model')).toBe(second);
@@ -147,7 +147,7 @@ describe.each(routes)('on $path', ({ path, dialect, second }) => {
     }),
   );
 
-  it.each(['break-after-3', 'error-after-3'])('a stream that fails after its first chunk does not fail over (%s)', (fault) =>
+  it.each(['break-after-3', 'error-after-3'])('does not fail over if a stream fails after its first chunk (%s)', (fault) =>
     withProject(async (gateway) => {
       const model = `${dialect === 'chat' ? 'one' : 'three'}/${fault}+long-20`;
       const answer = await gateway.call(path, bodyOf(model, true));
@@ -162,7 +162,7 @@ describe.each(routes)('on $path', ({ path, dialect, second }) => {
     }),
   );
 
-  it('200 from another vendor after five streams in a row were broken off, which open the breaker', () =>
+  it('opens the breaker of a vendor after five broken streams in a row and uses another one', () =>
     withProject(async (gateway) => {
       for (let n = 0; n < 5; n += 1) {
         const answer = await gateway.call(path, bodyOf(`${dialect}-cut`, true));
@@ -176,7 +176,7 @@ describe.each(routes)('on $path', ({ path, dialect, second }) => {
       );
     }));
 
-  it("400 upstream_refused with the first vendor's status and message when every model refuses", () =>
+  it("returns 400 upstream_refused with the first vendor's status and message if every model refuses", () =>
     withProject(async (gateway) => {
       const answer = await gateway.call(path, bodyOf(`${dialect}-all-refuse`, false));
       expect(answer.status).toBe(422);
@@ -197,7 +197,7 @@ describe.each(routes)('on $path', ({ path, dialect, second }) => {
     ['unreachable', 503],
     ['quota', 502],
     ['spend-limit', 502],
-  ])('502 or 503: every model fails (%s): upstream_failed', (tier, status) =>
+  ])('returns upstream_failed if every model fails (%s)', (tier, status) =>
     withProject(async (gateway) => {
       const answer = await gateway.call(path, bodyOf(`${dialect}-${tier}`, false));
       expect(answer.status).toBe(status);
@@ -210,7 +210,7 @@ describe.each(routes)('on $path', ({ path, dialect, second }) => {
     }),
   );
 
-  it('200: without another vendor the same model is retried after the delay of its 429', () =>
+  it('retries the same model after the delay of its 429 if there is no other vendor', () =>
     withProject(async (gateway) => {
       const answer = await gateway.call(path, bodyOf(`${dialect}-limited-once`, false));
       expect(answer.status).toBe(200);
@@ -226,7 +226,7 @@ describe.each(routes)('on $path', ({ path, dialect, second }) => {
       ]);
     }));
 
-  it('502 client deadline exceeded: the deadline ends the chain', () =>
+  it('ends the chain with 502 client deadline exceeded when the deadline passes', () =>
     withProject(async (gateway) => {
       const answers = await Promise.all(
         [false, true].map((stream) => gateway.call(path, bodyOf(`${dialect}-silent`, stream), { 'x-gateway-timeout-ms': '1500' })),
@@ -244,7 +244,7 @@ describe.each(routes)('on $path', ({ path, dialect, second }) => {
     }));
 });
 
-it('a call whose deadline passes before there is a connection is free: the vendor has received nothing', () =>
+it('charges nothing if the deadline passes before a connection is established', () =>
   withProject(async (gateway) => {
     const answer = await gateway.call('/v1/chat/completions', bodyOf('mute/any', false), { 'x-gateway-timeout-ms': '300' });
     expect(await jsonOf(answer)).toMatchObject({ error: { message: expect.stringMatching(/^client deadline exceeded/) } });
@@ -252,7 +252,7 @@ it('a call whose deadline passes before there is a connection is free: the vendo
     expect(await lastCall(gateway)).toMatchObject({ outcome: 'deadline', estimated: false, tokens: { input: 0 }, attempts });
   }));
 
-it('charges an estimate if the vendor of a plain call takes too long, because it may still finish and bill the call', () =>
+it('charges an estimate if a plain call times out, because the vendor may still finish and bill it', () =>
   withProject(async (gateway) => {
     expect((await gateway.call('/v1/chat/completions', bodyOf('hasty/hang', false))).status).toBe(502);
     const call = await lastCall(gateway);
@@ -262,7 +262,7 @@ it('charges an estimate if the vendor of a plain call takes too long, because it
     expect(call.tokens.output).toBeGreaterThanOrEqual(40);
   }));
 
-it('speech whose caller disconnects before there is a connection is free too', () =>
+it('charges nothing for speech if the caller disconnects before a connection is established', () =>
   withProject(async (gateway) => {
     const { length } = muteSockets;
     const caller = new AbortController();

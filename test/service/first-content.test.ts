@@ -115,7 +115,7 @@ describe.each(routes)('$path', ({ path, opening, end }) => {
   const streams = ['hang', 'stall-before-first', 'stall-after-0'].map((fault) => ({ fault, stream: true }));
   const plain = ['hang', 'stall-before-first', 'stall-after-1'].map((fault) => ({ fault, stream: false }));
 
-  it.each(['one', 'three'])('200: the next model serves the call when %s hangs, and the caller sees only that one', async (first) => {
+  it.each(['one', 'three'])('fails over to the next model if %s hangs, and the caller notices nothing', async (first) => {
     // Fewer failures in each project than open a breaker, which would change the order of the models.
     const groups = ['two', 'four'].flatMap((second) => [streams, plain].map((group) => ({ second, group })));
     for (const { second, group } of groups) {
@@ -146,14 +146,14 @@ it.each([
   ['/v1/messages', 'talks-messages', 'four/echo'],
   ['/v1/responses', 'talks', 'two/echo'],
   ['/v1/responses', 'talks-messages', 'four/echo'],
-])('200 on %s from the next model if a vendor sends only empty events and comments', async (path, tier, second) => {
+])('fails over on %s if a vendor sends only empty events and comments', async (path, tier, second) => {
   const gateway = await lend();
   const answer = await ask(gateway, tier, { path });
   expect([answer.status, answer.headers.get('x-gateway-model')]).toEqual([200, second]);
   expect(await answer.text()).not.toMatch(/thinking|"id":"[amr]"/);
 });
 
-it.each([true, false])('502 when no model is left (stream: %s), and all abandoned attempts are charged', async (stream) => {
+it.each([true, false])('returns 502 if no model is left and charges all abandoned attempts (stream: %s)', async (stream) => {
   const gateway = await lend();
   const answer = await ask(gateway, 'both', { stream });
   expect([answer.status, await answer.json()]).toMatchObject([
@@ -166,12 +166,12 @@ it.each([true, false])('502 when no model is left (stream: %s), and all abandone
   expect(call.attempts[1]?.cost).toBeGreaterThanOrEqual(0.02);
 });
 
-it('502 without a broken stream if the only model opens its response and hangs', async () => {
+it('returns 502 instead of a broken stream if the only model opens its response and hangs', async () => {
   const gateway = await lend();
   for (const model of ['one/stall-after-0', 'three/stall-after-0']) expect((await ask(gateway, model)).status).toBe(502);
 });
 
-it('the limit of a model overrides that of its provider, and the header overrides both', async () => {
+it("prefers the model's limit over the provider's, and the header over both", async () => {
   const gateway = await lend();
   const served = await ask(gateway, 'slow');
   expect([served.status, await served.text()]).toEqual([200, expect.stringContaining('[DONE]')]);
@@ -181,7 +181,7 @@ it('the limit of a model overrides that of its provider, and the header override
   expect([moved.status, moved.headers.get('x-gateway-model')]).toEqual([200, 'two/echo']);
 });
 
-it.each(['0', '-1', '1.5', '5s', '3600001', '1, 2'])('400 bad_request for the header %j', async (value) => {
+it.each(['0', '-1', '1.5', '5s', '3600001', '1, 2'])('returns 400 bad_request for the header %j', async (value) => {
   const gateway = await lend();
   for (const { path } of routes) {
     const answer = await ask(gateway, 'two/echo', { path, headers: { [header]: value } });
@@ -190,14 +190,14 @@ it.each(['0', '-1', '1.5', '5s', '3600001', '1, 2'])('400 bad_request for the he
   }
 });
 
-it('502 client deadline exceeded: a deadline that is shorter ends the call', async () => {
+it('ends the call with 502 client deadline exceeded if the deadline is shorter', async () => {
   const gateway = await lend();
   const answer = await ask(gateway, 'patient', { headers: { 'x-gateway-timeout-ms': '300', [header]: '60000' } });
   expect((await jsonOf<{ error: { message: string } }>(answer)).error.message).toMatch(/^client deadline exceeded/);
   expect((await findCall(gateway, answer)).attempts).toMatchObject([{ outcome: 'deadline' }]);
 });
 
-it('an abandoned attempt counts against the ceiling, and no model is called for which nothing is left', async () => {
+it('counts an abandoned attempt against the ceiling and skips models that exceed the remainder', async () => {
   const gateway = await lend();
   const spend = async (limit: number) => {
     const keys = `/provision/teams/${gateway.project}/keys`;
@@ -226,7 +226,7 @@ describe('the circuit breaker', () => {
   const slowAttempts = async (gateway: TestGateway, provider: string): Promise<number> =>
     sumOf(await metricsOf(gateway), 'gateway_slow_attempts_total', { provider });
 
-  it('opens after five attempts that wait far longer than usual, while they still wait, and new calls use the next model', async () => {
+  it('opens while five attempts are still waiting far longer than usual', async () => {
     const gateway = await lend();
     const before = await slowAttempts(gateway, 'two');
     const caller = new AbortController();
@@ -249,7 +249,7 @@ describe('the circuit breaker', () => {
     await Promise.all(waiting);
   });
 
-  it('opens for streams that are opened and then hang, although their callers have got the opening', async () => {
+  it('opens for streams that hang after their opening, although their callers have received it', async () => {
     const gateway = await lend();
     const model = 'four/stall-after-0';
     const answers = await Promise.all(Array.from({ length: 5 }, () => ask(gateway, model)));
@@ -258,7 +258,7 @@ describe('the circuit breaker', () => {
     for (const answer of answers) await answer.body?.cancel();
   });
 
-  it('opens for the limit of the configuration and not for that of a caller, and closes when the vendor responds again', async () => {
+  it("opens for the configured limit but not for the caller's, and closes when the vendor responds again", async () => {
     const gateway = await lend();
     for (let n = 0; n < 5; n += 1) await ask(gateway, 'two/hang', { headers: { [header]: '30' } });
     expect(await stateOf(gateway, 'two')).toBe('closed');

@@ -28,7 +28,7 @@ async function expectAlive({ call }: TestGateway): Promise<void> {
   expect([answer.status, await answer.text()]).toEqual([200, expect.stringContaining('still there?')]);
 }
 
-describe('requests made from the interface description', () => {
+describe('requests generated from the interface description', () => {
   const document = asObject(resolveRefs(describeApi(), describeApi()));
   const operations = Object.entries(asObject(document.paths)).flatMap(([path, methods]) =>
     Object.entries(asObject(methods)).map(([method, operation]) => ({
@@ -39,12 +39,12 @@ describe('requests made from the interface description', () => {
     })),
   );
 
-  it('200: the description is public and matches the code', async () => {
+  it('returns the description publicly and in agreement with the code', async () => {
     const answer = await fetch(`${lent().url}/openapi.json`);
     expect([answer.status, await answer.json()]).toEqual([200, describeApi()]);
   });
 
-  it.each(operations)('$title: every response is described', async ({ path, method, operation }) => {
+  it.each(operations)('describes every response of $title', async ({ path, method, operation }) => {
     const gateway = lent();
     if (path.startsWith('/provision')) await gateway.withProject('fuzz');
     const check = answerCheck(operation);
@@ -64,7 +64,7 @@ const count = isExhaustive ? 10_000 : 700;
 describe(`${count} malformed requests over raw sockets`, () => {
   const concurrency = 40;
 
-  it('get a status below 500 or none; a valid call succeeds afterwards, and no socket stays open', async () => {
+  it('never get a 5xx or leak a socket, and a valid call succeeds afterwards', async () => {
     const gateway = await lent().withProject('sockets');
     const before = await settledSockets(gateway, concurrency);
     const seed = fc.sample(fc.integer(), 1)[0] ?? 0;

@@ -43,7 +43,7 @@ async function readAll(socket: Socket): Promise<string> {
 
 const timesAsked = ({ vendor }: TestGateway): number => vendor.requests().length;
 
-it('requests that arrive at once on one connection are all answered, in their order', async () => {
+it('answers all requests that arrive at once on one connection, in order', async () => {
   const gateway = await lend();
   const call = (name: string, text: string): string =>
     toBytes(gateway, paths.chat, { model: `${vendors.chat}/${name}`, messages: [{ role: 'user', content: text }] });
@@ -54,7 +54,7 @@ it('requests that arrive at once on one connection are all answered, in their or
   expect([...marks].map(([, status, text]) => status ?? text)).toEqual(['200', 'first', '200', '200', 'second', '404', '200', 'third']);
 });
 
-it('a refused stream that waits for another response is answered without interim responses in it', async () => {
+it('sends no interim responses into a response that a refused stream is waiting for', async () => {
   const gateway = await lend();
   const slow = toBytes(gateway, paths.chat, { model: `${vendors.chat}/slow-300+echo` });
   const refused = toBytes(gateway, paths.chat, { model: 'no/such', stream: true });
@@ -71,7 +71,7 @@ describe.each(dialects)('on %s', (dialect) => {
     ['echo', '1.1'],
     ['slow-300+echo', '1.1'],
     ['slow-300+echo', '1.0'],
-  ])('200: %s over HTTP/%s, as JSON and streamed, and the connection ends', async (name, version) => {
+  ])('answers %s over HTTP/%s completely and closes the connection', async (name, version) => {
     const gateway = await lend();
     const plain = await readAll(send(gateway, paths[dialect], { model: model(name) }, version));
     expect(plain).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
@@ -82,7 +82,7 @@ describe.each(dialects)('on %s', (dialect) => {
     expect(await callsOf(gateway)).toMatchObject([{ outcome: 'ok' }, { outcome: 'ok' }]);
   });
 
-  it('200: a stream with a long pause is complete', async () => {
+  it('completes a stream with a long pause', async () => {
     const gateway = await lend();
     const streamed = await readAll(send(gateway, paths[dialect], { model: model('pace-250+long-6'), stream: true }));
     expect(streamed).toMatch(dialect === 'chat' ? /data: \[DONE\]/ : /event: message_stop/);
@@ -93,7 +93,7 @@ describe.each(dialects)('on %s', (dialect) => {
   it.each([
     ['before the first piece', 'hang'],
     ['between two pieces', 'long-20+stall-after-3'],
-  ])('a caller that disconnects %s after closing its sending side is detected', async (_when, name) => {
+  ])('notices that a caller disconnects %s after closing its sending side', async (_when, name) => {
     const gateway = await lend();
     const before = timesAsked(gateway);
     const socket = send(gateway, paths[dialect], { model: model(name), stream: true });
@@ -105,7 +105,7 @@ describe.each(dialects)('on %s', (dialect) => {
   });
 });
 
-it('400: a request truncated by closing the sending side', async () => {
+it('returns 400 for a request that is truncated by closing the sending side', async () => {
   const { url } = await lend();
   const socket = connect({ port: Number(new URL(url).port), host: '127.0.0.1', allowHalfOpen: true });
   socket.end('POST /v1/messages HTTP/1.1\r\nhost: gateway.test\r\ncontent-length: 10\r\n\r\n{"a"');

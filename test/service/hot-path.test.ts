@@ -101,7 +101,7 @@ const isUpkeep = (text: string): boolean =>
   );
 
 onBothDatabases('a steady stream of calls', (database) => {
-  it('sends no statement to the database; the drain stores calls in batches', async () => {
+  it('sends no statement to the database per call and stores calls in batches', async () => {
     const watched = watchDatabase();
     await withGateway({ database, clock, wrapDatabase: watched.wrap }, async (gateway) => {
       let made = 0;
@@ -190,7 +190,7 @@ describe('a call', () => {
   it.each([
     ['/v1/chat/completions', 'chat', '{"id":"chatcmpl-'],
     ['/v1/messages', 'messages', '{"id":"msg_'],
-  ] as const)('on %s parses JSON once, the response, and never its request body', async (path, name, answerStart) => {
+  ] as const)('parses only the response on %s, and parses it once', async (path, name, answerStart) => {
     const gateway = await shared().withProject(`plain-${name}`);
     await makeCalls(gateway, path, { count: concurrency, stream: false });
     await stored(gateway, concurrency);
@@ -210,7 +210,7 @@ describe('a call', () => {
   it.each([
     ['/v1/chat/completions', 'chat', '{"id":"chatcmpl-'],
     ['/v1/messages', 'messages', '{"type":"'],
-  ] as const)('that is streamed on %s parses the first of similar events, and never its request body', async (path, name, eventStart) => {
+  ] as const)('parses only the first of similar events when streamed on %s', async (path, name, eventStart) => {
     const gateway = await shared().withProject(`streamed-${name}`);
     await makeCalls(gateway, path, { count: concurrency, stream: true });
     await stored(gateway, concurrency);

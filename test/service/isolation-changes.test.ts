@@ -322,12 +322,12 @@ const pages = registeredRoutes
   .filter(({ method, access, path }) => method === 'get' && (access === 'member' || access === 'owner') && !/:|live/.test(path))
   .map(({ path }) => path);
 
-describe('the inputs', () => {
+describe('the inputs of the isolation test', () => {
   test.each([
     ['route', changingOperations, requests],
     ['form', changingForms, forms],
     ['command', changingCommands, lines],
-  ] as const)('cover every %s', (_kind, known, inputs) => {
+  ] as const)('include every %s that changes data', (_kind, known, inputs) => {
     expect(Object.keys(inputs).toSorted()).toEqual([...new Set<string>(known)].toSorted());
   });
 });
@@ -544,13 +544,13 @@ describe('a change in one project', () => {
   const lent = shareGateway({ database: 'any' });
   let nextToFull: Run | null = null;
 
-  test('leaves the rows of the other project byte-identical', async () => {
+  test('leaves the rows of other projects byte-identical', async () => {
     nextToFull = await runAll(lent(), true);
     expect(nextToFull.refused).toEqual({});
     expect(nextToFull.changed).toEqual({});
   }, 120_000);
 
-  test('gets the same response whatever the other project contains', async () => {
+  test('gets the same response whatever data other projects have', async () => {
     const nextToEmpty = await withGateway({ database: 'any' }, (gateway) => runAll(gateway, false));
     expect(nextToFull?.answers).toEqual(nextToEmpty.answers);
   }, 120_000);

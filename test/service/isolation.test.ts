@@ -143,7 +143,7 @@ async function leavesBeta(work: () => Promise<void>): Promise<void> {
 }
 
 describe('the console', () => {
-  test('has the routes that this test walks, and a member of the project sees what is planted', async () => {
+  test('has the routes that this test walks, and shows planted rows to a member of the project', async () => {
     expect(ofProject.length).toBeGreaterThan(40);
     const pages = ofProject.filter(({ method, access, path }) => method === 'get' && access === 'member' && !path.includes('live'));
     const texts = await Promise.all(pages.map(({ path }) => read(beta.member.get(fill(`/console/p/:project${path}`)))));
@@ -151,7 +151,7 @@ describe('the console', () => {
     expect(texts.filter(({ text }) => text.includes(planted)).length).toBeGreaterThan(10);
   });
 
-  test('404 for everybody who is no member of the project', () =>
+  test('returns 404 to everybody who is not a member of the project', () =>
     leavesBeta(async () => {
       for (const [title, { method, path }] of titled(ofProject)) {
         const address = fill(`/console/p/:project${path}`);
@@ -162,7 +162,7 @@ describe('the console', () => {
       }
     }));
 
-  test('a redirect to the sign-in page without a session, also with a key', () =>
+  test('redirects to the sign-in page without a session, even with a key', () =>
     leavesBeta(async () => {
       const { url } = lent();
       const headers = { authorization: `Bearer ${beta.gateway.key}`, 'sec-fetch-site': 'same-origin' };
@@ -173,7 +173,7 @@ describe('the console', () => {
       }
     }));
 
-  test('nothing of the project for the owner of another one who uses its ids', () =>
+  test('shows nothing of the project to the owner of another one who uses its ids', () =>
     leavesBeta(async () => {
       // The pages first: the audit log has the ids that a form names.
       const inOrder = ofProject.toSorted((left, right) => left.method.localeCompare(right.method));
@@ -186,7 +186,7 @@ describe('the console', () => {
       }
     }));
 
-  test('403 for a member on the routes of owners', () =>
+  test('returns 403 to a member on owner routes', () =>
     leavesBeta(async () => {
       for (const [title, { method, path }] of titled(ofProject.filter(({ access }) => access === 'owner'))) {
         const { status } = await send(beta.member, method, fill(`/console/p/:project${path}`));
@@ -194,7 +194,7 @@ describe('the console', () => {
       }
     }));
 
-  test('404 for an owner on the routes of deployment admins; the own account has nothing of others', () =>
+  test('returns 404 to an owner on routes of deployment admins, and shows only the own account', () =>
     leavesBeta(async () => {
       for (const [title, { method, path, access }] of titled(
         routes.filter((route) => route.access === 'admin' || route.access === 'person'),
@@ -206,7 +206,7 @@ describe('the console', () => {
       }
     }));
 
-  test('nothing on the pages for everybody', () =>
+  test('shows nothing of the project on pages that are open to everybody', () =>
     leavesBeta(async () => {
       for (const [title, { method, path }] of titled(routes.filter(({ access }) => access === 'anyone'))) {
         const { status, text } = await send(owner, method, fill(path));
@@ -220,7 +220,7 @@ describe('the API', () => {
     Object.keys(asObject(methods)).map((method) => [method.toUpperCase(), path] as const),
   );
 
-  test('401 on every route of /provision for keys, sessions and personal tokens', async () => {
+  test('returns 401 on every route of /provision for keys, sessions and personal tokens', async () => {
     const token = await issueToken(lent(), await addPerson(lent(), ['beta']));
     await leavesBeta(async () => {
       for (const [method, path] of operations.filter(([, path]) => path.startsWith('/provision'))) {
@@ -236,7 +236,7 @@ describe('the API', () => {
     });
   });
 
-  test('a key finds and changes nothing of another project', () =>
+  test('does not let a key find or change anything of another project', () =>
     leavesBeta(async () => {
       const { url, key } = lent();
       const bodies: Record<string, object> = {
@@ -261,7 +261,7 @@ describe('the API', () => {
       }
     }));
 
-  test('the page of a key shows nothing of another project', async () => {
+  test('shows nothing of another project on the page of a key', async () => {
     const { url, key } = lent();
     const csrf = /name="csrf" value="([^"]+)"/;
     const first = await fetch(`${url}/my-key`);
@@ -275,7 +275,7 @@ describe('the API', () => {
     }
   });
 
-  test('MCP refuses keys, and tools have nothing for people of other projects', () =>
+  test('refuses keys over MCP and gives people of other projects nothing through tools', () =>
     leavesBeta(async () => {
       const gateway = lent();
       const keyed = await fetch(`${gateway.url}/mcp`, {

@@ -56,7 +56,7 @@ function sendChat(text: string, onSent: () => void): Promise<number | undefined>
   });
 }
 
-test('a call that arrives after a large prompt is answered while the prompt is still being checked', async () => {
+test('answers another call while a large prompt is still being checked', async () => {
   // The first job starts the thread, and would give the small call even more time.
   expect(await sendChat(`0 ${largeText}`, () => undefined)).toBe(200);
   await sendChat('0', () => undefined);
@@ -70,7 +70,7 @@ test('a call that arrives after a large prompt is answered while the prompt is s
   expect(events).toEqual(['small sent', 'small answered', 'large sent']);
 });
 
-test('the vendor gets the bytes of the caller with another model, and what memory stores is masked and bounded', async () => {
+test("forwards the caller's bytes with another model, and masks and bounds what memory stores", async () => {
   const { call, database } = shared();
   const secret = `sk-${'proj'}-Ab1${'cD2eF3gH4i'.repeat(4)}`;
   const text = `my key is ${secret} \\ud83d\\ude00 ${largeText}`;
@@ -90,7 +90,7 @@ test('the vendor gets the bytes of the caller with another model, and what memor
   expect(stored?.length).toBeLessThan(4 * mebibyte + 1);
 });
 
-test('400 for a large body that is not JSON, with the reason', async () => {
+test('returns 400 with the reason for a large body that is not JSON', async () => {
   const response = await shared().call('/v1/chat/completions', `{"messages":["${largeText}"`);
   expect(response.status).toBe(400);
   expect(await jsonOf(response)).toMatchObject({
@@ -98,13 +98,13 @@ test('400 for a large body that is not JSON, with the reason', async () => {
   });
 });
 
-test('a large legacy completion is converted to a chat', async () => {
+test('converts a large legacy completion to a chat', async () => {
   const response = await shared().call('/v1/completions', { model: 'own/m', prompt: largeText });
   expect(await jsonOf(response)).toMatchObject({ object: 'text_completion', choices: [{ text: 'answered' }] });
   expect(JSON.parse(received[0]?.body.toString() ?? '')).toEqual({ model: 'm', messages: [{ role: 'user', content: largeText }] });
 });
 
-test('content rules check all of a large body', async () => {
+test('applies content rules to all of a large body', async () => {
   const { admin, withProject } = shared();
   const { call } = await withProject('ruled');
   const rules = [{ class: 'expression', place: 'input', action: 'block', expression: 'project night' }];

@@ -29,7 +29,7 @@ const sample = (points: readonly number[]): readonly number[] =>
 const vendor = await createMemoryVendor();
 afterAll(() => vendor.close());
 
-describe('with operator actions in Temporal', () => {
+describe('operator actions in Temporal', () => {
   const shared = shareGateway({ database: 'any', temporal: true, yaml: () => vendor.yaml.replace('factor: 2', 'factor: 1') });
   let temporal: Temporal;
   let namespace = '';
@@ -115,7 +115,7 @@ describe('with operator actions in Temporal', () => {
     await eventually(async () => expect((await run.describe()).status.name).toBe(name), limitMs);
   }
 
-  it('a finished batch reset to any of its steps sends nothing and stores nothing twice', async () => {
+  it('resetting a finished batch to any step sends nothing and stores nothing twice', async () => {
     const gateway = await lend('reset-done', 4);
     await say(gateway, 'ann', 'I live in Oslo.');
     await say(gateway, 'ben', 'I live in Bergen.');
@@ -134,7 +134,7 @@ describe('with operator actions in Temporal', () => {
     expect(await batchesOf(gateway)).toEqual([batch]);
   }, 300_000);
 
-  it('a finished batch that counts as running again is finished by a new run, without a request', async () => {
+  it('a new run finishes a finished batch that counts as running again, without a request', async () => {
     const gateway = await lend('restored');
     await say(gateway, 'ole', 'I live in Narvik.');
     const { id, workflow_id: workflowId } = await untilDone(gateway, 1);
@@ -213,7 +213,7 @@ describe('with operator actions in Temporal', () => {
     expect((await memoriesOf(gateway)).filter((memory) => memory === text)).toEqual([text]);
   }
 
-  it('a batch parked by an older version is a failed run, and a reset to any of its steps replays it', async () => {
+  it('shows a batch that an older version parked as failed, and a reset to any step replays it', async () => {
     const gateway = await lend('reset-parked');
     const towns = (isExhaustive ? 'ABCDEFGHIJKLMNOP' : 'ABCD').split('').map((letter) => `I live in ${letter}ville.`);
     const parked = await park(gateway, towns);
@@ -246,7 +246,7 @@ describe('with operator actions in Temporal', () => {
     expect(parked[0]?.run_url).toBe(`${shared().app.startDurable().uiUrl()}/${encodeURIComponent(parked[0]?.workflow_id ?? '')}`);
   }, 300_000);
 
-  it('a failing batch is retried until an operator stops it, which ends its run, and a replay learns it', async () => {
+  it('retries a failing batch until an operator stops it, and learns it on replay', async () => {
     const gateway = await lend('stop-failing');
     const text = 'I live in Stopville.';
     const { failing, accept } = await failBatches(gateway, [text]);
@@ -280,7 +280,7 @@ describe('with operator actions in Temporal', () => {
     'a reset and a request': [resetRun, replayOne],
     'a request and two resets': [replayOne, resetRun, resetRun],
   };
-  it('a failed batch replayed twice at once, by requests, signals and resets, is learned and paid for once', async () => {
+  it('learns and pays a failed batch once even if several replays start at the same time', async () => {
     await Promise.all(
       Object.entries(ways).map(async ([way, replays]) => {
         const gateway = await lend(way.replaceAll(' ', '-'));
@@ -297,7 +297,7 @@ describe('with operator actions in Temporal', () => {
     );
   }, 180_000);
 
-  it('a batch reset during a model call waits for its response and does not repeat completed steps', async () => {
+  it('a batch that is reset during a model call waits for the response and repeats no completed step', async () => {
     const gateway = await lend('reset-running');
     const held = vendor.hold('consolidation', 'Larvik');
     await say(gateway, 'cid', 'I live in Larvik.');
@@ -315,7 +315,7 @@ describe('with operator actions in Temporal', () => {
     expect(await untilDone(gateway, 1)).toMatchObject({ memories: { written: 1, repeated: 0 } });
   }, 300_000);
 
-  it('the run of a project reset to any of its steps starts no batch twice and continues', async () => {
+  it('a project run that is reset to any step starts no batch twice and continues', async () => {
     const gateway = await lend('reset-project');
     await say(gateway, 'dot', 'I live in Hamar.');
     await untilDone(gateway, 1);
@@ -327,7 +327,7 @@ describe('with operator actions in Temporal', () => {
     expect([vendor.count('memories', 'Hamar'), vendor.count('memories', 'Moss')]).toEqual([1, 1]);
   }, 300_000);
 
-  it('a batch whose run was terminated or cancelled is stopped until a replay, which waits for the response under way', async () => {
+  it('a batch whose run was terminated or cancelled stays stopped until a replay', async () => {
     const ended = await Promise.all(
       (['terminate', 'cancel'] as const).map(async (end) => {
         const gateway = await lend(`ended-by-${end}`);
@@ -365,7 +365,7 @@ describe('with operator actions in Temporal', () => {
   }, 300_000);
 
   it.each(['terminate', 'cancel'] as const)(
-    'the run of a project ended by %s starts again with the next call',
+    'the next call restarts a project run that was ended by %s',
     async (end) => {
       const gateway = await lend(`project-${end}`);
       await say(gateway, 'hal', `I live in Voss, says ${end}.`);
@@ -378,7 +378,7 @@ describe('with operator actions in Temporal', () => {
     180_000,
   );
 
-  it('a project at its monthly ceiling keeps its batch waiting through all retries and learns once the ceiling allows it', async () => {
+  it('a batch waits while its project is at the monthly ceiling and is learned once afterwards', async () => {
     const gateway = await lend('capped', 1_000);
     await say(gateway, 'jan', 'I live in Mo i Rana.');
     await gateway.admin('PUT', '/provision/teams/capped', { monthly_cap: 0.000000001 });

@@ -87,7 +87,7 @@ describe('with Temporal, a project', () => {
     for (const planted of ['Oslo', 'weather', 'ada"', 'You said']) expect(history).not.toContain(planted);
   });
 
-  it('202: remember reads one conversation immediately; 404, 400 and 409 when it cannot', async () => {
+  it('processes one conversation immediately on remember, or returns 404, 400 or 409', async () => {
     const gateway = await lend('remembers');
     await gateway.admin('PUT', '/provision/teams/remembers/memory', { batch_of: 1_000 });
     const call = await gateway.call('/v1/chat/completions', { model: 'one/echo', messages: [{ role: 'user', content: 'I like tea.' }] });
@@ -129,7 +129,7 @@ describe('with Temporal, a project', () => {
     expect(waits.slice(0, 3)).toEqual([1, 2, 4]);
   });
 
-  it('without a model for memory keeps its batch waiting, without attempts, until its settings change', async () => {
+  it('keeps its batch waiting without attempts while it has no model for memory', async () => {
     const gateway = await lend('unrouted', { tiers: { trivial: [] } });
     await say(gateway, 'I am called Cid.', 'cid');
     expect(await untilState(gateway, 'waiting')).toMatchObject({ attempts: 0, error: { code: 'no_route' } });
@@ -138,7 +138,7 @@ describe('with Temporal, a project', () => {
     expect(await memoriesOf(gateway)).toMatchObject([{ text: 'I am called Cid.' }]);
   });
 
-  it('shows a batch as failing after unusable responses; a replay (202) learns it, even with another dialect', async () => {
+  it('shows a batch as failing after unusable responses, and learns it on replay even with another dialect', async () => {
     const gateway = await lend('parked', { tiers: { 'memory-extract': ['one/long-5'] } });
     await say(gateway, 'I am called Dot.', 'dot');
     // Skips the retry delays, which are those of an unavailable vendor.
@@ -160,7 +160,7 @@ describe('with Temporal, a project', () => {
     expect((await gateway.admin('GET', '/provision/teams/parked/batches?state=x')).status).toBe(400);
   });
 
-  it('learns recorded conversations of the past, answers from them and judges, as npm run evaluate-memory does', async () => {
+  it('learns recorded conversations of the past and answers from them, as npm run evaluate-memory does', async () => {
     const sample = {
       sample_id: 'Tiny-1',
       conversation: {

@@ -13,13 +13,13 @@ afterAll(processes.stopAll);
 const main = join(root, 'src', 'main.ts');
 
 describe('options', () => {
-  it.each(['start', 'serve', 'worker', 'migrate', 'demo-vendor'])('%s --help prints the usage and starts nothing', async (command) => {
+  it.each(['start', 'serve', 'worker', 'migrate', 'demo-vendor'])('prints the usage for %s --help and starts nothing', async (command) => {
     const home = await processes.home('empty');
     const gateway = await processes.start(command, { home, program: [process.execPath, main, command, '--help'] });
     expect([await gateway.exited, gateway.stdout().split('\n')[0], gateway.stderr()]).toEqual([0, 'Usage: gateway <command>', '']);
   });
 
-  it.each(['start', 'serve', 'worker', 'migrate', 'demo-vendor'])('%s with an unknown option prints one line', async (command) => {
+  it.each(['start', 'serve', 'worker', 'migrate', 'demo-vendor'])('prints one line for %s with an unknown option', async (command) => {
     const home = await processes.home('empty');
     const gateway = await processes.start(command, { home, program: [process.execPath, main, command, '--colour'] });
     expect([await gateway.exited, gateway.stdout(), gateway.stderr()]).toEqual([1, '', "gateway: Unknown option '--colour'\n"]);
@@ -33,7 +33,7 @@ describe('a data directory with an entry of the wrong type', () => {
     ['admin-token', 'file', /^gateway: the admin token of \S+ cannot be read: \S+ must have at least 16 characters[^\n]+\n$/],
     ['addresses', 'file', /^gateway: \S+ cannot be written: EEXIST[^\n]+\n$/],
     ['journal', 'file', /^gateway: the data directory [^\n]+ENOTDIR[^\n]+\n$/],
-  ])('%s that is a %s: one line, exit status 1', async (name, kind, complaint) => {
+  ])('exits with 1 and one line if %s is a %s', async (name, kind, complaint) => {
     // Without a token in the environment, so that the token file is read.
     const home = await processes.home(name === 'db.lock' ? 'empty' : 'migrated');
     const path = join(home, 'data', name);
@@ -44,7 +44,7 @@ describe('a data directory with an entry of the wrong type', () => {
 });
 
 describe('the quarantine', () => {
-  it('is listed for operators, and emptied by the next start when its records are older than the deletion period', async () => {
+  it('is listed for operators, and the next start deletes records older than the deletion period', async () => {
     const dataDir = await mkdtemp(join(tmpdir(), 'gateway-quarantine-'));
     const list = async ({ admin }: TestGateway): Promise<unknown> =>
       (await jsonOf<{ data: unknown }>(admin('GET', '/provision/quarantine'))).data;

@@ -19,7 +19,7 @@ function sendJson(response: ServerResponse, status: number, body: unknown): void
 }
 
 describe('the artifacts format', () => {
-  it('200: n is ignored, also for the reservation of a cost ceiling', () => {
+  it('ignores n, also when it reserves from a cost ceiling', () => {
     const finish: (() => void)[] = [];
     return withVendor(
       (response) => finish.push(() => sendJson(response, 200, drawn)),
@@ -41,19 +41,21 @@ describe('the artifacts format', () => {
     ['"1024\\u0078512"', { width: 1024, height: 512 }],
     ['null', { width: 1024, height: 1024 }],
     ['"auto"', {}],
-  ])('200: size %s', (size, sides) =>
+  ])('accepts size %s', (size, sides) =>
     withVendor(draw, async (gateway, vendor) => {
       expect((await gateway.call(images.path, `{"model":"jobs/picture","prompt":"x","size":${size}}`)).status).toBe(200);
       expect(JSON.parse(vendor.asked[0]?.body ?? '')).toEqual({ prompt: 'x', ...sides, steps: 4 });
     }),
   );
 
-  it.each(['"0x8"', '"8x8 "', '"-8x8"', '"8.5x8"', '"1e3x8"', '"8X8"', '8', '""', '"999999x1"'])('400 plain text: size %s', (size) =>
-    withVendor(draw, async (gateway, vendor) => {
-      const answer = await gateway.call(images.path, `{"model":"jobs/picture","prompt":"x","size":${size}}`);
-      expect([answer.status, await answer.text()]).toEqual([400, 'size: must be <width>x<height>\n']);
-      expect(vendor.asked).toEqual([]);
-    }),
+  it.each(['"0x8"', '"8x8 "', '"-8x8"', '"8.5x8"', '"1e3x8"', '"8X8"', '8', '""', '"999999x1"'])(
+    'returns 400 in plain text for size %s',
+    (size) =>
+      withVendor(draw, async (gateway, vendor) => {
+        const answer = await gateway.call(images.path, `{"model":"jobs/picture","prompt":"x","size":${size}}`);
+        expect([answer.status, await answer.text()]).toEqual([400, 'size: must be <width>x<height>\n']);
+        expect(vendor.asked).toEqual([]);
+      }),
   );
 });
 
@@ -65,7 +67,7 @@ describe('a voice with a name such as', () => {
     ['..%2f', '..%252f'],
     ['%2e%2e', '%252e%252e'],
     ['x?y=1#z&q', 'x%3Fy%3D1%23z%26q'],
-  ])('%j: 200, and stays one segment of the path and one value of the query', (voice, encoded) =>
+  ])('%j stays one path segment and one query value', (voice, encoded) =>
     withVendor(speak, async (gateway, vendor) => {
       for (const provider of ['path', 'query']) expect((await askMedia(gateway, speech, `${provider}/${voice}`)).status).toBe(200);
       expect(vendor.asked.map(({ path }) => path)).toEqual([`/v1/text-to-speech/${encoded}`, `/v1/speak?model=${encoded}`]);
@@ -75,7 +77,7 @@ describe('a voice with a name such as', () => {
   it.each([
     ['half a character', '\ud800'],
     ['301 letters', 'x'.repeat(301)],
-  ])('%s: 400 no_route', (_what, voice) =>
+  ])('%s returns 400 no_route', (_what, voice) =>
     withVendor(speak, async (gateway, vendor) => {
       for (const provider of ['own', 'path', 'query']) {
         const expected = { status: 400, code: 'no_route', message: 'no models available for route' };
@@ -87,7 +89,7 @@ describe('a voice with a name such as', () => {
 });
 
 describe('vendor responses', () => {
-  it.each(mediaRoutes)('upstream_error on $name for every error status of the vendor, without its retry-after', async (route) => {
+  it.each(mediaRoutes)('returns upstream_error on $name for every error status of the vendor, without its retry-after', async (route) => {
     for (const status of [301, 307, 400, 401, 402, 403, 404, 408, 413, 422, 429, 500, 503, 529])
       await withVendor(
         (response) => sendJson(response, status, { error: { message: 'no' } }),
@@ -103,7 +105,7 @@ describe('vendor responses', () => {
       );
   });
 
-  it.each(mediaRoutes)('bad_upstream_response on $name for a success status without the requested content', async (route) => {
+  it.each(mediaRoutes)('returns bad_upstream_response on $name for a success without the requested content', async (route) => {
     for (const status of [200, 201, 204, 206])
       await withVendor(
         (response) => (status === 204 ? response.writeHead(204).end() : sendJson(response, status, { error: { message: 'no' } })),
@@ -118,7 +120,7 @@ describe('vendor responses', () => {
   });
 });
 
-it.each(mediaRoutes)('404 on $name for methods other than POST', (route) =>
+it.each(mediaRoutes)('returns 404 on $name for methods other than POST', (route) =>
   withVendor(draw, async (gateway) => {
     for (const method of ['GET', 'PUT', 'DELETE']) {
       const answer = fetch(gateway.url + route.path, { method, headers: { authorization: `Bearer ${gateway.key}` } });

@@ -111,7 +111,7 @@ describe('audio.transcriptions.create', () => {
     });
   });
 
-  it('reserves the full duration of a low-bit-rate recording, so that a cost ceiling is exceeded by at most one call', async () => {
+  it('reserves the full duration of a low-bit-rate recording, so a cost ceiling is exceeded by at most one call', async () => {
     // At 6 kbit/s, 75 kB hold 100 seconds of audio, which cost $0.01.
     answer = json({ text: 'Hello.', usage: { type: 'duration', seconds: 100 } });
     const { key } = await issueKey(gateway, { ceilings: { cost: 0.025 } });
@@ -164,7 +164,7 @@ describe('audio.transcriptions.create', () => {
     expect(await rowOf(gateway)).toMatchObject({ cost: 0.000225, estimated: false });
   });
 
-  it('is charged by estimate when the vendor reports no usage, and has no cost without a price', async () => {
+  it('charges an estimate when the vendor reports no usage, and nothing without a price', async () => {
     answer = json({ text: '' });
     await sdk().audio.transcriptions.create({ file: await audio(Buffer.alloc(80_000)), model: 'own/tokens' });
     expect(await rowOf(gateway)).toMatchObject({ estimated: true });
@@ -175,7 +175,7 @@ describe('audio.transcriptions.create', () => {
 });
 
 describe('audio.translations.create', () => {
-  it('is sent to the vendor’s path and recorded as a transcription', async () => {
+  it('uses the vendor’s translation path and records a transcription', async () => {
     answer = json({ text: 'Hello.', task: 'translate', duration: 3, language: 'english' });
     const result = await sdk().audio.translations.create({ file: await audio(), model: 'whisper', response_format: 'verbose_json' });
     expect(result).toMatchObject({ text: 'Hello.', duration: 3 });
@@ -223,7 +223,7 @@ describe('images.edit', () => {
     expect(await rowOf(gateway)).toMatchObject({ cost: 0.0674, estimated: false });
   });
 
-  it('returns base64 where the vendor sends addresses', async () => {
+  it('returns base64 even if the vendor sends URLs', async () => {
     answer = (response, { path, headers }) =>
       path === '/x.png' ? response.end('a picture') : json({ created: 1, data: [{ url: `http://${headers.host}/x.png` }] })(response);
     const edit = { image: await toFile(Buffer.from('x'), 'x.png'), prompt: 'a fox', model: 'standard' };
@@ -242,7 +242,7 @@ describe('images.edit', () => {
     ['all images when their number has a leading zero, which lenient vendors accept', (file: string) => file + field('n', '010')],
     ['all images of the input', (file: string) => file.repeat(12)],
     ['images of the requested size', (file: string) => file + field('size', '4096x4096')],
-  ])('429: a cost ceiling reserves %s', async (_what, parts) => {
+  ])('reserves %s from a cost ceiling', async (_what, parts) => {
     const respond = json({ created: 1, data: [{ b64_json: image }], usage });
     let finish: () => void = () => undefined;
     answer = (response) => {
@@ -260,7 +260,7 @@ describe('images.edit', () => {
     expect((await first).status).toBe(200);
   });
 
-  it('400: a provider of another shape, and a model that none has', async () => {
+  it('returns 400 for a provider of another shape and for an unknown model', async () => {
     const edit = (model: string) => post('/v1/images/edits', field('model', model) + field('prompt', 'x') + end);
     await expectRouteError(
       await edit('art/flux'),
@@ -278,7 +278,7 @@ describe('an upload', () => {
     answer = json({ text: 'Hi.', usage: { type: 'duration', seconds: 1 } });
   });
 
-  it('reaches the vendor byte for byte except the model, in the caller’s order', async () => {
+  it('reaches the vendor in the caller’s order and byte for byte except the model', async () => {
     for (const parts of [
       [field('model', 'own/whisper'), filePart('sound'), field('prompt', 'grüße')],
       [field('prompt', 'grüße'), filePart('sound'), field('model', 'own/whisper')],
@@ -290,7 +290,7 @@ describe('an upload', () => {
     }
   });
 
-  it('is sent to the vendor while it arrives, when the model precedes the file', async () => {
+  it('is forwarded while it arrives if the model precedes the file', async () => {
     const started = new Promise<void>((resolve) => {
       onFirstBytes = resolve;
     });
@@ -322,31 +322,28 @@ describe('an upload', () => {
   it.each([
     ['a transcription', path, 'own/whisper', [1e-9, 1.1e-4]],
     ['an image edit', '/v1/images/edits', 'own/gpt-image-2', [0, 0]],
-  ] as const)(
-    '%s that its caller ends early ends the vendor’s request, and is charged by what was sent',
-    async (_what, route, model, cost) => {
-      const started = new Promise<void>((resolve) => {
-        onFirstBytes = resolve;
-      });
-      const { port, hostname } = new URL(gateway.url);
-      const request = httpRequest({
-        ...{ port, hostname, path: route, method: 'POST' },
-        headers: { authorization: `Bearer ${gateway.key}`, 'content-type': 'multipart/form-data; boundary=x', 'content-length': 80_000 },
-      });
-      request.on('error', () => undefined);
-      request.write(field('model', model) + filePart('x'.repeat(8_000)).slice(0, -2));
-      await started;
-      request.destroy();
-      await eventually(async () => {
-        expect(await rowOf(gateway)).toMatchObject({ outcome: 'client_left', status: 499, code: 'upstream_failed', estimated: true });
-      });
-      const charged = Number((await rowOf(gateway)).cost);
-      expect([charged >= cost[0], charged <= cost[1]]).toEqual([true, true]);
-      expect(received).toEqual([]);
-    },
-  );
+  ] as const)('ends the vendor’s request and charges what was sent when the caller aborts %s', async (_what, route, model, cost) => {
+    const started = new Promise<void>((resolve) => {
+      onFirstBytes = resolve;
+    });
+    const { port, hostname } = new URL(gateway.url);
+    const request = httpRequest({
+      ...{ port, hostname, path: route, method: 'POST' },
+      headers: { authorization: `Bearer ${gateway.key}`, 'content-type': 'multipart/form-data; boundary=x', 'content-length': 80_000 },
+    });
+    request.on('error', () => undefined);
+    request.write(field('model', model) + filePart('x'.repeat(8_000)).slice(0, -2));
+    await started;
+    request.destroy();
+    await eventually(async () => {
+      expect(await rowOf(gateway)).toMatchObject({ outcome: 'client_left', status: 499, code: 'upstream_failed', estimated: true });
+    });
+    const charged = Number((await rowOf(gateway)).cost);
+    expect([charged >= cost[0], charged <= cost[1]]).toEqual([true, true]);
+    expect(received).toEqual([]);
+  });
 
-  it('of 31 MiB passes, and one of more than 32 MiB is 413', async () => {
+  it('accepts 31 MiB and returns 413 above 32 MiB', async () => {
     const large = Buffer.concat([
       Buffer.from(field('model', 'own/whisper') + filePart('').slice(0, -2)),
       Buffer.alloc(31 * mebibyte, 7),
@@ -359,7 +356,7 @@ describe('an upload', () => {
     expect(received).toHaveLength(1);
   });
 
-  it('without a declared length is read completely before the vendor, which learns its length, and is limited too', async () => {
+  it('is buffered, limited and sent with its length if the caller declares no length', async () => {
     const send = (chunks: Iterable<Uint8Array>) =>
       fetch(gateway.url + path, {
         method: 'POST',
@@ -378,7 +375,7 @@ describe('an upload', () => {
     expect(received).toHaveLength(1);
   });
 
-  it('400 and 415: errors name what is missing or malformed, and the vendor is not called', async () => {
+  it('names what is missing or malformed in an error, and does not call the vendor', async () => {
     await expectRouteError(await post(path, filePart('x') + end), { name: 'speech' }, { status: 400, code: 'missing_model' });
     await expectRouteError(await post(path, field('model', '') + end), { name: 'speech' }, { status: 400, code: 'missing_model' });
     await expectRouteError(
@@ -408,7 +405,7 @@ describe('an upload', () => {
     expect(await callsOf(gateway)).toEqual([]);
   });
 
-  it('400: an error in the part that is relayed ends the vendor’s request, and costs nothing', async () => {
+  it('ends the vendor’s request free of charge when the relayed part has an error', async () => {
     const body = field('model', 'own/whisper') + filePart('x'.repeat(mebibyte)) + field('model', 'own/tokens') + end;
     const refused = await post(path, body);
     expect([refused.status, await refused.text()]).toEqual([400, expect.stringContaining('model is given more than once')]);
@@ -416,7 +413,7 @@ describe('an upload', () => {
     expect(await rowOf(gateway)).toMatchObject({ outcome: 'failed', cost: 0 });
   });
 
-  it('that is refused before it was read leaves its connection usable', async () => {
+  it('leaves the connection usable if it is refused before it was read', async () => {
     const large = filePart('x'.repeat(4 * mebibyte)) + end;
     const refusals = [
       [field('model', 'dead/x') + large, 503],
@@ -442,7 +439,7 @@ describe('an upload', () => {
     agent.destroy();
   });
 
-  it('502: the vendor’s error is an upstream_error', async () => {
+  it('returns the vendor’s error as a 502 upstream_error', async () => {
     answer = (response) =>
       response.writeHead(400, { 'content-type': 'application/json' }).end('{"error":{"message":"Invalid file format."}}');
     const refused = await post(path, field('model', 'own/whisper') + filePart('x') + end);
@@ -452,7 +449,7 @@ describe('an upload', () => {
     ]);
   });
 
-  it.each(['json', 'events'])('403: a rule of the output blocks a transcript, as %s, before any of it is sent', async (form) => {
+  it.each(['json', 'events'])('blocks a transcript as %s before any of it is sent if an output rule matches', async (form) => {
     await gateway.admin('PUT', `/provision/teams/${gateway.project}/rules`, {
       rules: [{ class: 'email', place: 'output', action: 'block' }],
     });
@@ -469,7 +466,7 @@ describe('an upload', () => {
     expect((await post(path, field('model', 'own/whisper') + filePart('x') + end)).status).toBe(200);
   });
 
-  it('403 and 429: content rules check the prompt wherever it is, and ceilings apply', async () => {
+  it('applies ceilings, and content rules to the prompt wherever it is', async () => {
     await gateway.admin('PUT', `/provision/teams/${gateway.project}/rules`, {
       rules: [{ class: 'email', place: 'input', action: 'block' }],
     });

@@ -16,11 +16,11 @@ interface ImageResult {
 const json = (response: ServerResponse, body: unknown): unknown =>
   response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(body));
 
-describe('the openai SDK, with only base URL and key changed', () => {
+describe('the openai SDK with only the base URL and key changed', () => {
   const lent = shareGateway({ database: 'any', yaml: mediaYaml });
   const sdk = () => new OpenAI({ baseURL: `${lent().url}/v1`, apiKey: lent().key, maxRetries: 0 });
 
-  it('images.generate returns base64 from every provider', async () => {
+  it('generates base64 images with every provider', async () => {
     for (const model of ['standard', 'one/image-url', 'artful']) {
       const { data } = await sdk().images.generate({ model, prompt: 'a fox', size: '1024x1024' });
       expect(
@@ -31,14 +31,14 @@ describe('the openai SDK, with only base URL and key changed', () => {
     }
   });
 
-  it('audio.speech.create returns audio from every provider', async () => {
+  it('creates speech with every provider', async () => {
     for (const model of ['standard', 'path/rachel', 'query/aura']) {
       const audio = await sdk().audio.speech.create({ model, input: 'Hello, fox.', voice: 'alloy' });
       expect((await audio.arrayBuffer()).byteLength).toBeGreaterThan(100);
     }
   });
 
-  it('an error is an error of the SDK', async () => {
+  it("throws the SDK's own error class for an error response", async () => {
     await expect(sdk().images.generate({ model: 'one/a b', prompt: 'x' })).rejects.toMatchObject({ status: 400, code: 'bad_model' });
     await expect(sdk().audio.speech.create({ model: 'nobody/x', input: 'x', voice: 'alloy' })).rejects.toMatchObject({
       status: 400,
@@ -57,7 +57,7 @@ describe('fields that only some models accept', () => {
     ['own/picture', { response_format: 'b64_json' }],
     ['own/drawn', { quality: 'low', output_format: 'webp', user: 'anna' }],
     ['own/dalle', { response_format: 'b64_json', style: 'vivid' }],
-  ])('images.generate sends %s only what it takes', (model, taken) =>
+  ])('sends %s only the image fields that the model supports', (model, taken) =>
     withVendor(
       (response) => json(response, { created: 5, data: [{ b64_json: 'eA==' }] }),
       async (gateway, vendor) => {
@@ -73,7 +73,7 @@ describe('fields that only some models accept', () => {
     ),
   );
 
-  it('a number keeps its digits', () =>
+  it('preserves the digits of numbers', () =>
     withVendor(
       (response) => json(response, { created: 5, data: [{ b64_json: 'eA==' }] }),
       async (gateway, vendor) => {
@@ -102,7 +102,7 @@ describe('fields that only some models accept', () => {
       },
     ));
 
-  it('audio.speech.create sends instructions and speed to the models that take them', () =>
+  it('sends instructions and speed only to models that support them', () =>
     withVendor(
       (response) => response.writeHead(200, { 'content-type': 'audio/mpeg' }).end('sound'),
       async (gateway, vendor) => {
@@ -125,7 +125,7 @@ describe('fields that only some models accept', () => {
     ['pcm', 'application/octet-stream', 'audio/pcm'],
     ['mulaw', 'audio/basic', 'audio/basic'],
     ['mulaw', 'application/octet-stream', 'audio/mpeg'],
-  ])('speech in the format %s, sent as %s, is %s', (response_format, vendorType, type) =>
+  ])('returns speech in format %s that the vendor sends as %s with the media type %s', (response_format, vendorType, type) =>
     withVendor(
       (response) => response.writeHead(200, { 'content-type': vendorType }).end('sound'),
       async (gateway) => {
@@ -139,7 +139,7 @@ describe('fields that only some models accept', () => {
 describe('large images', () => {
   const large = Buffer.alloc(22 * mebibyte, 7).toString('base64');
 
-  it('200: an image of 30 MB in base64 is returned completely', () =>
+  it('returns a base64 image of 30 MB completely', () =>
     withVendor(
       (response) => json(response, { created: 5, data: [{ b64_json: large }] }),
       async (gateway) => {
@@ -148,7 +148,7 @@ describe('large images', () => {
       },
     ));
 
-  it('200: a large image that is downloaded is returned completely', () =>
+  it('downloads a large image completely', () =>
     withVendor(
       (response, { path, headers }) =>
         path === '/big' ? response.end(Buffer.alloc(22 * mebibyte, 7)) : json(response, { data: [{ url: `http://${headers.host}/big` }] }),
@@ -158,7 +158,7 @@ describe('large images', () => {
       },
     ));
 
-  it('502: an endless image is aborted', () =>
+  it('aborts the download of an endless image and returns 502', () =>
     withVendor(
       (response, { path, headers }) => {
         if (path !== '/endless') return json(response, { data: [{ url: `http://${headers.host}/endless` }] });
@@ -176,10 +176,10 @@ describe('large images', () => {
     ));
 });
 
-describe('URLs of images', () => {
+describe('image URLs', () => {
   const promptOf = (body: string): string => (body === '' ? '' : (JSON.parse(body) as { prompt: string }).prompt);
 
-  it('502: a URL or redirect to a host that is not the vendor’s is never requested', () =>
+  it("returns 502 without a request if a URL or redirect leads to a host that is not the vendor's", () =>
     withListener(
       (response) => response.end('image'),
       (elsewhere) =>
@@ -209,7 +209,7 @@ describe('URLs of images', () => {
         ),
     ));
 
-  it('200: an asset host is requested without the key, the vendor’s origin with it', () =>
+  it("sends the key to the vendor's origin, but not to its asset host", () =>
     withAssets(
       (response) => response.end('image'),
       (response, { path, body }) => (path === '/own' ? response.end('own') : json(response, { data: [{ url: promptOf(body) }] })),
@@ -228,11 +228,11 @@ describe('URLs of images', () => {
     ));
 });
 
-describe('slow jobs of the artifacts format', () => {
+describe('asynchronous jobs of the artifacts format', () => {
   const done = { artifacts: [{ base64: 'aW1hZ2U=', finishReason: 'SUCCESS', seed: 1 }] };
   const accept = (response: ServerResponse, id: string): unknown => response.writeHead(202, { 'nvcf-reqid': id }).end();
 
-  it('200: an accepted job is polled until it is done', () => {
+  it('polls an accepted job until it is done', () => {
     let polls = 0;
     return withVendor(
       (response, { method }) => {
@@ -253,7 +253,7 @@ describe('slow jobs of the artifacts format', () => {
     );
   });
 
-  it('503: a job that never finishes', () =>
+  it('returns 503 for a job that never finishes', () =>
     withVendor(
       (response) => accept(response, 'job-1'),
       async (gateway) => {
@@ -261,7 +261,7 @@ describe('slow jobs of the artifacts format', () => {
       },
     ));
 
-  it('502: a job without an id, or with an id that is a path', async () => {
+  it('returns 502 for a job without an id or with a path as its id', async () => {
     for (const id of ['', '../../secrets', 'a b', 'x'.repeat(200)]) {
       await withVendor(
         (response) => accept(response, id),
@@ -275,7 +275,7 @@ describe('slow jobs of the artifacts format', () => {
 });
 
 describe('vendor responses', () => {
-  it.each([images, speech])('502 on $name: no message contains the key or the account, wherever the vendor repeats it', (route) =>
+  it.each([images, speech])("returns 502 on $name without repeating the key or account from the vendor's response", (route) =>
     withVendor(
       (response, { headers }) =>
         response.writeHead(401).end(JSON.stringify({ error: `wrong key: ${headers.authorization} of org-Ab12Cd34Ef (sk-a***f)` })),
@@ -288,7 +288,7 @@ describe('vendor responses', () => {
     ),
   );
 
-  it('200: audio without an audio type is audio/mpeg', () =>
+  it("returns audio/mpeg if the vendor doesn't send an audio type", () =>
     withVendor(
       (response) => response.writeHead(200, { 'content-type': 'application/octet-stream' }).end('abc'),
       async (gateway) => {
@@ -297,7 +297,7 @@ describe('vendor responses', () => {
       },
     ));
 
-  it.each([images, speech])('403 on $name: a request that a content rule blocks never reaches a vendor', (route) =>
+  it.each([images, speech])('returns 403 on $name for a request that a content rule blocks, without calling a vendor', (route) =>
     withVendor(
       (response) => response.end(),
       async (gateway, vendor) => {
@@ -313,7 +313,7 @@ describe('vendor responses', () => {
   );
 });
 
-it('an image call whose caller disconnects is read and settled, because the vendor bills it', () => {
+it('reads and charges an image response to its end after the caller disconnects, because the vendor bills it', () => {
   let finish: () => void = () => undefined;
   return withVendor(
     (response) => {
@@ -338,7 +338,7 @@ it('an image call whose caller disconnects is read and settled, because the vend
 });
 
 it(
-  'a service that ends while images are drawn charges what was asked for',
+  'charges the requested images if the service stops while they are being generated',
   () =>
     withListener(
       () => undefined,

@@ -173,7 +173,7 @@ const attacks: readonly Attack[] = [
   },
 ];
 
-test('the exhaustive run sends 3,000 inputs', () => {
+test('sends 3,000 inputs in the exhaustive run', () => {
   expect(attacks.reduce((sum, { runs }) => sum + runs, 0)).toBe(3_000);
 });
 
@@ -198,7 +198,7 @@ onBothDatabases('hostile inputs', (database) => {
     );
   });
 
-  test('afterwards no table has a credential, a memory that orders, or a subject that is none; search and recall still answer', async () => {
+  test('stores no credentials, instructions or invalid subjects after all attacks, and still answers search and recall', async () => {
     const gateway = lent();
     await gateway.admin('PUT', `/provision/teams/${gateway.project}/memory`, { only_senders: [] });
     const chat = await asJson(gateway.call('/v1/chat/completions', said('still there?'), { 'x-gateway-memory': 'recall' }));

@@ -31,7 +31,7 @@ onBothDatabases('with Temporal, stored text', (database) => {
   const lent = shareGateway({ database, temporal: true, yaml, isLocalEmbedderReady: () => isLocalEmbedderReady });
   const lendProject = projectLender(lent, 'vectors');
 
-  it('200: embeds in the background, charged to gateway-memory, again after a change of the model; search uses the vectors', async () => {
+  it("embeds memories in the background at gateway-memory's cost, and again after the model changes", async () => {
     const gateway = await lendProject();
     lent().app.startDurable();
     await saveItem(gateway, { text: 'The deployment happens on Thursday evening' });
@@ -62,7 +62,7 @@ onBothDatabases('with Temporal, stored text', (database) => {
     expect((await search(gateway, { query: 'Thursday' })).memories[0]).toMatchObject({ matched_by: ['vector', 'text'] });
   });
 
-  it('200: text only and no call while the local embedder is not ready; then stored text gets vectors, and queries a prefix', async () => {
+  it('searches text only until the local embedder is ready, then adds vectors to stored text', async () => {
     const gateway = await lendProject();
     gateway.app.startDurable();
     await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { tiers: { embed: ['local/bge-small-en-v1.5'] } });
@@ -87,7 +87,7 @@ onBothDatabases('without Temporal', (database) => {
   const lent = shareGateway({ database, yaml });
   const lendProject = projectLender(lent, 'terms');
 
-  it('200: passages without vectors are found by text', async () => {
+  it('finds passages without vectors by their text', async () => {
     const gateway = await lendProject();
     await saveItem(gateway, { text: 'The deployment happens on Thursday evening' });
     const result = await search(gateway, { query: 'when is the deployment' });
@@ -105,14 +105,14 @@ onBothDatabases('without Temporal', (database) => {
     ['rejects the request', 'one/refuse-422'],
     ['returns garbage', 'one/garbage'],
     ['hangs', 'one/hang'],
-  ])('text matches are answered when the embedding vendor %s', async (_title, model) => {
+  ])('returns text matches if the embedding vendor %s', async (_title, model) => {
     const gateway = await lendProject();
     await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { tiers: { embed: [model] } });
     await saveItem(gateway, { text: 'The deployment happens on Thursday evening' });
     expect(await search(gateway, { query: 'deployment' })).toMatchObject({ vector: false, memories: [{ matched_by: ['text'] }] });
   });
 
-  it('200: vector is false and no call is made without a route for embeddings', async () => {
+  it('returns vector false and makes no call if embeddings have no route', async () => {
     const gateway = await lendProject();
     await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { tiers: { embed: [] } });
     await saveItem(gateway, { text: 'The deployment happens on Thursday evening' });
@@ -120,7 +120,7 @@ onBothDatabases('without Temporal', (database) => {
     expect(await callsOf(gateway)).toEqual([]);
   });
 
-  it('200: the model allow-list of a key does not apply to embeddings by memory', async () => {
+  it("doesn't apply a key's model allow-list to memory embeddings", async () => {
     const gateway = await lendProject();
     const issued = await gateway.admin('POST', `/provision/teams/${gateway.project}/keys`, { name: 'narrow', models: ['one/echo'] });
     const { key } = await jsonOf<{ key: string }>(issued);
@@ -128,7 +128,7 @@ onBothDatabases('without Temporal', (database) => {
     expect((await search({ ...gateway, key }, { query: 'narrow' })).vector).toBe(true);
   });
 
-  it('200: matches any term by stem or exactly, rare terms first; scores are 0 to 1', async () => {
+  it('matches any term by stem or exactly, ranks rare terms first and scores from 0 to 1', async () => {
     const gateway = await lendProject();
     await saveItem(gateway, { text: 'Prefers trains to planes when travelling' });
     await saveItem(gateway, { text: 'Ærø er en ø i Danmark' });
@@ -144,7 +144,7 @@ onBothDatabases('without Temporal', (database) => {
       expect(Array.isArray((await search(gateway, { query })).memories)).toBe(true);
   });
 
-  it('200: a subject sees its own and project-wide memories, a request without one sees all; kinds, limit, include, min_score', async () => {
+  it('limits a subject to its own and project-wide memories, and applies kinds, limit, include and min_score', async () => {
     const gateway = await lendProject();
     const shared = { text: 'tea is served at four', kind: 'event' };
     await saveItem(gateway, shared);
@@ -177,7 +177,7 @@ onBothDatabases('without Temporal', (database) => {
 describePostgres('the connections to PostgreSQL', () => {
   const lent = shareGateway({ database: 'server', yaml });
 
-  it('are left to other projects by one whose requests all wait for the database', async () => {
+  it("leaves database connections to other projects when one project's searches all wait for the database", async () => {
     const [busy, other] = [await lent().withProject('busy'), await lent().withProject('other')];
     const project = await lent().app.projects.findBySlug('busy');
     const projectId = project?.id ?? '';

@@ -36,7 +36,7 @@ describePostgres('the network to the database', () => {
     for (const end of ends.reverse()) await end();
   });
 
-  test('a response about a subject is not served after reconnecting, when its erasure finished while the process was cut off', () =>
+  test('does not serve a response about a subject whose erasure finished while the process was disconnected', () =>
     withGateway({ database: 'any', wrapDatabase: () => proxied, cache: true }, async ({ call }) => {
       const ask = async (subject: string): Promise<string | null> => {
         const headers = { 'x-gateway-memory-subject': subject };
@@ -59,7 +59,7 @@ describePostgres('the network to the database', () => {
       expect(await ask('bob')).toBe('hit');
     }));
 
-  test('200 from /metrics while the database hangs, without its state; labels are closed whatever callers type in', () =>
+  test('serves /metrics without database state while the database hangs, with a fixed set of labels', () =>
     withGateway({ database: 'any', wrapDatabase: () => proxied }, async ({ withProject }) => {
       const gateway = await withProject('metrics');
       const scrape = async (): Promise<MetricLine[]> => {
@@ -132,7 +132,7 @@ tiers:
     ['is reset in the head of the response', { resetAfterBytes: 20 }, true],
     ['is reset in the body of a plain response', { resetAfterBytes: 600 }, false],
     ['passes nothing on', { silent: true }, true],
-  ])('200 from the next model when it %s', async (what, faults, stream) => {
+  ])('uses the next model if the connection %s', async (what, faults, stream) => {
     const gateway = await shared().withProject(what.replaceAll(' ', '-'));
     network.set(faults);
     const answer = await gateway.call(path, { model: 'standard', stream, ...question('hi') });
@@ -143,7 +143,7 @@ tiers:
     expect(call).toMatchObject({ outcome: 'ok', attempts: [{ outcome: 'failed' }, { outcome: 'ok' }] });
   });
 
-  test('breaks the connection of a stream whose vendor was reset, and charges the call', async () => {
+  test("closes the stream and charges the call if the vendor's connection is reset", async () => {
     const gateway = await shared().withProject('reset-in-its-middle');
     network.set({ resetAfterBytes: 20_000 });
     const answer = await gateway.call(path, { model: 'standard', stream: true, ...question('hi') });
@@ -158,7 +158,7 @@ tiers:
     expect(call?.cost).toBeGreaterThan(0);
   });
 
-  test('a slow network changes no byte of a stream', async () => {
+  test('delivers every byte of a stream over a slow network', async () => {
     const gateway = await shared().withProject('slow');
     const ask = async (): Promise<string> => {
       const answer = await gateway.call(path, { model: 'far/long-500', stream: true, ...question('hi') });

@@ -116,7 +116,7 @@ tiers: { standard: [one/echo] }
     return linesSince(other, start);
   };
 
-  it('200 for 300 keys that only another process has seen; /readyz names the outage; 401 for revoked keys', async () => {
+  it('serves 300 keys that only another process has seen, rejects revoked keys and reports the outage on /readyz', async () => {
     await eventually(async () => expect(await metricOf(other, 'gateway_cached_keys')).toBeGreaterThanOrEqual(keyCount - 1), 60_000);
     const [, , prefix] = revoked.split('-');
     const project = await jsonOf<{ data: { prefix: string }[] }>(one.admin('GET', '/provision/teams/beta/keys'));
@@ -158,7 +158,7 @@ tiers: { standard: [one/echo] }
     });
   });
 
-  it('logs the lines that the runbook of DatabaseUnavailable quotes', () => {
+  it('logs the lines that the DatabaseUnavailable runbook quotes', () => {
     const page = readFileSync(join(root, 'docs/operating.md'), 'utf8');
     const [runbook = ''] = page.split('### Alert DatabaseUnavailable\n')[1]?.split('\n### ') ?? [];
     const quoted = [...runbook.matchAll(/`([a-z][\w]*(?: [\w;,]+)+)`/g)].map(([, text]) => text);

@@ -184,7 +184,7 @@ async function check(
 }
 
 it.each(['http://[', 'http://[/healthz', 'http://', '//[#', '/%', '//', '//\u00e2\u0080\u00a6', '*'])(
-  'an error for the target %s is not HTML',
+  'does not send HTML in the error for the target %s',
   async (target) => {
     const gateway = lent();
     for (const method of ['GET', 'POST', 'OPTIONS'])
@@ -195,7 +195,7 @@ it.each(['http://[', 'http://[/healthz', 'http://', '//[#', '/%', '//', '//\u00e
   },
 );
 
-it('the answer to Expect does not end up in the body of a response that is still waiting', async () => {
+it('keeps the 100 Continue response out of the body of a response that is still being sent', async () => {
   const slow: Asked = { kind: 'echo', target: '', method: 'POST', isStream: false, isSlow: true, expects: false };
   for (const halfCloses of [true, false])
     for (const isStream of [true, false]) {
@@ -209,7 +209,7 @@ it('the answer to Expect does not end up in the body of a response that is still
     }
 });
 
-it('every request gets its own response', async () => {
+it('returns the right response for every pipelined request', async () => {
   const gateway = lent();
   await fc.assert(
     fc.asyncProperty(connection, (made) => check(gateway, made)),

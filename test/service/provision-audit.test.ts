@@ -29,7 +29,7 @@ const changes = Object.entries(asObject(describeApi().paths)).flatMap(([path, me
     : [],
 );
 
-test.each(changes)('%s %s: a change that is refused has one row', async (method, path) => {
+test.each(changes)('records one row for a rejected change: %s %s', async (method, path) => {
   const before = await lastId();
   const address = path.replace('{project}', 'nobody').replaceAll(/\{\w+\}/g, '0193a8f0-0000-7000-8000-000000000000');
   const response = await lent().admin(method, address, { colour: 'red' });
@@ -39,7 +39,7 @@ test.each(changes)('%s %s: a change that is refused has one row', async (method,
   expect(rows[0]).toMatchObject({ actor: 'admin_token', outcome: 'refused', action: expect.stringMatching(/^[a-z_]+\.[a-z_]+$/) });
 });
 
-test('a changed setting is recorded with its old and new value', async () => {
+test('records the old and new value of a changed setting', async () => {
   const { admin, project } = lent();
   const before = await lastId();
   await admin('PUT', `/provision/teams/${project}`, { may_call: true, monthly_cap: 7, time_zone: 'Asia/Kolkata' });
@@ -59,7 +59,7 @@ test('a changed setting is recorded with its old and new value', async () => {
   ]);
 });
 
-test('a key is recorded by its prefix and settings, never by its secret', async () => {
+test('records a key by its prefix and settings, but not its secret', async () => {
   const { admin, project } = lent();
   const before = await lastId();
   const issued = await jsonOf<{ key: string; prefix: string }>(admin('POST', `/provision/teams/${project}/keys`, { name: 'ci' }));
@@ -74,7 +74,7 @@ test('a key is recorded by its prefix and settings, never by its secret', async 
   for (const secret of [issued.key, rotated.key, adminToken]) expect(JSON.stringify(rows)).not.toContain(secret);
 });
 
-test('a request without the admin token leaves no row', async () => {
+test('records nothing for a request without the admin token', async () => {
   const before = await lastId();
   const { url, key, project } = lent();
   const response = await fetch(`${url}/provision/teams/${project}`, { method: 'PUT', headers: { authorization: `Bearer ${key}` } });

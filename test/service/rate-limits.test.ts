@@ -158,7 +158,7 @@ describe.each(dialects)('to a %s caller', (caller) => {
   /** By default each plan serves one of the two callers. */
   const ownPlans = plans.filter((_, index) => isExhaustive || index % 4 < 2 === isChat);
 
-  it(`no 429 in ${ownPlans.length} plans, alternately plain and streamed, and attempts follow the documented order`, async () => {
+  it(`avoids a 429 in ${ownPlans.length} plans, alternately plain and streamed, and attempts vendors in the documented order`, async () => {
     for (let from = 0; from < ownPlans.length; from += 8) {
       const some = ownPlans.slice(from, from + 8);
       await Promise.all(some.map((plan, index) => expectPlan(caller, plan, (index % 2 === 0) === isChat)));
@@ -194,31 +194,28 @@ const waited = startTogether(
 describe.each(callers)('a $vendor vendor that limits a $caller caller', ({ caller, vendor }) => {
   const ask = (tier: string, headers?: Record<string, string>): Promise<Asked> => askTier(caller, `${vendor}-${tier}`, headers);
 
-  it.each(hints)(
-    'gets a retry after the wait that it asks for (%s), then the next model serves the call',
-    async (model, leastMs, mostMs) => {
-      const { answer, call, tookMs } = await waited(`${caller} ${vendor} ${model}`);
-      expect([answer.status, answer.headers.get('x-gateway-model')]).toEqual([200, `${vendors[vendor]}/echo`]);
-      expect(call.attempts).toMatchObject([
-        { n: 1, status: 429, outcome: 'failed', wait_ms: 0 },
-        { n: 2, status: 429, outcome: 'failed', wait_ms: expect.any(Number) },
-        { n: 3, status: 200, outcome: 'ok', wait_ms: 0 },
-      ]);
-      const waitMs = call.attempts[1]?.wait_ms ?? -1;
-      expect(waitMs).toBeGreaterThanOrEqual(leastMs);
-      expect(waitMs).toBeLessThanOrEqual(mostMs);
-      // A timer may be a millisecond early.
-      expect(tookMs).toBeGreaterThanOrEqual(waitMs - 1);
-    },
-  );
+  it.each(hints)('is retried after the requested wait (%s) before the next model serves the call', async (model, leastMs, mostMs) => {
+    const { answer, call, tookMs } = await waited(`${caller} ${vendor} ${model}`);
+    expect([answer.status, answer.headers.get('x-gateway-model')]).toEqual([200, `${vendors[vendor]}/echo`]);
+    expect(call.attempts).toMatchObject([
+      { n: 1, status: 429, outcome: 'failed', wait_ms: 0 },
+      { n: 2, status: 429, outcome: 'failed', wait_ms: expect.any(Number) },
+      { n: 3, status: 200, outcome: 'ok', wait_ms: 0 },
+    ]);
+    const waitMs = call.attempts[1]?.wait_ms ?? -1;
+    expect(waitMs).toBeGreaterThanOrEqual(leastMs);
+    expect(waitMs).toBeLessThanOrEqual(mostMs);
+    // A timer may be a millisecond early.
+    expect(tookMs).toBeGreaterThanOrEqual(waitMs - 1);
+  });
 
-  it('is not waited for when another vendor serves the call', async () => {
+  it('is not waited for if another vendor serves the call', async () => {
     const { answer, call } = await ask('then-other');
     expect([answer.status, answer.headers.get('x-gateway-model')]).toEqual([200, `${vendors[otherOf(vendor)]}/echo`]);
     expect(call.attempts).toMatchObject([{ status: 429 }, { status: 200, wait_ms: 0 }]);
   });
 
-  it('is not waited for when a wait cannot help: a spend limit', async () => {
+  it('is not waited for if it has reached a spend limit, because waiting would not help', async () => {
     const next = await ask('spent');
     expect([next.answer.status, next.call.attempts.map(({ status, wait_ms: waitMs }) => [status, waitMs])]).toEqual([
       200,
@@ -239,7 +236,7 @@ describe.each(callers)('a $vendor vendor that limits a $caller caller', ({ calle
     }
   });
 
-  it.each(['long', 'fails-then-long'])('with a wait beyond the deadline (%s): client deadline exceeded', async (tier) => {
+  it.each(['long', 'fails-then-long'])('fails with client deadline exceeded if the wait exceeds the deadline (%s)', async (tier) => {
     const { answer, call } = await ask(tier, { 'x-gateway-timeout-ms': '50000' });
     await expectRouteError(answer, routeOf(caller), {
       status: [502, 503],
@@ -250,13 +247,13 @@ describe.each(callers)('a $vendor vendor that limits a $caller caller', ({ calle
     expect(call.attempts.at(-1)).toMatchObject({ status: 429, wait_ms: 0 });
   });
 
-  it('with a wait beyond the deadline, and another model: that model serves the call', async () => {
+  it('is skipped for another model if the wait exceeds the deadline', async () => {
     const { answer, call } = await ask('long-then-own', { 'x-gateway-timeout-ms': '50000' });
     expect(answer.status).toBe(200);
     expect(call.attempts).toMatchObject([{ status: 429 }, { status: 200, wait_ms: 0 }]);
   });
 
-  it('with a wait within the deadline, and then a slow response: client deadline exceeded', async () => {
+  it('fails with client deadline exceeded if the response after a short wait is slow', async () => {
     const { answer, call } = await waited(`${caller} ${vendor} short`);
     await expectRouteError(answer, routeOf(caller), { status: [502, 503], code: 'upstream_failed', message: /^client deadline exceeded/ });
     expect(call).toMatchObject({ outcome: 'deadline' });

@@ -63,9 +63,9 @@ async function textsOf(gateway: TestGateway): Promise<{ stored: string; recalled
 }
 
 describe.each(ways.flatMap(({ caller, vendor }) => [false, true].map((stream) => ({ caller, vendor, stream }))))(
-  'a caller of $caller, a vendor of $vendor, streamed: $stream',
+  'a $caller caller and a $vendor vendor, streamed: $stream',
   ({ caller, vendor, stream }) => {
-    test('200: memories are sent once, after the system prompt of the caller, and named; no record contains them', async () => {
+    test("adds memories once after the caller's system prompt and leaves them out of all records", async () => {
       const gateway = await lend();
       const id = await remember(gateway);
       const system = caller === 'chat' ? {} : { system: 'Be kind.' };
@@ -85,7 +85,7 @@ describe.each(ways.flatMap(({ caller, vendor }) => [false, true].map((stream) =>
       expect(recalled).toContainEqual([id]);
     });
 
-    test('200: without the header, with off, or without matches nothing is added', async () => {
+    test('adds nothing without the header, with off, or without a match', async () => {
       const gateway = await lend();
       const unmatched = await gateway.call(paths[caller], bodyOf(caller, vendor, { stream }), recall);
       await unmatched.text();
@@ -102,7 +102,7 @@ describe.each(ways.flatMap(({ caller, vendor }) => [false, true].map((stream) =>
 );
 
 describe.each(['chat', 'messages'] as const)('%s', (dialect) => {
-  test('200: every byte around the insertion is unchanged', async () => {
+  test('leaves every byte around the insertion unchanged', async () => {
     const gateway = await lend();
     await remember(gateway);
     const rest = `"temperature":1.0,"n" : 1e0, "big":12345678901234567890,"escaped":"\\u0041\\/" }`;
@@ -116,7 +116,7 @@ describe.each(['chat', 'messages'] as const)('%s', (dialect) => {
     expect(text.replace(added, '').replace('"model":"echo"', `"model":"${vendors[dialect]}/echo"`)).toBe(sent);
   });
 
-  test('200: nothing is recalled without a user message', async () => {
+  test('recalls nothing without a user message', async () => {
     const gateway = await lend();
     await remember(gateway);
     const messages = [{ role: 'assistant', content: userMessage }];
@@ -124,7 +124,7 @@ describe.each(['chat', 'messages'] as const)('%s', (dialect) => {
     expect(lastRequest(gateway).text).not.toContain('oolong');
   });
 
-  test('200: a block that a client sends back is neither stored nor searched for', async () => {
+  test('neither stores nor searches a memory block that the client sends back', async () => {
     const gateway = await lend();
     await remember(gateway);
     await (await gateway.call(paths[dialect], bodyOf(dialect, dialect), recall)).text();
@@ -145,7 +145,7 @@ describe.each(['chat', 'messages'] as const)('%s', (dialect) => {
     expect(stored).not.toMatch(/oolong|gateway memory/);
   });
 
-  test('200: responses are cached under the body with recalled memories, so a new memory causes a new request', async () => {
+  test('caches responses under the body with recalled memories, so a new memory causes a new request', async () => {
     const gateway = await lend();
     const first = await remember(gateway);
     const ask = async (more: object = {}): Promise<unknown[]> => {
@@ -168,7 +168,7 @@ describe.each(['chat', 'messages'] as const)('%s', (dialect) => {
   });
 });
 
-test('the row of a call names its memories, however the call ended, until its text is erased', async () => {
+test('names the memories in the call record, however the call ended, until their text is erased', async () => {
   const gateway = await lend();
   const shared = await remember(gateway);
   const ofAda = await remember(gateway, 'Ada drinks sencha tea in the morning', { subject: 'ada' });
@@ -219,7 +219,7 @@ test('the row of a call names its memories, however the call ended, until its te
   expect(await recalledByTask()).toEqual({ ...expected, null: ['ok', 'miss', []] });
 });
 
-test('200: a subject recalls its own and project-wide memories, a request without one recalls all', async () => {
+test('limits a subject to its own and project-wide memories, and recalls all of them without a subject', async () => {
   const gateway = await lend();
   await remember(gateway, 'Ada drinks oolong tea in the morning', { subject: 'ada' });
   await remember(gateway, 'Bob drinks sencha tea in the morning', { subject: 'bob' });
@@ -234,7 +234,7 @@ test('200: a subject recalls its own and project-wide memories, a request withou
   expect([ofAll.includes('oolong'), ofAll.includes('sencha'), ofAll.includes('seven')]).toEqual([true, true, true]);
 });
 
-test('200: memories rated wrong twice are not recalled', async () => {
+test('does not recall memories that were rated wrong twice', async () => {
   const gateway = await lend();
   const id = await remember(gateway);
   for (let count = 0; count < 2; count += 1)
@@ -243,7 +243,7 @@ test('200: memories rated wrong twice are not recalled', async () => {
   expect(lastRequest(gateway).text).not.toContain('oolong');
 });
 
-test('200: nothing is recalled on responses or while memory is off', async () => {
+test('recalls nothing on responses or while memory is off', async () => {
   const gateway = await lend();
   await remember(gateway);
   expect((await gateway.call('/v1/responses', { model: 'one/echo', input: userMessage }, recall)).status).toBe(200);
@@ -255,7 +255,7 @@ test('200: nothing is recalled on responses or while memory is off', async () =>
   });
 });
 
-test('200: the embedding of the query is a separate call, charged to gateway-memory', async () => {
+test('records the query embedding as a separate call that is charged to gateway-memory', async () => {
   const gateway = await lend();
   await remember(gateway);
   await (await gateway.call(paths.chat, bodyOf('chat', 'chat'), { ...recall, 'x-gateway-source': 'shop' })).text();
@@ -280,7 +280,7 @@ interface DryRun {
   readonly late: boolean;
 }
 
-test('200: a dry run shows what a call with the same messages gets, and why; it makes no call', async () => {
+test('explains in a dry run what a call with the same messages would recall, without making a call', async () => {
   const gateway = await lend();
   const dryRun = (body: object): Promise<DryRun> =>
     expectJson(send(gateway, 'POST', '/recall', { dry_run: true, subject: 'ada', ...body }), 200);
@@ -319,7 +319,7 @@ test('200: a dry run shows what a call with the same messages gets, and why; it 
   expect(JSON.parse(systemOf(gateway))[1]).toEqual([{ role: 'system', content: shown.block }]);
 });
 
-test('200 for a dry run without anything to recall; 422 without dry_run, or without one text', async () => {
+test('returns an empty dry run if nothing matches, and 422 without dry_run or without exactly one text', async () => {
   const gateway = await lend();
   const nothing = { block: null, memories: [], left_out: [] };
   const body = { text: userMessage, dry_run: true };
@@ -336,7 +336,7 @@ test('200 for a dry run without anything to recall; 422 without dry_run, or with
   );
 });
 
-test('200: a model of the tier memory-rerank orders the memories; when it fails, the order of the search is kept', async () => {
+test('reranks memories with the memory-rerank model, and falls back to the search order if it fails', async () => {
   const gateway = await lend();
   const long = await remember(
     gateway,
@@ -367,17 +367,20 @@ async function withCeilings(gateway: TestGateway, ceilings: Record<string, numbe
   return (path, body, headers) => gateway.call(path, body, { authorization: `Bearer ${key}`, ...headers });
 }
 
-test.each(['calls', 'cost', 'rpm', 'tpm'])('429 at the %s ceiling of the key: no embedding is requested or charged', async (ceiling) => {
-  const gateway = await lend();
-  await remember(gateway);
-  const call = await withCeilings(gateway, { [ceiling]: 0 });
-  const before = gateway.vendor.requests().length;
-  expect((await call(paths.chat, bodyOf('chat', 'chat'), recall)).status).toBe(429);
-  expect(gateway.vendor.requests()).toHaveLength(before);
-  expect(await callsOf(gateway)).toEqual([]);
-});
+test.each(['calls', 'cost', 'rpm', 'tpm'])(
+  'does not request or charge an embedding if the key has reached its %s ceiling',
+  async (ceiling) => {
+    const gateway = await lend();
+    await remember(gateway);
+    const call = await withCeilings(gateway, { [ceiling]: 0 });
+    const before = gateway.vendor.requests().length;
+    expect((await call(paths.chat, bodyOf('chat', 'chat'), recall)).status).toBe(429);
+    expect(gateway.vendor.requests()).toHaveLength(before);
+    expect(await callsOf(gateway)).toEqual([]);
+  },
+);
 
-test('200 when the rpm ceiling allows one call: it serves the caller, and recall searches text only', async () => {
+test('uses the last call of an rpm ceiling for the caller and recalls by text only', async () => {
   const gateway = await lend();
   await remember(gateway);
   const call = await withCeilings(gateway, { rpm: 1 });
@@ -387,7 +390,7 @@ test('200 when the rpm ceiling allows one call: it serves the caller, and recall
   expect((await callsOf(gateway)).map((row) => (row as { route?: string }).route)).toEqual(['chat']);
 });
 
-test('200: the embedding of a recall takes no slot of the calls ceiling, also when the response is cached', async () => {
+test('does not count a recall embedding against the calls ceiling, even if the response is cached', async () => {
   const gateway = await lend();
   await remember(gateway);
   const call = await withCeilings(gateway, { calls: 2, cost: 1 });
@@ -404,7 +407,7 @@ test('200: the embedding of a recall takes no slot of the calls ceiling, also wh
   expect(rows.filter((route) => route === 'embeddings')).toHaveLength(4);
 });
 
-test('200: nothing is recalled when the tpm ceiling has budget for the call but not for the memories', async () => {
+test('recalls nothing if the tpm ceiling has room for the call but not for the memories', async () => {
   const gateway = await lend();
   await remember(gateway);
   const body = bodyOf('chat', 'chat', { max_tokens: 100 });
@@ -436,7 +439,7 @@ test('200: nothing is recalled when the tpm ceiling has budget for the call but 
   }
 });
 
-test('200: content rules check what the caller sent, not what was recalled', async () => {
+test("checks content rules against the caller's text, not against recalled memories", async () => {
   const gateway = await lend();
   await remember(gateway, 'Tea is ordered from tea@example.com in the morning');
   const rules = [{ class: 'email', place: 'input', action: 'block' }];
@@ -451,7 +454,7 @@ test.each([
   ['fails', 'embed: [one/fail-500]'],
   ['cannot be reached', 'embed: [dead/x]'],
   ['is not configured', 'other: [one/echo]'],
-])('200 within the deadline of the call, with the text results, when the embedding vendor %s', async (_name, tier) => {
+])("returns text results within the call's deadline if the embedding vendor %s", async (_name, tier) => {
   await withGateway({ yaml: yaml(tier) }, async (gateway) => {
     await remember(gateway);
     const response = await gateway.call(paths.chat, bodyOf('chat', 'chat'), { ...recall, 'x-gateway-timeout-ms': '6000' });
@@ -460,7 +463,7 @@ test.each([
   });
 });
 
-test.each(['fails', 'hangs'] as const)('200 without memories where the database %s', async (how) => {
+test.each(['fails', 'hangs'] as const)('serves the call without memories if the database %s', async (how) => {
   let isBroken = false;
   const { promise: held, reject: letGo } = Promise.withResolvers<never>();
   held.catch(() => undefined);

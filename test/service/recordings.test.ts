@@ -36,13 +36,13 @@ function bodyOf(route: TextRoute, model: string, stream: boolean): object {
 const cases = recordings.map((recording) => [titleOf(recording), recording] as const);
 const translated = cases.filter(([, { route }]) => route !== 'responses');
 
-test.each(cases)('%s: the caller of the same route receives the bytes of the vendor', async (_title, { route, name, stream }) => {
+test.each(cases)("returns the vendor's bytes to a caller on the same route: %s", async (_title, { route, name, stream }) => {
   const response = await lent().call(urls[route], bodyOf(route, modelOf(route, name), stream));
   expect(response.status).toBe(200);
   expect(Buffer.from(await response.arrayBuffer()).toString()).toBe(readRecording(route, name, stream).toString());
 });
 
-test.each(cases)('%s: text, tool calls and tokens are read for memory and the call record', (_title, recording) => {
+test.each(cases)('reads text, tool calls and tokens for memory and the call record: %s', (_title, recording) => {
   const { route, name, stream, text, tools = [], tokens } = recording;
   const codec = routeCodecs[route];
   const body = readRecording(route, name, stream);
@@ -55,8 +55,8 @@ test.each(cases)('%s: text, tool calls and tokens are read for memory and the ca
   expect(summary?.tokens).toEqual({ input, cachedInput, cacheWrite, cacheWrite1h: 0, output });
 });
 
-describe('a caller of the other dialect', () => {
-  test.each(translated.filter(([, { route }]) => route === 'chat'))('%s is read by the Anthropic SDK', async (_title, recording) => {
+describe('a caller on the other dialect', () => {
+  test.each(translated.filter(([, { route }]) => route === 'chat'))('can read %s with the Anthropic SDK', async (_title, recording) => {
     const { name, stream, text, tools = [], end, tokens } = recording;
     const body = { model: modelOf('chat', name), max_tokens: 100, messages: [{ role: 'user' as const, content: 'Hi' }] };
     const { messages } = anthropicOf(lent());
@@ -72,7 +72,7 @@ describe('a caller of the other dialect', () => {
     });
   });
 
-  test.each(translated.filter(([, { route }]) => route === 'messages'))('%s is read by the OpenAI SDK', async (_title, recording) => {
+  test.each(translated.filter(([, { route }]) => route === 'messages'))('can read %s with the OpenAI SDK', async (_title, recording) => {
     const { name, stream, text, tools = [], end, tokens } = recording;
     const body = { model: modelOf('messages', name), messages: [{ role: 'user' as const, content: 'Hi' }] };
     const { completions } = openaiOf(lent()).chat;
@@ -94,8 +94,8 @@ describe('a caller of the other dialect', () => {
   });
 });
 
-describe('a caller of responses', () => {
-  test.each(translated)('%s is read by the OpenAI SDK', async (_title, recording) => {
+describe('a caller on responses', () => {
+  test.each(translated)('can read %s with the OpenAI SDK', async (_title, recording) => {
     const { route, name, stream, text, tools = [], end, tokens } = recording;
     const body = { model: route === 'chat' ? `recorded-chat-only/${name}` : modelOf(route, name), input: 'Hi' };
     const { responses } = openaiOf(lent());
@@ -118,7 +118,7 @@ describe('a caller of responses', () => {
       expect(thoughts[0]).toMatchObject({ summary: [{ type: 'summary_text' }], encrypted_content: expect.stringMatching(/^gw1\./) });
   });
 
-  test.each(['chat', 'messages'] as const)('%s: an error in the middle of a stream is response.failed', async (route) => {
+  test.each(['chat', 'messages'] as const)('turns an error in a %s stream into response.failed', async (route) => {
     const model = route === 'chat' ? 'recorded-chat-only/error-in-stream' : modelOf(route, 'error-in-stream');
     const text = await (await lent().call('/v1/responses', { model, input: 'Hi', stream: true })).text();
     expect(text).toContain('"delta":"Ber"');
@@ -127,7 +127,7 @@ describe('a caller of responses', () => {
 });
 
 describe('an error in the middle of a stream', () => {
-  test.each(['chat', 'messages', 'responses'] as const)('%s: the vendor error reaches the caller of the same route', async (route) => {
+  test.each(['chat', 'messages', 'responses'] as const)("forwards a %s vendor's error to a caller on the same route", async (route) => {
     const response = await lent().call(urls[route], bodyOf(route, modelOf(route, 'error-in-stream'), true));
     const { text, isCut } = await readUntilCut(response);
     expect(isCut).toBe(route !== 'responses');
@@ -136,7 +136,7 @@ describe('an error in the middle of a stream', () => {
     expect(text).not.toContain('[DONE]');
   });
 
-  test('chat: the Anthropic SDK throws after the text before the error', async () => {
+  test('makes the Anthropic SDK throw after it yields the text before the error', async () => {
     const { messages } = anthropicOf(lent());
     const stream = messages.stream({ ...bodyFor('chat'), max_tokens: 100 });
     let text = '';
@@ -147,7 +147,7 @@ describe('an error in the middle of a stream', () => {
     expect(text).toBe('Ber');
   });
 
-  test('messages: breaks the connection of a chat caller', async () => {
+  test('closes the connection of a chat caller if a messages vendor fails', async () => {
     const response = await lent().call(paths.chat, { ...bodyFor('messages'), stream: true });
     const { text, isCut } = await readUntilCut(response);
     expect(isCut).toBe(true);
@@ -164,7 +164,7 @@ describe('an error response', () => {
   test.each([
     ['chat', 'maximum context length is 128000 tokens'],
     ['messages', 'prompt is too long: 213462 tokens > 200000 maximum'],
-  ] as const)('400 of %s keeps the message of the vendor in both dialects', async (route, message) => {
+  ] as const)("keeps the vendor's message in a 400 from %s in both dialects", async (route, message) => {
     for (const caller of ['chat', 'messages'] as const) {
       const response = await lent().call(urls[caller], bodyOf(caller, modelOf(route, 'error-400'), false));
       expect(response.status).toBe(400);
@@ -174,7 +174,7 @@ describe('an error response', () => {
     }
   });
 
-  test.each(['chat', 'messages'] as const)('401 of %s does not disclose a key of the provider', async (route) => {
+  test.each(['chat', 'messages'] as const)("does not disclose the provider's key in a 401 from %s", async (route) => {
     const response = await lent().call(urls[route], bodyOf(route, modelOf(route, 'error-401'), false));
     expect(response.ok).toBe(false);
     expect(await response.text()).not.toContain('key-recorded');
@@ -184,7 +184,7 @@ describe('an error response', () => {
 test.each([
   ['recorded-chat/openai', 'openai'],
   ['recorded-artifacts/artifacts', 'artifacts'],
-])('an image of %s is returned as b64_json', async (model, name) => {
+])('returns an image from %s as b64_json', async (model, name) => {
   const response = await lent().call('/v1/images/generations', { model, prompt: 'A pixel' });
   const { data } = await jsonOf<{ data: { b64_json: string }[] }>(response);
   const recorded = readRecording('images', name, false).toString();
@@ -193,7 +193,7 @@ test.each([
   expect(recorded).toContain(`"${data[0]?.b64_json}"`);
 });
 
-test('the tokens of a recorded stream are those of the call record', async () => {
+test('records the same tokens as the recorded stream', async () => {
   const gateway = await lent().withProject('recorded');
   await (await gateway.call(paths.messages, bodyOf('messages', modelOf('messages', 'text'), true))).text();
   const usage = await eventually(async () => {

@@ -64,7 +64,7 @@ test.each([
   expect(calls[0]).toEqual({ units: { reportedCostNanos: 1_230_000 }, input: 20, cached: 20, written: 60, costNanos });
 });
 
-test('a response that cannot be translated is charged what the vendor reported, because the vendor bills it', async () => {
+test('charges the reported cost of a response that cannot be translated, because the vendor bills it', async () => {
   const lent = await gateway().withProject('cost-untranslatable');
   const body = { model: 'one/model', max_tokens: 50, metadata: { user_id: 'broken' }, messages: [{ role: 'user', content: 'Hi' }] };
   expect((await lent.call('/v1/messages', body)).status).toBe(502);

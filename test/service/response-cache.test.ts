@@ -48,12 +48,12 @@ async function vendorCallsOf({ vendor }: TestGateway, work: () => Promise<unknow
   return (vendor.requests().at(-1)?.requestNumber ?? 0) - before;
 }
 
-describe('200: an identical request is served from the cache', () => {
+describe('an identical request is served from the cache', () => {
   describe.each(ways)('for callers of $caller on vendors of $vendor', ({ caller, vendor }) => {
     const model = `${vendors[vendor]}/echo`;
     const tools = caller === 'chat' ? chatTools : messagesTools;
 
-    test.each([false, true])('the same format (streamed: %s) has the same bytes', async (stream) => {
+    test.each([false, true])('returns the same bytes in the same format (streamed: %s)', async (stream) => {
       const lent = await lendProject();
       const count = await vendorCallsOf(lent, async () => {
         const first = await ask(lent, caller, { model, stream });
@@ -67,7 +67,7 @@ describe('200: an identical request is served from the cache', () => {
     test.each([
       ['text', {}],
       ['tool calls', { tools }],
-    ])('the other format means the same to its SDK: %s', async (_what, more) => {
+    ])('returns equivalent content to the other SDK: %s', async (_what, more) => {
       const [one, two] = [await lendProject(), await lendProject()];
       const hear = hearers[caller];
       const [plain, replayed] = [await hear(one, { model, ...more }, false), await hear(one, { model, ...more }, true)];
@@ -78,7 +78,7 @@ describe('200: an identical request is served from the cache', () => {
     });
   });
 
-  test('also with several choices, when the project caches sampled responses', async () => {
+  test('serves several choices if the project caches sampled responses', async () => {
     const lent = await lendProject();
     await lent.admin('PUT', `/provision/teams/${lent.project}`, { cache_sampled: true });
     const say = `one/say-${Buffer.from('😀 every word').toString('base64url')}`;
@@ -86,7 +86,7 @@ describe('200: an identical request is served from the cache', () => {
     expect((await ask(lent, 'chat', { model: say, more: { n: 2 }, stream: true })).cache).toBe('hit');
   });
 
-  test('with usage, the closing event and the headers of a stream', async () => {
+  test('includes usage, the closing event and the headers of a stream', async () => {
     const lent = await lendProject();
     await ask(lent, 'chat');
     const asking = { stream: true, stream_options: { include_usage: true } };
@@ -101,7 +101,7 @@ describe('200: an identical request is served from the cache', () => {
     expect(await answer.text()).toMatch(/"choices":\[\],"usage":\{"prompt_tokens":\d+[^\n]*\n\ndata: \[DONE\]\n\n$/);
   });
 
-  test('with the headers of a plain response, which proxies must not store', async () => {
+  test('includes the headers of a plain response, which proxies are told not to store', async () => {
     const lent = await lendProject();
     await ask(lent, 'messages', { model: 'three/echo', stream: true });
     const answer = await lent.call(paths.messages, { model: 'three/echo', messages: question, max_tokens: 100, stream: false });
@@ -113,7 +113,7 @@ describe('200: an identical request is served from the cache', () => {
     });
   });
 
-  test('with another key of the project', async () => {
+  test('serves another key of the same project', async () => {
     const lent = await lendProject();
     await ask(lent, 'chat');
     const { key } = await jsonOf<{ key: string }>(lent.admin('POST', `/provision/teams/${lent.project}/keys`, { name: 'other' }));
@@ -121,7 +121,7 @@ describe('200: an identical request is served from the cache', () => {
     expect((await ask(lent, 'chat', { headers: other })).cache).toBe('hit');
   });
 
-  test('with a call row without tokens, cost and attempts', async () => {
+  test('records a call without tokens, cost or attempts', async () => {
     const lent = await lendProject();
     await ask(lent, 'chat', { headers: { 'x-gateway-task-id': 't-1' } });
     await ask(lent, 'chat', { headers: { 'x-gateway-task-id': 't-2' }, stream: true });
@@ -146,7 +146,7 @@ describe('200: an identical request is served from the cache', () => {
     expect(status.key.ceilings.calls?.used).toBe(1);
   });
 
-  test('and is recorded in memory like any success', async () => {
+  test('records the response in memory like any other success', async () => {
     const lent = await lendProject();
     const subject = { 'x-gateway-memory-subject': 'ada' };
     await ask(lent, 'chat', { headers: subject });
@@ -163,7 +163,7 @@ describe('200: an identical request is served from the cache', () => {
     ]);
   });
 
-  test('also when the response came from the second model of the plan', async () => {
+  test('serves a response that came from the second model of the plan', async () => {
     const lent = await lendProject();
     await lent.admin('PUT', `/provision/teams/${lent.project}`, { tiers: { mine: ['one/fail-500+cache', 'two/echo'] } });
     const asked = [await ask(lent, 'chat', { model: 'mine' }), await ask(lent, 'chat', { model: 'mine' })];
@@ -171,7 +171,7 @@ describe('200: an identical request is served from the cache', () => {
     expect((await callsOf(lent))[0]).toMatchObject({ model: 'two/echo', attempts: [] });
   });
 
-  test('also while the vendor of the response is unhealthy and ordered last', async () => {
+  test('serves a response whose vendor has become unhealthy and is ordered last', async () => {
     const lent = await lendProject();
     await lent.admin('PUT', `/provision/teams/${lent.project}`, { tiers: { mine: ['one/echo', 'two/echo'] } });
     const kept = await ask(lent, 'chat', { model: 'mine' });
@@ -187,7 +187,7 @@ describe('200: an identical request is served from the cache', () => {
   });
 });
 
-test.each([false, true])('403: a cached response that a content rule now blocks is not returned (streamed: %s)', async (stream) => {
+test.each([false, true])('returns 403 for a cached response that a content rule now blocks (streamed: %s)', async (stream) => {
   const lent = await lendProject();
   const options: ChatOptions = { model: `one/say-${Buffer.from('Write to ada@example.com').toString('base64url')}`, stream };
   expect(caches([await ask(lent, 'chat', options), await ask(lent, 'chat', options)])).toEqual(['miss', 'hit']);
@@ -198,21 +198,21 @@ test.each([false, true])('403: a cached response that a content rule now blocks 
   expect((await callsOf(lent))[0]).toMatchObject({ cache: 'hit', outcome: 'refused', code: 'guardrail_blocked', cost: 0, attempts: [] });
 });
 
-describe('the vendor is called', () => {
+describe('a request that the cache cannot serve', () => {
   const missesTwice = async (lent: TestGateway, first: ChatOptions, second: ChatOptions, caller: Dialect = 'chat'): Promise<void> => {
     const asked = [await ask(lent, caller, first), await ask(lent, caller, second)];
     expect(caches(asked)).toEqual(['miss', 'miss']);
   };
 
   test.each<[string, ChatOptions, ChatOptions]>([
-    ['when a member of the body differs', {}, { more: { temperature: 0 } }],
-    ['when another model is asked', {}, { model: 'two/echo' }],
-    ['when a header that vendors see differs', {}, { headers: { 'openai-beta': 'x' } }],
+    ['if a member of the body differs', {}, { more: { temperature: 0 } }],
+    ['if another model is requested', {}, { model: 'two/echo' }],
+    ['if a forwarded header differs', {}, { headers: { 'openai-beta': 'x' } }],
     ['with cache-control: no-cache', {}, { headers: { 'cache-control': 'No-Cache' } }],
     ['with cache-control: max-age=0', {}, { headers: { 'cache-control': 'max-age=0' } }],
     ['with cache-control: no-store', {}, { headers: { 'cache-control': 'max-age=0, no-store' } }],
-    ['after an answer of no-store', { headers: { 'cache-control': 'NO-STORE,x' } }, {}],
-  ])('200: %s', async (_when, first, second) => {
+    ['after a no-store response', { headers: { 'cache-control': 'NO-STORE,x' } }, {}],
+  ])('calls the vendor %s', async (_when, first, second) => {
     await missesTwice(await lendProject(), first, second);
   });
 
@@ -220,7 +220,7 @@ describe('the vendor is called', () => {
     ['a temperature above 0', { temperature: 1 }],
     ['a temperature that is text', { temperature: '0.7' }],
     ['several choices', { n: 2 }],
-  ])('200: each time when the request asks for %s, unless the project caches sampled responses', async (_what, more) => {
+  ])('calls the vendor each time for %s unless the project caches sampled responses', async (_what, more) => {
     const lent = await lendProject();
     const count = await vendorCallsOf(lent, async () => {
       await missesTwice(lent, { more }, { more });
@@ -236,18 +236,18 @@ describe('the vendor is called', () => {
     ['a temperature of 0', { temperature: 0.0 }],
     ['null', { temperature: null, n: null }],
     ['one choice', { n: 1 }],
-  ])('200: once for requests with %s', async (_what, more) => {
+  ])('calls the vendor once for requests with %s', async (_what, more) => {
     const lent = await lendProject();
     expect(caches([await ask(lent, 'chat', { more }), await ask(lent, 'chat', { more })])).toEqual(['miss', 'hit']);
   });
 
-  test('200: with no-cache, and the response is stored', async () => {
+  test('calls the vendor for no-cache and stores the response', async () => {
     const lent = await lendProject();
     const asked = [await ask(lent, 'chat', { headers: { 'cache-control': 'no-cache' } }), await ask(lent, 'chat')];
     expect(caches(asked)).toEqual(['miss', 'hit']);
   });
 
-  test('200: for another project', async () => {
+  test('calls the vendor for another project', async () => {
     const [one, two] = [await lendProject(), await lendProject()];
     const count = await vendorCallsOf(one, async () => {
       expect(caches([await ask(one, 'chat'), await ask(two, 'chat'), await ask(one, 'chat')])).toEqual(['miss', 'miss', 'hit']);
@@ -255,7 +255,7 @@ describe('the vendor is called', () => {
     expect(count).toBe(2);
   });
 
-  test('200: for a key that may not use the model of the cached response', async () => {
+  test("calls the vendor for a key that may not use the cached response's model", async () => {
     const lent = await lendProject();
     await lent.admin('PUT', `/provision/teams/${lent.project}`, { tiers: { mine: ['one/echo', 'two/echo'] } });
     await ask(lent, 'chat', { model: 'mine' });
@@ -267,7 +267,7 @@ describe('the vendor is called', () => {
     expect((await callsOf(lent))[0]).toMatchObject({ model: 'two/echo', cache: 'miss' });
   });
 
-  test('200: when the model of the cached response has been retired and is ordered last', async () => {
+  test("calls the vendor if the cached response's model has been retired and is ordered last", async () => {
     const lent = await lendProject();
     const path = `/provision/teams/${lent.project}`;
     await lent.admin('PUT', path, { tiers: { mine: ['one/echo', 'two/echo'] } });
@@ -277,7 +277,7 @@ describe('the vendor is called', () => {
     expect((await callsOf(lent))[0]).toMatchObject({ model: 'two/echo' });
   });
 
-  test('200: while the project has its cache disabled at run time', async () => {
+  test("calls the vendor while the project's cache is disabled at run time", async () => {
     const lent = await lendProject();
     const path = `/provision/teams/${lent.project}`;
     await ask(lent, 'chat');
@@ -292,14 +292,14 @@ describe('the vendor is called', () => {
     ['a stream with an error event', 'chat', 'one/error-after-1'],
     ['a stream of messages that broke', 'messages', 'three/break-after-1'],
     ['a translated stream that broke', 'chat', 'three/break-after-1'],
-  ])('200: after %s', async (_what, caller, model) => {
+  ])('calls the vendor again after %s', async (_what, caller, model) => {
     await missesTwice(await lendProject(), { model, stream: true }, { model, stream: true }, caller);
   });
 
   test.each<[number, string]>([
     [502, 'one/fail-500'],
     [400, 'one/refuse-400'],
-  ])('%i: errors are not cached', async (status, model) => {
+  ])('does not cache a %i error', async (status, model) => {
     const lent = await lendProject();
     const count = await vendorCallsOf(lent, async () => {
       for (let n = 0; n < 2; n += 1) expect((await ask(lent, 'chat', { model })).status).toBe(status);
@@ -308,7 +308,7 @@ describe('the vendor is called', () => {
     expect(await vendorCallsOf(lent, () => ask(lent, 'chat', { model: 'one/echo' }))).toBe(1);
   });
 
-  test('200: after a caller that disconnected in the middle', async () => {
+  test('calls the vendor again after a caller that disconnected during the response', async () => {
     const lent = await lendProject();
     const options = { model: 'one/long-200+pace-20', messages: question, stream: true };
     const leaving = new AbortController();
@@ -324,11 +324,11 @@ describe('the vendor is called', () => {
     expect((await ask(lent, 'chat', { model: options.model, stream: true })).cache).toBe('miss');
   });
 
-  test('200: for a response of more than a mebibyte', async () => {
+  test('calls the vendor again after a response of more than 1 MiB', async () => {
     await missesTwice(await lendProject(), { model: 'one/big-1100' }, { model: 'one/big-1100' });
   });
 
-  test.each(['embeddings', 'responses'])('200: on %s, which has no cache', async (route) => {
+  test.each(['embeddings', 'responses'])('calls the vendor on %s, which has no cache', async (route) => {
     const lent = await lendProject();
     const count = await vendorCallsOf(lent, async () => {
       for (let n = 0; n < 2; n += 1) {
@@ -341,7 +341,7 @@ describe('the vendor is called', () => {
   });
 });
 
-test('200: a slow reader of a cached stream gets all of it', async () => {
+test('delivers a cached stream completely to a slow reader', async () => {
   const lent = await lendProject();
   const options: ChatOptions = { model: 'one/big-700', stream: true };
   const { text } = await ask(lent, 'chat', options);
@@ -349,7 +349,7 @@ test('200: a slow reader of a cached stream gets all of it', async () => {
   expect((await callsOf(lent))[0]).toMatchObject({ cache: 'hit', outcome: 'ok' });
 });
 
-test('200: a cached response is not returned after a configuration change or after its expiry', async () => {
+test('does not serve a cached response after a configuration change or after it expires', async () => {
   let now = Date.parse('2026-11-21T12:00:00Z');
   const clock = { now: () => now };
   await withGateway({ database: 'any', cache: true, clock }, async (lent) => {

@@ -82,7 +82,7 @@ tiers:
   const expectRefused = (gateway: GatewayProcess, key: IssuedKey): Promise<void> =>
     eventually(async () => expect(await statusOf(gateway, key)).toBe(401));
 
-  it('401 on both within a second for a key that both have cached, revoked through one of them', async () => {
+  it('returns 401 from both processes within a second after a cached key is revoked through one of them', async () => {
     const key = await issueKey();
     expect(await Promise.all([statusOf(first, key), statusOf(second, key)])).toEqual([200, 200]);
     await revoke(second, key);
@@ -90,7 +90,7 @@ tiers:
     await expectRefused(first, key);
   });
 
-  it('new project settings take effect on both', async () => {
+  it('applies new project settings in both processes', async () => {
     const { key } = await issueKey();
     expect([await activeModel(first, key), await activeModel(second, key)]).toEqual(['one/echo', 'one/echo']);
     expect((await first.admin('PUT', '/provision/teams/acme', { tiers: { standard: ['two/echo'] } })).status).toBe(200);
@@ -98,7 +98,7 @@ tiers:
     await eventually(async () => expect(await activeModel(second, key)).toBe('two/echo'));
   });
 
-  it('calls served by one are in the usage reported by the other', async () => {
+  it('includes calls that one process served in the usage that the other reports', async () => {
     const key = await issueKey();
     const answers = await Promise.all(
       Array.from({ length: 20 }, () => first.call(key.key, '/v1/chat/completions', body, { 'x-gateway-source': 'first-only' })),
@@ -113,7 +113,7 @@ tiers:
     expect(data.map(({ id }) => id).sort()).toEqual(ids.sort());
   });
 
-  it('401 on a process whose LISTEN connection was terminated while a key was revoked through the other', async () => {
+  it('returns 401 from a process whose LISTEN connection was terminated when the key was revoked', async () => {
     const key = await issueKey();
     expect(await statusOf(second, key)).toBe(200);
     const ended = await database.query(
@@ -146,7 +146,7 @@ tiers:
     for (const [path, change] of changes) expect((await gateway.admin('PUT', path, change)).status).toBe(200);
   };
 
-  it('project settings, application settings and imported prices changed through one take effect in the other', async () => {
+  it('applies settings and imported prices that changed through the other process', async () => {
     const key = await issueKey();
     await changeSettings(first, 'one/echo', 'two/echo', 7);
     const first7 = { project: 'one/echo', application: 'two/echo', price: 7 };
@@ -157,7 +157,7 @@ tiers:
     await eventually(async () => expect(await settingsOf(first, key)).toEqual(second8));
   });
 
-  it('401 for a revoked key, and new settings in effect, after reconnecting to a database that was unreachable during the change', () =>
+  it('rejects a revoked key and applies new settings after reconnecting to a database that was unreachable', () =>
     withFaultProxy(databaseUrl, async (proxy) => {
       await proxy.connect();
       const third = await startServe(proxy.url);
@@ -177,7 +177,7 @@ tiers:
       expect(await third.end('SIGTERM')).toBe(0);
     }));
 
-  it('both shut down cleanly, with all calls in the database', async () => {
+  it('shuts both processes down cleanly with all calls stored', async () => {
     expect(await Promise.all([first.end('SIGTERM'), second.end('SIGINT')])).toEqual([0, 0]);
     expect(homes).toHaveLength(3);
     for (const home of homes) expect(await readdir(join(home, 'data', 'journal'))).toEqual([]);

@@ -54,49 +54,49 @@ async function callWithSdk(
   return { status: error instanceof OpenAI.APIError || error instanceof Anthropic.APIError ? error.status : error, responses };
 }
 
-describe.each(dialects)('the SDK of %s callers sends one request when an exhausted ceiling outlasts its retries:', (caller) => {
+describe.each(dialects)('the SDK of %s callers sends one request when an exhausted ceiling outlasts its retries', (caller) => {
   it.each([
     ['calls', 'day'],
     ['calls', 'total'],
     ['cost', 'month'],
     ['cost', 'total'],
-  ])('%s of the key, window %s', async (ceiling, window) => {
+  ])("stops at the key's %s ceiling for the %s", async (ceiling, window) => {
     const gateway = await withKey(await lend(), { ceilings: { [ceiling]: 0 }, windows: { [ceiling]: window } });
     expect(await callWithSdk(caller, gateway)).toEqual({ status: 429, responses: [429] });
   });
 
-  it('calls of the application', async () => {
+  it("stops at the application's call ceiling", async () => {
     const gateway = await lend();
     await gateway.admin('PUT', `/provision/teams/${gateway.project}/applications/${gateway.project}`, { ceilings: { calls: 0 } });
     expect(await callWithSdk(caller, gateway)).toEqual({ status: 429, responses: [429] });
   });
 
-  it('monthly cap of the project', async () => {
+  it("stops at the project's monthly cap", async () => {
     const gateway = await lend();
     await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { monthly_cap: 0 });
     expect(await callWithSdk(caller, gateway)).toEqual({ status: 429, responses: [429] });
   });
 });
 
-it.each(dialects)('the SDK of %s callers sends one request when the vendor rejects the key of the gateway', async (caller) => {
+it.each(dialects)("sends one request from the SDK of %s callers if the vendor rejects the gateway's key", async (caller) => {
   expect(await callWithSdk(caller, await lend(), `${model[caller]}+fail-401`)).toEqual({ status: 502, responses: [502] });
 });
 
-describe('retries are left to the SDK', () => {
+describe('retries by the SDK', () => {
   const ask = (gateway: TestGateway, name: string = model.chat) =>
     gateway.call(paths.chat, { model: name, messages: question, max_completion_tokens: 1_000 });
 
-  it('when the vendor fails', async () => {
+  it('are left to the SDK if the vendor fails', async () => {
     const answer = await ask(await lend(), 'one/echo+fail-500');
     expect([answer.status, answer.headers.get('x-should-retry')]).toEqual([502, null]);
   });
 
-  it('for a ceiling of the minute', async () => {
+  it('are left to the SDK for a ceiling per minute', async () => {
     const answer = await ask(await withKey(await lend(), { ceilings: { rpm: 0 } }));
     expect([answer.status, answer.headers.get('x-should-retry')]).toEqual([429, null]);
   });
 
-  it('while a running call holds what is left of a cost ceiling, which it may not spend', async () => {
+  it('are left to the SDK while a running call holds the rest of a cost ceiling', async () => {
     const gateway = await withKey(await lend(), { ceilings: { cost: 0.0015 } });
     const sent = gateway.vendor.requests().length;
     const running = ask(gateway, 'one/echo+held');
@@ -109,7 +109,7 @@ describe('retries are left to the SDK', () => {
   });
 });
 
-describe('the code of a prompt that is too long', () => {
+describe('the error code for a prompt that is too long', () => {
   const long = [{ role: 'user' as const, content: 'far too long for this model '.repeat(200) }];
   const raised = async ({ url, key }: TestGateway, headers: Record<string, string> = {}) => {
     const sdk = new OpenAI({ baseURL: `${url}/v1`, apiKey: key, defaultHeaders: headers });
@@ -120,7 +120,7 @@ describe('the code of a prompt that is too long', () => {
   const ofGateway = { status: 400, code: 'upstream_refused', type: 'upstream_refused' };
   const ofVendor = { status: 400, code: 'context_length_exceeded', type: 'upstream_refused' };
 
-  it("is the gateway's by default, and the vendor's with the header", async () => {
+  it("is the gateway's by default and the vendor's with the header", async () => {
     const gateway = await lend();
     expect(await raised(gateway)).toEqual(ofGateway);
     expect(await raised(gateway, { 'x-gateway-error-codes': 'other' })).toEqual(ofGateway);
@@ -134,7 +134,7 @@ describe('the code of a prompt that is too long', () => {
     expect(await raised(gateway, { 'x-gateway-error-codes': 'gateway' })).toEqual(ofGateway);
   });
 
-  it('is not added to errors of messages, which have none', async () => {
+  it('is not added to errors on messages, which have no code', async () => {
     const headers = { 'x-gateway-error-codes': 'vendor' };
     const answer = await lent().call(paths.messages, { model: 'three/window-100', max_tokens: 10, messages: long }, headers);
     const { error } = await jsonOf<{ error: object }>(answer);

@@ -67,12 +67,12 @@ async function withKey(gateway: TestGateway, settings: object): Promise<TestGate
   return { ...gateway, key, call: (path, body, headers) => gateway.call(path, body, { authorization: `Bearer ${key}`, ...headers }) };
 }
 
-it.each(['calls', 'cost', 'rpm', 'tpm'])('429 tenant_capped on all routes: the key reached its ceiling of %s', async (ceiling) => {
+it.each(['calls', 'cost', 'rpm', 'tpm'])('returns 429 tenant_capped on all routes if the key reached its %s ceiling', async (ceiling) => {
   const gateway = await withKey(await lendProject(), { ceilings: { [ceiling]: 0 } });
   await expectRefusals(gateway, { status: 429, code: 'tenant_capped', message: `key budget exceeded (${ceiling})`, retryAfter: '60' });
 });
 
-it.each(['calls', 'cost'])('429 source_capped on all routes: the application reached its ceiling of %s', async (ceiling) => {
+it.each(['calls', 'cost'])('returns 429 source_capped on all routes if the application reached its %s ceiling', async (ceiling) => {
   const gateway = await lendProject();
   const source = "Anna's app";
   const path = `/provision/teams/${gateway.project}/applications/${encodeURIComponent(source)}`;
@@ -81,7 +81,7 @@ it.each(['calls', 'cost'])('429 source_capped on all routes: the application rea
   await expectRefusals(gateway, wanted, { 'x-gateway-source': source });
 });
 
-it('an application whose name is longer than 256 characters has the ceilings of the shortened name, and is counted under it', async () => {
+it('truncates application names to 256 characters for ceilings and usage', async () => {
   const gateway = await lendProject();
   const source = 'ü'.repeat(256);
   const path = `/provision/teams/${gateway.project}/applications/${encodeURIComponent(source)}`;
@@ -103,19 +103,19 @@ it('an application whose name is longer than 256 characters has the ceilings of 
   expect(await callsOf(gateway)).toMatchObject([{ source }]);
 });
 
-describe('of a project', () => {
+describe('a project', () => {
   let gateway: TestGateway;
   beforeAll(async () => {
     gateway = await lendProject();
   });
 
-  it('429 credits_exhausted on all routes: it reached its monthly cap', async () => {
+  it('gets 429 credits_exhausted on all routes once it reaches its monthly cap', async () => {
     await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { monthly_cap: 0 });
     const message = 'the monthly cap of the project is reached';
     await expectRefusals(gateway, { status: 429, code: 'credits_exhausted', message, retryAfter: '3600' });
   });
 
-  it('429 names the key before the application, and both before the month', async () => {
+  it('gets a 429 that names the key before the application, and both before the monthly cap', async () => {
     const path = `/provision/teams/${gateway.project}/applications/own`;
     await gateway.admin('PUT', path, { ceilings: { calls: 0 } });
     const capped = await withKey(gateway, { ceilings: { cost: 0 } });
@@ -126,7 +126,7 @@ describe('of a project', () => {
     await expectRefusals(gateway, application, headers);
   });
 
-  it('402 subscription_required on all routes: it may not call, regardless of its ceilings', async () => {
+  it('gets 402 subscription_required on all routes if it may not call, regardless of its ceilings', async () => {
     await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { may_call: false });
     const message = 'the project may not send calls';
     await expectRefusals(gateway, { status: 402, code: 'subscription_required', message, retryAfter: null });

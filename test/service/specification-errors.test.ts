@@ -52,21 +52,21 @@ function post({ url }: TestGateway, route: InferenceRoute, headers: Record<strin
 }
 
 describe('plain-text errors', () => {
-  it.each(passthroughRoutes)('400: body not valid JSON: $name', async (route) => {
+  it.each(passthroughRoutes)('returns 400 on $name if the body is not valid JSON', async (route) => {
     for (const body of ['{', '', '[]', '"text"', 'null', '{"model":"a","model":"b"}'])
       await expectPlainText(await lent().call(route.path, body), 400);
   });
 
-  it('400: a path id not a UUID: memory', async () => {
+  it('returns 400 for a memory id that is not a UUID', async () => {
     for (const id of ['nonsense', '01936b1e-0000-7000-8000-00000000000', '%00', '%E0%A4%A'])
       await expectPlainText(await lent().call(`/v1/memory/episodes/${id}`), 400);
   });
 
-  it.each(routes)('413: body larger than 32 MiB: $name', async (route) => {
+  it.each(routes)('returns 413 on $name for a body larger than 32 MiB', async (route) => {
     await expectPlainText(await lent().call(route.path, large), 413);
   });
 
-  it('413: body larger than the limit: provisioning', async () => {
+  it('returns 413 for a provisioning body larger than the limit', async () => {
     const { url } = lent();
     for (const path of ['/provision/teams/acme', '/provision/catalog']) {
       const answer = await fetch(url + path, {
@@ -78,7 +78,7 @@ describe('plain-text errors', () => {
     }
   });
 
-  it.each(passthroughRoutes)('415: content type not JSON: $name', async (route) => {
+  it.each(passthroughRoutes)('returns 415 on $name if the content type is not JSON', async (route) => {
     for (const type of ['text/plain', '', 'application/jsonx', 'json'])
       await expectPlainText(await lent().call(route.path, '{}', { 'content-type': type }), 415);
     await expectPlainText(await lent().call(route.path, '{}', { 'content-encoding': 'gzip' }), 415);
@@ -95,7 +95,7 @@ describe('messages-style error.type', () => {
     [422, 'refuse-422', 'invalid_request_error'],
     [410, 'refuse-410', 'api_error'],
     [502, 'fail-500', 'api_error'],
-  ])('%i: %s is %s', async (status, model, type) => {
+  ])('returns %i for %s with the type %s', async (status, model, type) => {
     const answer = await ask(await lendProject(), route, `first/${model}`);
     const vendorType = status === 413 ? 'request_too_large' : 'invalid_request_error';
     const further = model.startsWith('refuse') ? { upstream_type: vendorType } : {};
@@ -105,12 +105,12 @@ describe('messages-style error.type', () => {
     ]);
   });
 
-  it('401: authentication_error', async () => {
+  it('returns authentication_error with a 401', async () => {
     const answer = await post(lent(), route, {});
     expect([answer.status, await jsonOf(answer)]).toMatchObject([401, { error: { type: 'authentication_error' } }]);
   });
 
-  it('503: a vendor that cannot be reached is api_error', async () => {
+  it('returns api_error with a 503 if a vendor cannot be reached', async () => {
     const answer = await ask(await lendProject(), route, 'dead/any');
     expect([answer.status, await jsonOf(answer)]).toMatchObject([503, { error: { type: 'api_error' } }]);
   });
@@ -118,7 +118,7 @@ describe('messages-style error.type', () => {
   it.each([
     ['a missing max_tokens', { model: 'three/echo', messages: [] }, 'max_tokens: Field required'],
     ['a model that is no string', { model: 5, max_tokens: 5, messages: [] }, 'model: Input should be a valid string'],
-  ])('400: %s has the vendor’s message', async (_title, body, message) => {
+  ])("returns a 400 for %s with the vendor's message", async (_title, body, message) => {
     await expectRouteError(await lent().call(route.path, body), route, { status: 400, code: 'bad_json', message });
   });
 });
@@ -134,7 +134,7 @@ describe('missing_key', () => {
     ['a space in the key', { authorization: `Bearer ${key} x` }],
   ];
 
-  it.each(routes)('401 on $name', async (route) => {
+  it.each(routes)('returns 401 on $name', async (route) => {
     const gateway = lent();
     for (const [, headers] of spellings(gateway.key))
       await expectRouteError(await post(gateway, route, headers), route, { status: 401, code: 'missing_key' });
@@ -142,7 +142,7 @@ describe('missing_key', () => {
       await expectRouteError(await post(gateway, route, { 'x-api-key': gateway.key }), route, { status: 401, code: 'missing_key' });
   });
 
-  it.each(readRoutes)('401 on GET %s', async (path) => {
+  it.each(readRoutes)('returns 401 on GET %s', async (path) => {
     const { url, key } = lent();
     for (const [, headers] of [...spellings(key), ...(path === '/v1/models' ? [] : [['x-api-key', { 'x-api-key': key }] as const])])
       await expectChatError(await fetch(url + path, { headers }), 401, 'missing_key');
@@ -157,7 +157,7 @@ describe('invalid_key', () => {
     generateSecret().secret,
   ];
 
-  it.each(routes)('401 on $name: malformed, another vendor’s, a wrong check sum, unknown', async (route) => {
+  it.each(routes)('returns 401 on $name for a malformed, foreign, mistyped or unknown key', async (route) => {
     const gateway = lent();
     for (const key of wrongKeys(gateway.key)) {
       await expectRouteError(await post(gateway, route, bearer(key)), route, { status: 401, code: 'invalid_key' });
@@ -168,12 +168,12 @@ describe('invalid_key', () => {
     }
   });
 
-  it.each(readRoutes)('401 on GET %s', async (path) => {
+  it.each(readRoutes)('returns 401 on GET %s', async (path) => {
     const { url, key } = lent();
     for (const wrong of wrongKeys(key)) await expectChatError(await fetch(url + path, { headers: bearer(wrong) }), 401, 'invalid_key');
   });
 
-  it.each(routes)('401 on $name: revoked, at once; expired', async (route) => {
+  it.each(routes)('returns 401 on $name for expired keys, and immediately for revoked ones', async (route) => {
     const gateway = await lendProject();
     const revoked = await issueKey(gateway, {});
     expect((await post(gateway, route, bearer(revoked.key))).status).toBe(200);
@@ -196,7 +196,7 @@ describe('bad requests', () => {
     [{ stream: null }, /^stream: /],
   ];
 
-  it.each(dialectRoutes)('bad_json, 400 on $name: the message names the field', async (route) => {
+  it.each(dialectRoutes)('returns 400 bad_json on $name and names the field', async (route) => {
     for (const [more, message] of fields)
       await expectRouteError(await ask(lent(), route, 'first/echo', { more: { ...more } }), route, {
         status: 400,
@@ -207,7 +207,7 @@ describe('bad requests', () => {
       await expectRouteError(await lent().call(route.path, body), route, { status: 400, code: 'bad_json' });
   });
 
-  it.each(dialectRoutes)('unsupported_media_type, 415 on $name', async (route) => {
+  it.each(dialectRoutes)('returns 415 unsupported_media_type on $name', async (route) => {
     for (const type of ['text/plain', '', 'application/jsonx']) {
       const answer = await lent().call(route.path, '{}', { 'content-type': type });
       await expectRouteError(answer, route, { status: 415, code: 'unsupported_media_type' });
@@ -216,29 +216,29 @@ describe('bad requests', () => {
     await expectRouteError(encoded, route, { status: 415, code: 'unsupported_media_type' });
   });
 
-  it.each(routes)('200 on $name: a content type that ends in +json', async (route) => {
+  it.each(routes)('accepts a content type that ends in +json on $name', async (route) => {
     for (const type of ['application/json; charset=utf-8', 'Application/JSON', 'application/vnd.api+json']) {
       const answer = await ask(lent(), route, 'first/echo', { headers: { 'content-type': type } });
       expect([type, answer.status]).toEqual([type, 200]);
     }
   });
 
-  it.each(passthroughRoutes)('missing_model, 400 on $name: no model or empty', async (route) => {
+  it.each(passthroughRoutes)('returns 400 missing_model on $name if the model is missing or empty', async (route) => {
     for (const model of [undefined, ''])
       await expectRouteError(await ask(lent(), route, model), route, { status: 400, code: 'missing_model' });
   });
 
-  it.each(routes)('invalid_memory_mode, 400 on $name', async (route) => {
+  it.each(routes)('returns 400 invalid_memory_mode on $name', async (route) => {
     const answer = await ask(lent(), route, 'first/echo', { headers: { 'x-gateway-memory': 'maybe' } });
     await expectRouteError(answer, route, { status: 400, code: 'invalid_memory_mode' });
   });
 
-  it.each(recordingRoutes)('invalid_memory_subject, 400 on $name', async (route) => {
+  it.each(recordingRoutes)('returns 400 invalid_memory_subject on $name', async (route) => {
     const answer = await ask(lent(), route, 'first/echo', { headers: { 'x-gateway-memory-subject': 'a'.repeat(257) } });
     await expectRouteError(answer, route, { status: 400, code: 'invalid_memory_subject' });
   });
 
-  it('not_found, 404 on memory: no such conversation, also when it is another project’s', async () => {
+  it('returns 404 not_found for a conversation that is unknown or belongs to another project', async () => {
     const owner = await lendProject();
     await ask(owner, routeOf('chat'), 'first/echo');
     await callsOf(owner);
@@ -254,7 +254,7 @@ describe('bad requests', () => {
 });
 
 describe('vendor failures', () => {
-  it.each(routes)('upstream_failed, 502 or 503 on $name: every attempt failed, or the vendor cannot be reached', async (route) => {
+  it.each(routes)('returns 502 or 503 upstream_failed on $name if every attempt failed or the vendor is unreachable', async (route) => {
     const gateway = await lendProject();
     for (const model of [
       'first/fail-500',
@@ -271,7 +271,7 @@ describe('vendor failures', () => {
     }
   });
 
-  it.each(routes)('upstream_refused, the first vendor’s 4xx on $name: every model refused', async (route) => {
+  it.each(routes)("returns the first vendor's 4xx as upstream_refused on $name if every model refused", async (route) => {
     const gateway = await lendProject();
     const tiers = { refusing: [nameOf(route, 'first/refuse-422'), nameOf(route, 'second/refuse-400')] };
     await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { tiers });

@@ -13,16 +13,16 @@ const lent = shareGateway({ database: 'any', yaml: mediaYaml });
 const lendProject = projectLender(lent, 'media');
 
 describe('plain-text errors', () => {
-  it.each(mediaRoutes)('400 on $name: body not valid JSON', async (route) => {
+  it.each(mediaRoutes)('returns 400 on $name if the body is not valid JSON', async (route) => {
     for (const body of ['{', '', '[]', '"x"', 'null', '\ufeff{}', '{"model":"one/a","model":"two/b"}', '{"model":"one/a"} x'])
       await expectPlainText(await lent().call(route.path, body), 400);
   });
 
-  it.each(mediaRoutes)('413 on $name: body larger than 32 MiB', async (route) => {
+  it.each(mediaRoutes)('returns 413 on $name for a body larger than 32 MiB', async (route) => {
     await expectPlainText(await lent().call(route.path, Buffer.alloc(33 * 1024 * 1024, 0x20)), 413);
   });
 
-  it.each(mediaRoutes)('415 on $name: content type not JSON', async (route) => {
+  it.each(mediaRoutes)('returns 415 on $name if the content type is not JSON', async (route) => {
     for (const type of ['text/plain', '', 'application/jsonx', 'multipart/form-data'])
       await expectPlainText(await lent().call(route.path, '{}', { 'content-type': type }), 415);
     await expectPlainText(await lent().call(route.path, '{}', { 'content-encoding': 'gzip' }), 415);
@@ -30,7 +30,7 @@ describe('plain-text errors', () => {
 });
 
 describe('error codes', () => {
-  it.each(mediaRoutes)('401 missing_key and invalid_key on $name, before the body is read', async (route) => {
+  it.each(mediaRoutes)('returns 401 missing_key or invalid_key on $name before it reads the body', async (route) => {
     const { url, key } = lent();
     const post = (headers: Record<string, string>) => fetch(url + route.path, { method: 'POST', headers, body: 'x' });
     for (const headers of [{}, { 'x-api-key': key }, { authorization: `Basic ${key}` }] as Record<string, string>[])
@@ -39,24 +39,24 @@ describe('error codes', () => {
       await expectRouteError(await post(bearer(wrong)), route, { status: 401, code: 'invalid_key' });
   });
 
-  it.each(mediaRoutes)('400 missing_model on $name: no model or empty', async (route) => {
+  it.each(mediaRoutes)('returns 400 missing_model on $name if the model is missing or empty', async (route) => {
     for (const model of [undefined, '', null, 7, ['one/x']])
       await expectRouteError(await askMedia(lent(), route, model), route, { status: 400, code: 'missing_model' });
   });
 
-  it('400 bad_model on images: a character other than letter, digit, ".", "_", "-", ":"', async () => {
+  it('returns 400 bad_model on images for a character other than letter, digit, ".", "_", "-", ":"', async () => {
     for (const model of ['one/a b', 'one/a+b', 'one/ä', 'a?b', 'one/a%2Fb', 'one/a#b', 'one/a\\b', 'one/a\u0000', 'one/🦊', 'one@x/a'])
       await expectRouteError(await askMedia(lent(), images, model), images, { status: 400, code: 'bad_model' });
   });
 
   const namesOfNoModel = ['one/black-forest/flux', 'one//x', '/x', 'one/', '/', 'one/..', 'path/.', '..'];
 
-  it('400 bad_model on images for a second slash or a dot segment', async () => {
+  it('returns 400 bad_model on images for a second slash or a dot segment', async () => {
     for (const model of namesOfNoModel)
       await expectRouteError(await askMedia(lent(), images, model), images, { status: 400, code: 'bad_model' });
   });
 
-  it('400 no_route on speech for a second slash or a dot segment', async () => {
+  it('returns 400 no_route on speech for a second slash or a dot segment', async () => {
     const gateway = await lendProject();
     gateway.vendor.clear();
     for (const model of namesOfNoModel)
@@ -76,7 +76,7 @@ describe('error codes', () => {
   it.each([
     [images, 'imageShape'],
     [speech, 'speechShape'],
-  ] as const)('bad_shape, 500 on $name: a row that names an unknown shape at run time', (route: MediaRoute, member) =>
+  ] as const)('returns 500 bad_shape on $name for a row that names an unknown shape at run time', (route: MediaRoute, member) =>
     withGateway({ database: 'any', yaml: mediaYaml }, async (gateway) => {
       const { loadConfig } = await import('../../src/config/load.ts');
       const config = loadConfig({
@@ -94,7 +94,7 @@ describe('error codes', () => {
     }),
   );
 
-  it.each(mediaRoutes)('502 or 503 upstream_failed on $name: the vendor is unreachable or does not respond', async (route) => {
+  it.each(mediaRoutes)('returns 502 or 503 upstream_failed on $name if the vendor is unreachable or does not respond', async (route) => {
     const gateway = await lendProject();
     for (const model of ['dead/x', 'hasty/hang']) {
       await expectRouteError(await askMedia(gateway, route, model), route, { status: [502, 503], code: 'upstream_failed' });
@@ -108,33 +108,30 @@ describe('error codes', () => {
     }
   });
 
-  it.each(mediaRoutes)(
-    '502 or 503 upstream_error on $name: the message contains the vendor’s status and body, also for 429',
-    async (route) => {
-      const gateway = await lendProject();
-      for (const [model, status, errorText] of [
-        ['fail-500', 500, 'error'],
-        ['refuse-400', 400, 'not one that'],
-        ['fail-401', 401, 'error'],
-        ['not-found', 404, 'error'],
-        ['rate-limited-0.05', 429, 'rate_limit_exceeded'],
-        ['quota', 429, 'insufficient_quota'],
-        ['redirect', 302, ''],
-      ] as const) {
-        const answer = await askMedia(gateway, route, `one/${model}`);
-        expect(answer.headers.get('retry-after')).toBeNull();
-        const message = new RegExp(`^the vendor responded with ${status}[^]*${errorText}`);
-        await expectRouteError(answer, route, { status: [502, 503], code: 'upstream_error', message });
-        expect(await rowOf(gateway)).toMatchObject({ code: 'upstream_error', cost: 0, attempts: [{ status, cost: 0 }] });
-      }
-      const asked = gateway.vendor
-        .requests()
-        .filter(({ path, body }) => path === route.path && body.toString().includes('rate-limited-0.05'));
-      expect(asked).toHaveLength(1);
-    },
-  );
+  it.each(mediaRoutes)("returns 502 or 503 upstream_error on $name with the vendor's status and body, including a 429", async (route) => {
+    const gateway = await lendProject();
+    for (const [model, status, errorText] of [
+      ['fail-500', 500, 'error'],
+      ['refuse-400', 400, 'not one that'],
+      ['fail-401', 401, 'error'],
+      ['not-found', 404, 'error'],
+      ['rate-limited-0.05', 429, 'rate_limit_exceeded'],
+      ['quota', 429, 'insufficient_quota'],
+      ['redirect', 302, ''],
+    ] as const) {
+      const answer = await askMedia(gateway, route, `one/${model}`);
+      expect(answer.headers.get('retry-after')).toBeNull();
+      const message = new RegExp(`^the vendor responded with ${status}[^]*${errorText}`);
+      await expectRouteError(answer, route, { status: [502, 503], code: 'upstream_error', message });
+      expect(await rowOf(gateway)).toMatchObject({ code: 'upstream_error', cost: 0, attempts: [{ status, cost: 0 }] });
+    }
+    const asked = gateway.vendor
+      .requests()
+      .filter(({ path, body }) => path === route.path && body.toString().includes('rate-limited-0.05'));
+    expect(asked).toHaveLength(1);
+  });
 
-  it.each(mediaRoutes)('502 upstream_error on $name has the code and type of the vendor as members', async (route) => {
+  it.each(mediaRoutes)("adds the vendor's code and type to a 502 upstream_error on $name", async (route) => {
     const answer = await askMedia(await lendProject(), route, 'one/refuse-400');
     const members = { upstream_code: 'unsupported_parameter', upstream_type: 'invalid_request_error' };
     expect([answer.status, await jsonOf(answer)]).toEqual([
@@ -150,7 +147,7 @@ describe('error codes', () => {
     ]);
   });
 
-  it('502 upstream_error on images: removed by the vendor’s filter', async () => {
+  it("returns 502 upstream_error on images if the vendor's filter removed the image", async () => {
     const gateway = await lendProject();
     const message = /CONTENT_FILTERED/;
     await expectRouteError(await askMedia(gateway, images, 'art/filtered'), images, {
@@ -160,7 +157,7 @@ describe('error codes', () => {
     });
   });
 
-  it.each(mediaRoutes)('502 or 503 bad_upstream_response on $name: an unreadable response', async (route) => {
+  it.each(mediaRoutes)('returns 502 or 503 bad_upstream_response on $name for an unreadable response', async (route) => {
     const gateway = await lendProject();
     const broken = route.name === 'images' ? ['break-after-1'] : [];
     for (const model of ['garbage', 'empty', 'wrong-type', ...broken]) {
@@ -169,7 +166,7 @@ describe('error codes', () => {
     }
   });
 
-  it.each(mediaRoutes)('no failover on $name: the tier’s next model is not tried', async (route) => {
+  it.each(mediaRoutes)("does not fail over to the tier's next model on $name", async (route) => {
     const gateway = await lendProject();
     const tiers = { pair: ['one/fail-500', 'two/fine'] };
     await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { image_tiers: tiers, speech_tiers: tiers });

@@ -18,13 +18,13 @@ describe('model', () => {
     [speech, 'standard', 'one/spoken'],
     [speech, 'voices', 'path/rachel'],
     [speech, 'tts-1', 'one/tts-1'],
-  ] as const)('$name: %s', async (route: MediaRoute, model, served) => {
+  ] as const)('routes $name to the requested model: %s', async (route: MediaRoute, model, served) => {
     const answer = await askMedia(await lendProject(), route, model);
     expect([answer.status, answer.headers.get('x-gateway-model')]).toEqual([200, served]);
     await answer.body?.cancel();
   });
 
-  it('a tier: the application’s, else the project’s, else the file’s', async () => {
+  it("uses the application's tier before the project's, and the project's before the file's", async () => {
     const gateway = await lendProject();
     const path = `/provision/teams/${gateway.project}`;
     const served = async (route: MediaRoute, headers = {}) => {
@@ -42,7 +42,7 @@ describe('model', () => {
     expect([await served(images, bot), await served(speech, bot), await served(images)]).toEqual(['art/bots', 'path/bots', 'two/mine']);
   });
 
-  it('the default of a project that may not use the default provider is its first provider', async () => {
+  it('uses the first provider of a project that may not use the default provider', async () => {
     const gateway = await lendProject();
     await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { providers: ['art', 'path', 'two'] });
     for (const route of mediaRoutes) {
@@ -52,7 +52,7 @@ describe('model', () => {
     }
   });
 
-  it.each(mediaRoutes)('a retired model or provider never causes no_route on $name: it is tried last', async (route) => {
+  it.each(mediaRoutes)('tries a retired model or provider last on $name instead of returning no_route', async (route) => {
     const gateway = await lendProject();
     const [first, second] = route.name === 'images' ? ['one/picture', 'two/picture'] : ['one/spoken', 'two/spoken'];
     const served = async (model: string) => {
@@ -66,7 +66,7 @@ describe('model', () => {
     expect(await served('standard')).toBe(first);
   });
 
-  it('GET /v1/models lists media models and tiers that the key may use', async () => {
+  it('lists media models and tiers that the key may use on GET /v1/models', async () => {
     const gateway = await lendProject();
     const listed = async (headers = {}) =>
       (await jsonOf<{ data: { id: string }[] }>(gateway.call('/v1/models', undefined, headers))).data.map(({ id }) => id);
@@ -83,7 +83,7 @@ describe('model', () => {
 describe('no_route', () => {
   const noRoute = (message: string | RegExp) => ({ status: 400, code: 'no_route', message });
 
-  it.each(mediaRoutes)('`unknown … provider` on $name: the vendor named does not serve this type', async (route) => {
+  it.each(mediaRoutes)('returns `unknown … provider` on $name if the named vendor does not serve this type', async (route) => {
     const gateway = await lendProject();
     const other = route.name === 'images' ? 'path' : 'art';
     for (const name of ['nobody', 'text', other])
@@ -92,7 +92,7 @@ describe('no_route', () => {
     await expectRouteError(await askMedia(gateway, route, 'one/x'), route, noRoute(`unknown ${route.word} provider 'one'`));
   });
 
-  it.each(mediaRoutes)('`no … provider configured` on $name: no vendor of this type', async (route) => {
+  it.each(mediaRoutes)('returns `no … provider configured` on $name if no vendor serves this type', async (route) => {
     const gateway = await lendProject();
     await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { providers: ['text'] });
     for (const model of ['one/x', 'standard', 'bare'])
@@ -105,13 +105,13 @@ describe('no_route', () => {
     });
   });
 
-  it.each(mediaRoutes)('`no providers configured` on $name: no vendor at all', (route) =>
+  it.each(mediaRoutes)('returns `no providers configured` on $name if there are no vendors', (route) =>
     withGateway({ database: 'any', yaml: () => 'providers: {}\n' }, async (gateway) => {
       await expectRouteError(await askMedia(gateway, route, 'one/x'), route, noRoute('no providers configured'));
     }),
   );
 
-  it.each(mediaRoutes)('`model not permitted for this key: …` on $name', async (route) => {
+  it.each(mediaRoutes)('returns `model not permitted for this key: …` on $name', async (route) => {
     const gateway = await lendProject();
     const { key } = await issueKey(gateway, { models: ['two/fine', 'standard'] });
     const asked = (model: string) => askMedia(gateway, route, model, { headers: bearer(key) });
@@ -121,7 +121,7 @@ describe('no_route', () => {
   });
 
   it.each(mediaRoutes)(
-    '`no models available for route` on $name: no vendor of the project serves the tier, and catalog fill is off',
+    'returns `no models available for route` on $name if no vendor serves the tier and catalog fill is off',
     async (route) => {
       const gateway = await lendProject();
       const path = `/provision/teams/${gateway.project}`;
@@ -136,7 +136,7 @@ describe('no_route', () => {
     },
   );
 
-  it.each(mediaRoutes)('on $name it calls no vendor and records no call', async (route) => {
+  it.each(mediaRoutes)('calls no vendor and records no call on $name', async (route) => {
     const gateway = await lendProject();
     const before = gateway.vendor.requests().length;
     await expectRouteError(await askMedia(gateway, route, 'nobody/x'), route, noRoute(/^unknown/));

@@ -18,7 +18,7 @@ interface ImageResult {
 }
 
 describe('images', () => {
-  it('200: the standard format has defaults for n and size, and only the listed fields are sent', async () => {
+  it('sends only the listed fields with defaults for n and size in the standard format', async () => {
     const gateway = await lendProject();
     const odd = `{"model":"one/picture", "prompt": "a \\u0066ox", "quality":"hd","user":"u","style":1,"background":"x","steps":9,"seed":7}`;
     const answer = await gateway.call(images.path, odd);
@@ -36,7 +36,7 @@ describe('images', () => {
     });
   });
 
-  it('200: n and size of the caller, with one entry per image', async () => {
+  it("forwards the caller's n and size and returns one entry per image", async () => {
     const gateway = await lendProject();
     const { data } = await jsonOf<ImageResult>(askMedia(gateway, images, 'one/picture', { more: { n: 3, size: '16x8' } }));
     expect(data).toHaveLength(3);
@@ -44,27 +44,27 @@ describe('images', () => {
     expect(sentToVendor(gateway).text).toContain('"n":3,"size":"16x8"');
   });
 
-  it('200: image_response_format: false sends no response_format', async () => {
+  it('sends no response_format if image_response_format is false', async () => {
     const gateway = await lendProject();
     const answer = await askMedia(gateway, images, 'strict/b64-only');
     expect([answer.status, sentToVendor(gateway).text]).toEqual([200, '{"model":"b64-only","prompt":"a fox","n":1,"size":"8x8"}']);
   });
 
-  it('200: a model of which nothing is known gets the request again without response_format when its vendor rejects it', async () => {
+  it('retries without response_format if the vendor of an unknown model rejects it', async () => {
     const gateway = await lendProject();
     const answer = await askMedia(gateway, images, 'one/b64-only');
     expect([answer.status, sentToVendor(gateway).text]).toEqual([200, '{"model":"b64-only","prompt":"a fox","n":1,"size":"8x8"}']);
     expect(await callsOf(gateway)).toMatchObject([{ status: 200 }]);
   });
 
-  it('200: a URL from the vendor is downloaded, so that every provider returns b64_json', async () => {
+  it('downloads an image URL, so that every provider returns b64_json', async () => {
     const gateway = await lendProject();
     const { data } = await jsonOf<ImageResult>(askMedia(gateway, images, 'one/image-url', { more: { n: 2 } }));
     expect(data).toEqual([{ b64_json: expect.stringMatching(png) }, { b64_json: expect.stringMatching(png) }]);
     expect(sentToVendor(gateway).path).toMatch(/^\/files\//);
   });
 
-  it('200: the artifacts format has the model in the path, size in two members and 4 steps; seed and cfg_scale are unchanged', async () => {
+  it('sends the artifacts format with the model in the path, width, height and 4 steps', async () => {
     const gateway = await lendProject();
     const answer = await gateway.call(
       images.path,
@@ -85,7 +85,7 @@ describe('images', () => {
     expect(sentToVendor(gateway).text).toBe('{"prompt":"a fox","steps":4}');
   });
 
-  it('400 plain text: a size that the artifacts format cannot express', async () => {
+  it('returns 400 in plain text for a size that the artifacts format cannot express', async () => {
     const gateway = await lendProject();
     for (const size of ['large', '8', '0x8', 8, {}, '8x8x8', '1024 x 1024'])
       await expectPlainText(await askMedia(gateway, images, 'art/flux', { more: { size } }), 400);
@@ -94,7 +94,7 @@ describe('images', () => {
 });
 
 describe('speech', () => {
-  it('200: the standard format has defaults for voice and response_format, and the bytes of the vendor', async () => {
+  it("sends defaults for voice and response_format in the standard format and returns the vendor's bytes", async () => {
     const gateway = await lendProject();
     const answer = await askMedia(gateway, speech, 'one/spoken', { more: { speed: 2, instructions: 'sing', stream_format: 'sse' } });
     expect([answer.status, answer.headers.get('content-type'), answer.headers.get('x-gateway-model')]).toEqual([
@@ -118,13 +118,13 @@ describe('speech', () => {
   it.each([
     ['wav', 'audio/wav'],
     ['pcm', 'audio/pcm'],
-  ])('200: response_format %s has the media type of the vendor, %s', async (response_format, type) => {
+  ])("returns the vendor's media type for response_format %s: %s", async (response_format, type) => {
     const answer = await askMedia(await lendProject(), speech, 'one/spoken', { more: { response_format, voice: 'echo' } });
     expect([answer.status, answer.headers.get('content-type')]).toEqual([200, type]);
     await answer.body?.cancel();
   });
 
-  it('200: <provider>/<voice>: the voice in the path, the text in the configured field of the fixed body', async () => {
+  it('sends <provider>/<voice> in the path and the text in the configured body field', async () => {
     const gateway = await lendProject();
     const answer = await askMedia(gateway, speech, 'path/Rachel The Fox', { more: { voice: 'nova', response_format: 'wav' } });
     expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'audio/mpeg']);
@@ -136,7 +136,7 @@ describe('speech', () => {
     });
   });
 
-  it('200: <provider>/<voice>: the voice in the query; the media type that the provider configures', async () => {
+  it('sends <provider>/<voice> in the query and returns the configured media type', async () => {
     const gateway = await lendProject();
     const answer = await askMedia(gateway, speech, 'query/aura&x=1');
     expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'audio/x-own']);
@@ -150,7 +150,7 @@ describe('speech', () => {
 });
 
 describe('headers', () => {
-  it.each(mediaRoutes)('source and correlation headers are stored on $name; timeout and memory have no effect', async (route) => {
+  it.each(mediaRoutes)('stores source and correlation headers on $name and ignores timeout and memory', async (route) => {
     const gateway = await lendProject();
     const answer = await askMedia(gateway, route, 'one/slow-100', {
       headers: {
@@ -199,7 +199,7 @@ describe('cost', () => {
     ],
     ['unknown', images, 'two/other', {}, { cost: null }],
     ['unknown', speech, 'two/other', {}, { cost: null }],
-  ] as const)('%s: $name %s', async (_title, route: MediaRoute, model, more, expected) => {
+  ] as const)('charges the cost %s: $name %s', async (_title, route: MediaRoute, model, more, expected) => {
     const gateway = await lendProject();
     const answer = await askMedia(gateway, route, model, { more });
     expect(answer.status).toBe(200);

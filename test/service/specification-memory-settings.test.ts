@@ -19,7 +19,7 @@ onBothDatabases('memory settings', (database) => {
     gateway.admin('PUT', `/provision/teams/${gateway.project}/memory`, body);
   const read = (gateway: TestGateway): Promise<unknown> => jsonOf(gateway.admin('GET', `/provision/teams/${gateway.project}/memory`));
 
-  it('200: returns the defaults; omitted fields keep their value', async () => {
+  it('returns the defaults and keeps the value of omitted fields', async () => {
     const gateway = await lendProject();
     expect(await read(gateway)).toEqual(defaults);
     const changes = [{ batch_of: 5 }, { only_senders: ['a', 'b'], delete_conversations_after_days: 30 }, {}, { only_senders: [] }];
@@ -35,7 +35,7 @@ onBothDatabases('memory settings', (database) => {
     expect(await read(gateway)).toEqual(expected);
   });
 
-  it('200: concurrent changes are all kept', async () => {
+  it('keeps all concurrent changes', async () => {
     const gateway = await lendProject();
     await Promise.all([put(gateway, { batch_of: 7 }), put(gateway, { at_least_every_minutes: 9 }), put(gateway, { enabled: false })]);
     expect(await read(gateway)).toEqual({ ...defaults, batch_of: 7, at_least_every_minutes: 9, enabled: false });
@@ -53,20 +53,20 @@ onBothDatabases('memory settings', (database) => {
     ['a source without a name', { only_senders: [''] }],
     ['enabled as text', { enabled: 'yes' }],
     ['an unknown field', { batchOf: 3 }],
-  ])('400 bad_request, and nothing changes: %s', async (_title, body) => {
+  ])('returns 400 bad_request and changes nothing for %s', async (_title, body) => {
     const gateway = await lendProject();
     await expectChatError(await put(gateway, body), 400, 'bad_request');
     expect(await read(gateway)).toEqual(defaults);
   });
 
-  it('400 bad_request: a retention period shorter than the stored interval; a longer one is accepted', async () => {
+  it('returns 400 bad_request for a retention period shorter than the stored interval', async () => {
     const gateway = await lendProject();
     expect((await put(gateway, { at_least_every_minutes: 2_880 })).status).toBe(200);
     await expectChatError(await put(gateway, { delete_conversations_after_days: 2 }), 400, 'bad_request');
     expect((await put(gateway, { delete_conversations_after_days: 3 })).status).toBe(200);
   });
 
-  it('404 not_found: unknown project; 401: a virtual key', async () => {
+  it('returns 404 not_found for an unknown project and 401 for a virtual key', async () => {
     await expectChatError(await lent().admin('PUT', '/provision/teams/nobody/memory', {}), 404, 'not_found');
     await expectChatError(await lent().call(`/provision/teams/${lent().project}/memory`), 401, 'invalid_key');
   });
@@ -82,7 +82,7 @@ onBothDatabases('memory settings', (database) => {
     readonly subject?: string | null;
   }
 
-  describe('a call is recorded when all conditions hold, under the subject of the request', () => {
+  describe("a call is recorded under the request's subject if all conditions hold", () => {
     const senders = { only_senders: ['listed'] };
     const by = (source: string): Record<string, string> => ({ 'x-gateway-source': source });
     const mode = (value: string): Record<string, string> => ({ 'x-gateway-memory': value });
@@ -189,7 +189,7 @@ onBothDatabases('memory settings', (database) => {
       (['chat', 'messages', 'responses'] as const).flatMap((route) =>
         ['write', 'recall', ''].map((value) => ({ route, value, headers: { ...mode(value), ...about('x'.repeat(257)) } })),
       ),
-    )('400 invalid_memory_subject for a subject of 257 characters on $route, sent with "$value"', async ({ route, headers }) => {
+    )('returns 400 invalid_memory_subject for a subject of 257 characters on $route, sent with "$value"', async ({ route, headers }) => {
       const gateway = await lendProject();
       const before = gateway.vendor.requests().length;
       const wanted = { status: 400, code: 'invalid_memory_subject' };
@@ -198,7 +198,7 @@ onBothDatabases('memory settings', (database) => {
     });
   });
 
-  it('200 for an invalid subject of a call that is not recorded; recall reads no memory of an end user', async () => {
+  it("ignores an invalid subject of a call that is not recorded, and recalls no end user's memory", async () => {
     const gateway = await lendProject();
     expect((await put(gateway, { only_senders: ['listed'] })).status).toBe(200);
     for (const item of [{ text: 'Tea of Ada: oolong', subject: 'ada' }, { text: 'Tea of everybody: rooibos' }])
@@ -220,7 +220,7 @@ onBothDatabases('memory settings', (database) => {
     { first: {}, after: { enabled: false }, recorded: true },
     { first: { enabled: false }, after: { enabled: true }, recorded: false },
     { first: {}, after: { only_senders: ['other'] }, recorded: true },
-  ])('the settings in force when a call was made decide: $first, then $after', async ({ first, after, recorded }) => {
+  ])('applies the settings that were in force when the call was made: $first, then $after', async ({ first, after, recorded }) => {
     const gateway = await lendProject();
     expect((await put(gateway, first)).status).toBe(200);
     const before = gateway.vendor.requests().length;
@@ -239,7 +239,7 @@ onBothDatabases('memory settings', (database) => {
     });
   });
 
-  describe('of binary content only type, size and SHA-256 are stored', () => {
+  describe('only the type, size and SHA-256 of binary content are stored', () => {
     const bytes = Buffer.from(Array.from({ length: 3_000 }, (_, n) => (n * 89) % 256));
     const data = bytes.toString('base64');
     const url = `data:image/png;base64,${data}`;

@@ -16,14 +16,17 @@ describe('400 no_route', () => {
   const none = 'no models available for route';
   const noRoute = (message: string | RegExp) => ({ status: 400, code: 'no_route', message });
 
-  it.each(routes)('`no models available for route` on $name: no vendor serves it and catalog fill adds none', async (route) => {
-    const gateway = await lendProject();
-    for (const model of ['unheard-of', 'nobody/knows']) await expectRouteError(await ask(gateway, route, model), route, noRoute(none));
-    await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { providers: [], catalog_fill: true });
-    await expectRouteError(await ask(gateway, route, 'standard'), route, noRoute('no providers configured'));
-  });
+  it.each(routes)(
+    'returns `no models available for route` on $name if no vendor serves the model and catalog fill adds none',
+    async (route) => {
+      const gateway = await lendProject();
+      for (const model of ['unheard-of', 'nobody/knows']) await expectRouteError(await ask(gateway, route, model), route, noRoute(none));
+      await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { providers: [], catalog_fill: true });
+      await expectRouteError(await ask(gateway, route, 'standard'), route, noRoute('no providers configured'));
+    },
+  );
 
-  it.each(dialectRoutes)('`no models available for route` on $name: catalog fill is off', async (route) => {
+  it.each(dialectRoutes)('returns `no models available for route` on $name if catalog fill is off', async (route) => {
     const gateway = await lendProject();
     const path = `/provision/teams/${gateway.project}`;
     await gateway.admin('PUT', path, { providers: [route.second], catalog_fill: true });
@@ -32,7 +35,7 @@ describe('400 no_route', () => {
     await expectRouteError(await ask(gateway, route, 'first/echo'), route, noRoute(none));
   });
 
-  it.each(routes)('`model not permitted for this key: …` on $name: the allow-list permits no model', async (route) => {
+  it.each(routes)('returns `model not permitted for this key: …` on $name if the allow-list permits no model', async (route) => {
     const gateway = await lendProject();
     const { key } = await jsonOf<{ key: string }>(
       gateway.admin('POST', `/provision/teams/${gateway.project}/keys`, { name: 'narrow', models: [nameOf(route, 'second/echo')] }),
@@ -43,7 +46,7 @@ describe('400 no_route', () => {
     expect(tier.headers.get('x-gateway-model')).toBe(nameOf(route, 'second/echo'));
   });
 
-  it('`no providers configured`: no providers', () =>
+  it('returns `no providers configured` without providers', () =>
     withGateway(
       { database: 'any', yaml: (vendor) => `providers: { films: { base_url: ${vendor}/v1beta, api_key: k, dialect: gemini } }\n` },
       async (gateway) => {
@@ -52,7 +55,7 @@ describe('400 no_route', () => {
       },
     ));
 
-  it.each(routes)('on $name is not counted, and no vendor is called', async (route) => {
+  it.each(routes)('calls no vendor and is not counted on $name', async (route) => {
     const gateway = await lendProject();
     const before = gateway.vendor.requests().length;
     await expectRouteError(await ask(gateway, route, 'unheard-of'), route, noRoute(none));
@@ -61,7 +64,7 @@ describe('400 no_route', () => {
     expect(key.ceilings).toMatchObject({ calls: { used: 0, reserved: 0 }, rpm: { used: 0, reserved: 0 } });
   });
 
-  it.each(routes)('on $name is never caused by retired models or vendors, which are called last', async (route) => {
+  it.each(routes)('is not returned on $name because of retired models or vendors, which are called last', async (route) => {
     const gateway = await lendProject();
     const path = `/provision/teams/${gateway.project}`;
     await gateway.admin('PUT', path, {
@@ -73,7 +76,7 @@ describe('400 no_route', () => {
     expect((await ask(gateway, route, 'pair')).headers.get('x-gateway-model')).toBe(nameOf(route, 'first/echo'));
   });
 
-  it.each(routes)('on $name, when x-gateway-timeout-ms runs out: upstream_failed, `client deadline exceeded`', async (route) => {
+  it.each(routes)('is upstream_failed with `client deadline exceeded` on $name if x-gateway-timeout-ms runs out', async (route) => {
     const answer = await ask(await lendProject(), route, 'first/slow-1000', { headers: { 'x-gateway-timeout-ms': '50' } });
     await expectRouteError(answer, route, { status: [502, 503], code: 'upstream_failed', message: /^client deadline exceeded/ });
   });

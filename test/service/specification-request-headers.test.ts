@@ -37,7 +37,7 @@ async function conversationsOf(gateway: TestGateway): Promise<readonly { readonl
 }
 
 describe('x-gateway-source', () => {
-  it.each(routes)('$name: selects the routing of the application and attributes the cost; default is the slug', async (route) => {
+  it.each(routes)("selects the application's routing and attributes the cost to it on $name, and defaults to the slug", async (route) => {
     const gateway = await lendProject();
     const source = 'Büro 7 / Ablage ✓';
     const path = `/provision/teams/${gateway.project}`;
@@ -67,13 +67,13 @@ describe('x-gateway-timeout-ms', () => {
     return { gateway, answer: await ask(gateway, route, 'chain', { headers: { 'x-gateway-timeout-ms': '5000' } }) };
   });
 
-  it.each(routes)('$name: a timeout for all attempts together', async (route) => {
+  it.each(routes)('applies to all attempts together on $name', async (route) => {
     const { gateway, answer } = await timedOut(route);
     await expectRouteError(answer, route, { status: [502, 503], code: 'upstream_failed', message: /^client deadline exceeded/ });
     expect(await callsOf(gateway)).toMatchObject([{ outcome: 'deadline', attempts: [{ outcome: 'failed' }, { outcome: 'deadline' }] }]);
   });
 
-  it.each(routes)('$name: values above 120000 are reduced to it; other than positive integers are ignored', async (route) => {
+  it.each(routes)('is capped at 120000 and ignored unless it is a positive integer on $name', async (route) => {
     const gateway = await lendProject();
     // Without the reduction the timer would overflow and end the call at once.
     for (const value of ['120001', '99999999999999', '0', '-5', '1.5', '1e1', 'soon', '']) {
@@ -85,7 +85,7 @@ describe('x-gateway-timeout-ms', () => {
 
 describe('x-gateway-memory', () => {
   it.each([...dialectRoutes, routeOf('responses')])(
-    '$name: write, recall, empty and nothing record the call, in any case; off does not',
+    'records the call on $name with write, recall or no value in any case, but not with off',
     async (route) => {
       for (const [mode, count] of [
         [null, 1],
@@ -105,7 +105,7 @@ describe('x-gateway-memory', () => {
     },
   );
 
-  it.each(passthroughRoutes.filter(({ records }) => !records))('$name: no effect', async (route) => {
+  it.each(passthroughRoutes.filter(({ records }) => !records))('has no effect on $name', async (route) => {
     const gateway = await lendProject();
     for (const mode of ['', 'write', 'Recall', 'OFF']) {
       expect((await ask(gateway, route, 'first/echo', { headers: { 'x-gateway-memory': mode } })).status).toBe(200);
@@ -113,7 +113,7 @@ describe('x-gateway-memory', () => {
     expect(await conversationsOf(gateway)).toEqual([]);
   });
 
-  it.each(routes)('$name: 400 invalid_memory_mode for other values, before a request is sent to a vendor', async (route) => {
+  it.each(routes)('returns 400 invalid_memory_mode for other values on $name before a vendor is called', async (route) => {
     const gateway = await lendProject();
     for (const mode of ['maybe', 'write,off', 'writes', 'ｗrite']) {
       const answer = await ask(gateway, route, 'first/echo', { headers: { 'x-gateway-memory': asBytes(mode) } });
@@ -126,7 +126,7 @@ describe('x-gateway-memory', () => {
 describe('x-gateway-memory-subject', () => {
   const bodyWith = (name: string, subject: unknown) => (name === 'messages' ? { metadata: { user_id: subject } } : { user: subject });
 
-  it.each(recordingRoutes)('$name: records the call under the subject; default is the one of the body', async (route) => {
+  it.each(recordingRoutes)('records the call under the subject on $name, or else under the one in the body', async (route) => {
     const longest = '\u{1f600}'.repeat(256);
     for (const [header, body, subject] of [
       ['Müller', 'somebody', 'Müller'],
@@ -154,7 +154,7 @@ describe('x-gateway-memory-subject', () => {
     ['a C1 control character', asBytes('a\u0085b')],
   ] as const;
 
-  it.each(recordingRoutes)('$name: 400 invalid_memory_subject, only when the call is recorded', async (route) => {
+  it.each(recordingRoutes)('returns 400 invalid_memory_subject on $name only if the call is recorded', async (route) => {
     const gateway = await lendProject();
     for (const [, subject] of wrong) {
       const headers = { 'x-gateway-memory-subject': subject };
@@ -165,7 +165,7 @@ describe('x-gateway-memory-subject', () => {
     expect(await callsOf(gateway)).toHaveLength(wrong.length);
   });
 
-  it.each(routes.filter(({ records }) => !records))('$name: not read', async (route) => {
+  it.each(routes.filter(({ records }) => !records))('is not read on $name', async (route) => {
     const gateway = await lendProject();
     for (const [, subject] of wrong) {
       expect((await ask(gateway, route, 'first/echo', { headers: { 'x-gateway-memory-subject': subject } })).status).toBe(200);
@@ -200,7 +200,7 @@ describe('correlation headers', () => {
       })),
     ];
 
-  it.each(rows)('$header: recorded with the call, on every route', async ({ header, column, values }) => {
+  it.each(rows)('records $header with the call on every route', async ({ header, column, values }) => {
     for (const route of routes) {
       const gateway = await lendProject();
       for (const [sent, stored] of values) {
@@ -211,7 +211,7 @@ describe('correlation headers', () => {
     }
   });
 
-  it.each(routes)('x-gateway-task-id on $name: /usage/me groups cost by it in by_task', async (route) => {
+  it.each(routes)('groups cost by x-gateway-task-id in by_task of /usage/me on $name', async (route) => {
     const gateway = await lendProject();
     for (const task of ['t-1', 't-2', 't-1']) await ask(gateway, route, 'first/echo', { headers: { 'x-gateway-task-id': task } });
     await ask(gateway, route, 'first/echo');
@@ -226,7 +226,7 @@ describe('correlation headers', () => {
       expect(row).toEqual({ task_id: row.task_id, calls: row.calls, cost: expect.any(Number), tokens: expect.any(Number) });
   });
 
-  it('no effect on routing: the same model responds with and without them', async () => {
+  it('routes to the same model with and without the headers', async () => {
     const gateway = await lendProject();
     const all = Object.fromEntries(rows.map(({ header }) => [header, 'standard']));
     for (const headers of [{}, all]) {

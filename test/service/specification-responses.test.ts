@@ -36,8 +36,8 @@ function oddBody(route: InferenceRoute, model: string): string {
   return `{"model":${JSON.stringify(model)} , ${JSON.stringify(route.body).slice(1, -1)},"x_unknown": 12345678901234567890,"y":1.0 ,"\\u007a":[1e5]}`;
 }
 
-describe('status', () => {
-  it('200: the breakers of the providers that the project can route to, media providers included', async () => {
+describe('the status route', () => {
+  it('returns the breakers of all providers that the project can route to, including media providers', async () => {
     await withGateway(
       {
         database: 'any',
@@ -65,7 +65,7 @@ describe('a streamed response', () => {
     ['content-type', 'text/event-stream'],
     ['cache-control', 'no-cache'],
     ['x-accel-buffering', 'no'],
-  ])('%s is %s; on a JSON response it is not', async (header, value) => {
+  ])('has %s %s, but a JSON response does not', async (header, value) => {
     const gateway = await lendProject();
     for (const route of streamingRoutes) {
       const streamed = await ask(gateway, route, 'first/echo', { more: { stream: true } });
@@ -77,7 +77,7 @@ describe('a streamed response', () => {
     }
   });
 
-  it.each(streamingRoutes)('$name: no retry-after unless the error code or a vendor that limits the rate names one', async (route) => {
+  it.each(streamingRoutes)('has no retry-after on $name unless the error code or a rate-limited vendor sets it', async (route) => {
     const gateway = await lendProject();
     for (const model of ['first/echo', 'first/refuse-400', 'first/fail-500', 'nobody/knows']) {
       const answer = await ask(gateway, route, model);
@@ -91,7 +91,7 @@ describe('a streamed response', () => {
 });
 
 describe('requests', () => {
-  it.each(routes)('$name: model is a tier, auto, or <provider>/<model>', async (route) => {
+  it.each(routes)('accept a tier, auto or <provider>/<model> as the model on $name', async (route) => {
     const gateway = await lendProject();
     for (const [model, served] of [
       [nameOf(route, 'second/echo'), nameOf(route, 'second/echo')],
@@ -105,14 +105,14 @@ describe('requests', () => {
     }
   });
 
-  it('chat: a missing model uses auto', async () => {
+  it('use auto if a chat has no model', async () => {
     const gateway = await lendProject();
     for (const model of [undefined, null, '']) {
       expect((await ask(gateway, routeOf('chat'), model)).headers.get('x-gateway-model')).toBe('one/echo');
     }
   });
 
-  it.each(passthroughRoutes)('$name: the gateway requires model and nothing else', async (route) => {
+  it.each(passthroughRoutes)('require only the model on $name', async (route) => {
     const gateway = await lendProject();
     const answer = await gateway.call(route.path, { model: nameOf(route, 'first/echo') });
     // The vendor's message about an empty body: the request was sent.
@@ -123,7 +123,7 @@ describe('requests', () => {
     }
   });
 
-  it.each(routes)('$name: all other fields are forwarded unchanged', async (route) => {
+  it.each(routes)('forward all other fields unchanged on $name', async (route) => {
     const gateway = await lendProject();
     const answer = await gateway.call(route.path, oddBody(route, nameOf(route, 'first/echo')));
     expect([answer.status, sentBody(gateway)]).toEqual([200, oddBody(route, 'echo')]);
@@ -136,7 +136,7 @@ describe('requests', () => {
     ['null', '"stream_options":null,', '"stream_options":{"include_usage":true},'],
     ['with other options', '"stream_options":{"a":1},', '"stream_options":{"include_usage":true,"a":1},'],
     ['set to false', '"stream_options":{"include_usage":false},', '"stream_options":{"include_usage":true},'],
-  ])('chat with stream: true: stream_options.include_usage is added (%s)', async (_title, asked, sent) => {
+  ])('add stream_options.include_usage to a chat with stream: true (%s)', async (_title, asked, sent) => {
     const gateway = await lendProject();
     const body = (options: string, model: string) =>
       `{${options}"model":"${model}","messages":[{"role":"user","content":"hi"}],"stream":true}`;
@@ -145,13 +145,13 @@ describe('requests', () => {
     expect(await answer.text()).toContain('data: [DONE]');
   });
 
-  it('chat without stream: nothing is added', async () => {
+  it('add nothing to a chat without stream', async () => {
     const gateway = await lendProject();
     await ask(gateway, routeOf('chat'), 'one/echo', { more: { stream: false } });
     expect(sentBody(gateway)).not.toContain('include_usage');
   });
 
-  it('messages: x-api-key is accepted like Authorization', async () => {
+  it('accept x-api-key like Authorization on messages', async () => {
     const { url, key } = await lendProject();
     const { path, body } = routeOf('messages');
     for (const headers of [{ 'x-api-key': key }, { authorization: `Bearer ${key}` }] as Record<string, string>[]) {
@@ -166,7 +166,7 @@ describe('requests', () => {
 });
 
 describe('responses', () => {
-  it.each(routes)('$name: the body of the provider, unchanged', async (route) => {
+  it.each(routes)("return the provider's body unchanged on $name", async (route) => {
     const gateway = await lendProject();
     const answer = await ask(gateway, route, 'first/numbers');
     const text = await answer.text();
@@ -181,7 +181,7 @@ describe('responses', () => {
     expect(withoutIds(text)).toBe(withoutIds(await straight.text()));
   });
 
-  it.each(streamingRoutes)('$name with stream: true: server-sent events, the same as the provider sends', async (route) => {
+  it.each(streamingRoutes)("forward the provider's server-sent events on $name with stream: true", async (route) => {
     const gateway = await lendProject();
     const more = { stream: true, ...(route.name === 'chat' && { stream_options: { include_usage: true } }) };
     const text = await (await ask(gateway, route, 'first/crlf+numbers', { more })).text();
@@ -193,11 +193,11 @@ describe('responses', () => {
     expect(withoutIds(text)).toBe(withoutIds(await straight.text()));
   });
 
-  it.each(dialectRoutes)('$name: x-gateway-cache is miss without a cached response', async (route) => {
+  it.each(dialectRoutes)('have x-gateway-cache miss on $name without a cached response', async (route) => {
     expect((await ask(await lendProject(), route, 'first/echo')).headers.get('x-gateway-cache')).toBe('miss');
   });
 
-  it.each(passthroughRoutes)('$name: no response cache, each call is sent to a vendor', async (route) => {
+  it.each(passthroughRoutes)('are never cached on $name, so each call goes to a vendor', async (route) => {
     const gateway = await lendProject();
     const before = gateway.vendor.requests().length;
     for (let call = 0; call < 3; call += 1) {
@@ -207,14 +207,14 @@ describe('responses', () => {
     expect(gateway.vendor.requests().length - before).toBe(3);
   });
 
-  it('embeddings: tokens and cost are recorded', async () => {
+  it('record tokens and cost of embeddings', async () => {
     const gateway = await lendProject();
     await ask(gateway, routeOf('embeddings'), 'two/echo');
     const usage = await jsonOf<{ by_model: unknown }>(gateway.call('/usage/me'));
     expect(usage.by_model).toEqual([{ model: 'two/echo', cost: expect.any(Number), tokens: expect.any(Number), calls: 1 }]);
   });
 
-  it('GET /v1/models: the ids that the key may use', async () => {
+  it('list the ids that the key may use on GET /v1/models', async () => {
     const gateway = await lendProject();
     const { data } = await jsonOf<{ data: readonly { id: string }[] }>(gateway.call('/v1/models'));
     expect(data.map(({ id }) => id)).toEqual(['one/echo', 'two/echo', 'three/echo', 'four/echo', 'embed', 'standard', 'auto']);

@@ -39,7 +39,7 @@ onBothDatabases('stores that fail', (database) => {
   it.each([
     ['keystore_unavailable', 'virtual_keys'],
     ['limits_unavailable', 'key_ceilings'],
-  ])('503 %s on all routes: %s cannot be read', async (code, table) => {
+  ])('returns 503 %s on all routes if %s cannot be read', async (code, table) => {
     const gateway = await lendProject();
     await withoutTable(table, async () => {
       // The process may have loaded the key before it was used.
@@ -50,7 +50,7 @@ onBothDatabases('stores that fail', (database) => {
     for (const route of routes) expect((await ask(gateway, route, 'first/echo')).status).toBe(200);
   });
 
-  it('500 query_failed on usage and memory when a query fails; 503 limits_unavailable on status', async () => {
+  it('returns 500 query_failed on usage and memory and 503 limits_unavailable on status if a query fails', async () => {
     const gateway = await lendProject();
     expect((await gateway.call('/status/peek')).status).toBe(200);
     await withoutTable('conversations', async () =>
@@ -72,7 +72,7 @@ describePostgres('503 no_db', () => {
   const processes = createProcesses();
   afterAll(processes.stopAll);
 
-  it('on usage and each memory route without a database; cached keys stay valid', async () => {
+  it('is returned on usage and every memory route without a database, while cached keys stay valid', async () => {
     const database = await createTestDatabase();
     try {
       const home = await processes.home('empty');

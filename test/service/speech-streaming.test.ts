@@ -45,7 +45,7 @@ function ask({ url, key }: TestGateway, body: object) {
 const spoken = { model: 'own/voice', input: 'Hello' };
 const charged = { cost: (5 * 15) / 1e6 };
 
-it('a slow caller makes the vendor wait, and then gets the complete audio', () => {
+it('slows the vendor down for a slow caller, who then gets the complete audio', () => {
   const total = 96 * mebibyte;
   const { state, answer } = speaker(total);
   return withVendor(answer, async (gateway) => {
@@ -68,7 +68,7 @@ it('a slow caller makes the vendor wait, and then gets the complete audio', () =
   });
 });
 
-it('the first audio arrives while the vendor is still sending', () => {
+it('delivers the first audio while the vendor is still sending', () => {
   let finish: () => void = () => undefined;
   return withVendor(
     (response) => {
@@ -87,7 +87,7 @@ it('the first audio arrives while the vendor is still sending', () => {
   );
 });
 
-it('a stream that the vendor breaks off is broken for the caller, and charged', () =>
+it('breaks off and charges a stream that the vendor breaks off', () =>
   withVendor(
     (response) => {
       response.writeHead(200, { 'content-type': 'audio/mpeg' }).write('some');
@@ -101,7 +101,7 @@ it('a stream that the vendor breaks off is broken for the caller, and charged', 
     },
   ));
 
-it('a caller that disconnects in the middle ends the vendor’s request and is charged what the vendor bills', () => {
+it('cancels the vendor request if the caller disconnects midway, and charges what the vendor bills', () => {
   const { state, answer } = speaker(512 * mebibyte);
   return withVendor(answer, async (gateway) => {
     const request = ask(gateway, spoken);
@@ -114,7 +114,7 @@ it('a caller that disconnects in the middle ends the vendor’s request and is c
   });
 });
 
-it('a caller that disconnects before the first audio ends the vendor’s request', () => {
+it('cancels the vendor request if the caller disconnects before the first audio', () => {
   const state = { asked: false, closed: false };
   return withVendor(
     (response) => {
@@ -133,7 +133,7 @@ it('a caller that disconnects before the first audio ends the vendor’s request
   );
 });
 
-it('audio is charged even if the response head cannot be written, because the vendor has responded', () =>
+it('charges the audio even if the response headers cannot be written, because the vendor has responded', () =>
   withVendor(
     (response) => {
       response.writeHead(200, { 'content-type': 'audio/mpeg' });

@@ -41,13 +41,13 @@ async function expectComplaint(gateway: GatewayProcess, complaint: RegExp | stri
   });
 }
 
-describe('gateway start, on one data directory', () => {
+describe('gateway start on one data directory', () => {
   let home = '';
   let gateway: GatewayProcess;
   let key = '';
   const announced = (): Promise<string | null> => findAddress(join(home, 'data'));
 
-  it('prints the address, a key and a curl line that works when pasted, then the address of Temporal’s web UI', async () => {
+  it("prints the address, a key, a working curl command and the address of Temporal's web UI", async () => {
     home = await processes.home('migrated');
     gateway = await processes.start('start', { home, env: { GATEWAY_TEMPORAL: '' } });
     expect(gateway.stdout()).toContain(`Address         ${gateway.url}\n`);
@@ -97,7 +97,7 @@ describe('gateway start, on one data directory', () => {
     await expectComplaint(other, `port ${port} of 127.0.0.1 is in use; set PORT to another one`);
   });
 
-  it('SIGINT: ends with 0 and leaves no process and no address', async () => {
+  it('exits with 0 on SIGINT and leaves no process or address behind', async () => {
     expect(await gateway.end('SIGINT')).toBe(0);
     expect(gateway.stderr()).toBe('');
     expect(await processesOf(home)).toEqual([]);
@@ -118,7 +118,7 @@ describe('gateway start, on one data directory', () => {
   });
 });
 
-describe('every error is one line, with exit status 1', () => {
+describe('reports every error in one line and exits with 1', () => {
   let home = '';
   beforeAll(async () => {
     home = await processes.home('empty');
@@ -140,27 +140,37 @@ describe('every error is one line, with exit status 1', () => {
       /^gateway: the data directory \S+\/file cannot be used: it is not a directory$/,
     ],
     [
-      'one that the system does not let anybody create',
+      'a data directory that the system does not let anybody create',
       'start',
       { GATEWAY_DATA_DIR: '/proc/x/data' },
       /^gateway: the data directory \/proc\/x\/data cannot be used: ENOENT/,
     ],
-    ['one below a file', 'start', { GATEWAY_DATA_DIR: 'file/data' }, /^gateway: the data directory \S+\/file\/data cannot be used: /],
-    ['one that may not be read', 'start', { GATEWAY_DATA_DIR: 'closed' }, /^gateway: the data directory \S+\/closed cannot be used: /],
+    [
+      'a data directory below a file',
+      'start',
+      { GATEWAY_DATA_DIR: 'file/data' },
+      /^gateway: the data directory \S+\/file\/data cannot be used: /,
+    ],
+    [
+      'a data directory without read permission',
+      'start',
+      { GATEWAY_DATA_DIR: 'closed' },
+      /^gateway: the data directory \S+\/closed cannot be used: /,
+    ],
     [
       'an unreadable database folder',
       'start',
       { GATEWAY_DATA_DIR: 'not-mine' },
       /^gateway: the data directory \S+\/not-mine\/db cannot be written: /,
     ],
-    ['a configuration file that is not there', 'start', { GATEWAY_CONFIG: 'nowhere.yaml' }, /^gateway: nowhere\.yaml: cannot be read: /],
+    ['a missing configuration file', 'start', { GATEWAY_CONFIG: 'nowhere.yaml' }, /^gateway: nowhere\.yaml: cannot be read: /],
     ['serve without a database', 'serve', { OPENAI_API_KEY: 'any' }, /^gateway: DATABASE_URL: gateway serve needs it; /],
     ['worker without a database', 'worker', {}, /^gateway: DATABASE_URL: gateway worker needs it; /],
   ])('%s', async (_title, command, env, complaint) => {
     await expectComplaint(await processes.start(command, { home, env, program: [...asUser, process.execPath, main, command] }), complaint);
   });
 
-  it.each(['start', 'migrate'])('%s with an unreachable database', async (command) => {
+  it.each(['start', 'migrate'])('reports an unreachable database on %s', async (command) => {
     const port = await unusedPort();
     for (const host of ['127.0.0.1', 'localhost']) {
       const gateway = await processes.start(command, { home, env: { DATABASE_URL: `postgres://gateway@${host}:${port}/gateway` } });
@@ -168,7 +178,7 @@ describe('every error is one line, with exit status 1', () => {
     }
   });
 
-  it('a gateway.yaml with five errors: five lines, each with its position', async () => {
+  it('reports five errors of a gateway.yaml in five lines with their positions', async () => {
     const file = join(home, 'mistakes.yaml');
     await writeFile(
       file,
@@ -212,11 +222,11 @@ describePostgres('on a database server', () => {
   const lacksSchema =
     /^gateway: the database lacks migration 0001_\w+.*; run: gateway migrate \(and before it in the database gateway_test_\w+, as a superuser: CREATE EXTENSION vector;\)$/;
 
-  it('serve on a database without the schema reports it in one line', async () => {
+  it('reports a database without the schema in one line on serve', async () => {
     await expectComplaint(await startServe(databaseUrl), lacksSchema);
   });
 
-  it('serve that reaches its database late and finds no schema reports it in one line', () =>
+  it('reports a missing schema in one line if serve reaches the database late', () =>
     withFaultProxy(databaseUrl, async (proxy) => {
       const gateway = await startServe(proxy.url);
       expect(await readinessOf(gateway)).toBe(503);
@@ -225,7 +235,7 @@ describePostgres('on a database server', () => {
       expect(gateway.stderr().trimEnd().split('\n')).toEqual([expect.stringMatching(lacksSchema)]);
     }));
 
-  it('serve with a wrong role or password logs the reason in one line, without the password', async () => {
+  it('logs a wrong role or password in one line without the password on serve', async () => {
     const url = new URL(databaseUrl);
     url.username = 'nobody';
     url.password = 'hunter2-the-password';
@@ -239,7 +249,7 @@ describePostgres('on a database server', () => {
     expect(gateway.stdout()).not.toMatch(/hunter2|database recovered/);
   });
 
-  it('migrate by a role that may not create the extension says in one line what to run', async () => {
+  it('tells in one line what to run if the role of migrate may not create the extension', async () => {
     const role = `role_of_${new URL(databaseUrl).pathname.slice(1)}`;
     await runAsAdmin(databaseUrl, `create role ${role} login`);
     try {
@@ -258,7 +268,7 @@ describePostgres('on a database server', () => {
     }
   });
 
-  it('migrate creates the schema, and does nothing the second time', async () => {
+  it('creates the schema on migrate and does nothing the second time', async () => {
     const migrate = async (): Promise<string> => {
       const migration = await processes.start('migrate', { home: await processes.home('empty'), env: { DATABASE_URL: databaseUrl } });
       expect([await migration.exited, migration.stderr()]).toEqual([0, '']);
@@ -268,7 +278,7 @@ describePostgres('on a database server', () => {
     expect(await migrate()).toBe('The schema was up to date.\n');
   });
 
-  it('migrate ends with its first stop signal', async () => {
+  it('stops migrate at the first stop signal', async () => {
     const home = await processes.home('empty');
     const database = openServerDatabase({ connectionString: databaseUrl, maxConnections: 2 });
     try {
@@ -304,7 +314,7 @@ describePostgres('on a database server', () => {
     }
   };
 
-  it.each(['start', 'serve'])('%s ends with 0 at a stop signal when its database does not respond', (command) =>
+  it.each(['start', 'serve'])('exits %s with 0 at a stop signal while the database does not respond', (command) =>
     withLockedSchema(async (untilAwaited) => {
       const home = await processes.home('empty');
       await writeFile(join(home, 'gateway.yaml'), yamlOf(['one/echo']));
@@ -316,7 +326,7 @@ describePostgres('on a database server', () => {
     }),
   );
 
-  it('serve that reaches its database late ends with 0 at a stop signal when that does not respond', () =>
+  it('exits serve with 0 at a stop signal if a database that it reached late stops responding', () =>
     withFaultProxy(databaseUrl, async (proxy) => {
       const gateway = await startServe(proxy.url);
       await withLockedSchema(async (untilAwaited) => {
@@ -326,13 +336,13 @@ describePostgres('on a database server', () => {
       });
     }));
 
-  it('serve that cannot reach its database still ends with 0, after its stop delay', () =>
+  it('exits serve with 0 after the stop delay if the database is unreachable', () =>
     withFaultProxy(databaseUrl, async (proxy) => {
       const gateway = await startServe(proxy.url, 1);
       expect([await gateway.end('SIGTERM'), gateway.stderr()]).toEqual([0, '']);
     }));
 
-  it('serve that cannot reach its database keeps running, not ready, and serves once it can, also during its stop delay', () =>
+  it('keeps serve running but not ready until it reaches the database, even during its stop delay', () =>
     withFaultProxy(databaseUrl, async (proxy) => {
       const gateway = await startServe(proxy.url, 300);
       expect((await fetch(`${gateway.url}/healthz`)).status).toBe(200);
@@ -381,7 +391,7 @@ describePostgres('on a database server', () => {
 const describeTerminal = process.platform === 'linux' ? describe : describe.skip;
 
 describeTerminal('gateway start, on a terminal', () => {
-  it('prints a link that creates the first account; once somebody has one, none', async () => {
+  it('prints a link that creates the first account until somebody has one', async () => {
     const home = await processes.home('migrated');
     // A pseudo-terminal, which leaves line ends as they are, as the standard output.
     const program = ['script', '-qefc', `stty -onlcr && exec ${process.execPath} ${join(root, 'src', 'main.ts')} start`, '/dev/null'];
@@ -428,7 +438,7 @@ describeOldNode('npm start, under a Node that is too old', () => {
     return processes.start('start', { home, env, program: [oldNode, join(root, 'scripts', 'start.js')] });
   };
 
-  it('the first start leads to a running service; SIGTERM ends both with 0', async () => {
+  it('leads from the first start to a running service and stops both with 0 on SIGTERM', async () => {
     home = await processes.home('empty');
     const gateway = await startByNpm();
     expect(await activeModel(gateway, firstKeyOf(gateway) ?? '')).toBe('demo/echo');
@@ -439,13 +449,13 @@ describeOldNode('npm start, under a Node that is too old', () => {
     expect(await processesOf(home)).toEqual([]);
   });
 
-  it('kill -9 of the process that npm runs stops the service too', async () => {
+  it('stops the service if the process that npm runs is killed', async () => {
     const gateway = await startByNpm();
     expect(await gateway.end('SIGKILL')).toBe('SIGKILL');
     await eventually(async () => expect(await processesOf(home)).toEqual([]));
   });
 
-  it('kill -9 of it during the start of the service does the same', async () => {
+  it('stops the service if that process is killed while the service is starting', async () => {
     const starting = startByNpm();
     const [bootstrap] = await eventually(async () => {
       const pids = await processesOf(home);

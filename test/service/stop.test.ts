@@ -55,7 +55,7 @@ describe('a running gateway', () => {
   };
   const expectModel = (model: string): Promise<void> => eventually(async () => expect(await activeModel(gateway, key)).toBe(model));
 
-  it('SIGHUP: a new gateway.yaml replaces the demo vendor, which returns when the file is deleted', async () => {
+  it('replaces the demo vendor with a new gateway.yaml on SIGHUP, and restores it when the file is deleted', async () => {
     await expectModel('demo/echo');
     await reloadWith(yamlOf(['one/echo']));
     await expectModel('one/echo');
@@ -63,7 +63,7 @@ describe('a running gateway', () => {
     await expectModel('demo/echo');
   });
 
-  it('SIGHUP: a file with errors changes nothing, and the log has the errors', async () => {
+  it('changes nothing and logs the errors if the file is invalid on SIGHUP', async () => {
     await reloadWith(yamlOf(['one/echo']));
     await expectModel('one/echo');
     await reloadWith(`${yamlOf(['one/other', 'nobody/echo'])}colour: red\n`);
@@ -81,7 +81,7 @@ describe('a running gateway', () => {
     await expectModel('one/fixed');
   });
 
-  it('SIGTERM: a running stream completes while new calls are refused, the exit status is 0, and the next start has the call', async () => {
+  it('completes a running stream and refuses new calls on SIGTERM, and has the call after the restart', async () => {
     const response = await gateway.call(key, chatPath, bodyOf('one/echo+pace-50+long-30', true), { 'x-gateway-task-id': 'last' });
     const id = response.headers.get('x-gateway-call-id');
     const ended = gateway.end('SIGTERM');
@@ -114,16 +114,16 @@ describe('GATEWAY_STOP_TIMEOUT_SECONDS', () => {
     return text;
   };
 
-  it('a stream that takes longer is cut off', async () => {
+  it('cuts off a stream that takes longer', async () => {
     expect(await streamDuringStop('1')).not.toContain('[DONE]');
   });
 
-  it('a stream that takes less time completes', async () => {
+  it('completes a stream that takes less time', async () => {
     expect(await streamDuringStop('30')).toMatch(/data: \[DONE\]\s*$/);
   });
 });
 
-it('calls that run after the grace period are ended with an error to the caller and recorded with their estimated usage', async () => {
+it('ends calls that outlast the grace period with an error and records their estimated usage', async () => {
   const dataDir = join(await processes.home('migrated'), 'data');
   const database = await openEmbeddedDatabase({ dataDir });
   const slowVendor = await createScriptedVendor();
@@ -176,7 +176,7 @@ it('calls that run after the grace period are ended with an error to the caller 
   }
 });
 
-it('a stop waits for running responses, but not for idle connections, kept alive or never used', () =>
+it('waits for running responses on stop, but not for idle connections', () =>
   // With this grace period, a stop that waits for the client never ends.
   withGateway({ graceMs: 3_600_000 }, async (gateway) => {
     const agent = new Agent({ keepAlive: true });

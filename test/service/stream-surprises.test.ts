@@ -31,7 +31,7 @@ describe('a streamed chat response', () => {
     ['a chat vendor without [DONE]', 'one/no-done+echo'],
     ['a messages vendor', 'three/echo'],
     ['a messages vendor in single bytes', 'three/tiny-bytes+echo'],
-  ])('of %s has a usage event only for a caller that asked for it, also from the cache', async (_vendor, model) => {
+  ])('from %s has a usage event only for a caller that asked for it, even from the cache', async (_vendor, model) => {
     const [one, two] = [await lendProject(), await lendProject()];
     const silent = await stream(one, model);
     const asked = await stream(two, model, asking);
@@ -52,7 +52,7 @@ describe('a streamed chat response', () => {
     }
   });
 
-  it('converted from a cached JSON response has it only for a caller that asked for it', async () => {
+  it('has usage only for a caller that asked for it when it is converted from a cached JSON response', async () => {
     const lent = await lendProject();
     await lent.call(paths.chat, { model: 'one/echo', messages });
     const [silent, asked] = [await stream(lent, 'one/echo'), await stream(lent, 'one/echo', asking)];
@@ -61,7 +61,7 @@ describe('a streamed chat response', () => {
     expect(asked.text).toMatch(usageEvent);
   });
 
-  it.each(Object.values(vendors))('of %s can be read with choices[0] in every chunk', async (provider) => {
+  it.each(Object.values(vendors))('from %s has choices[0] in every chunk', async (provider) => {
     const chunks = await openaiOf(await lendProject()).chat.completions.create({ model: `${provider}/echo`, messages, stream: true });
     let text = '';
     for await (const { choices } of chunks) {
@@ -71,14 +71,14 @@ describe('a streamed chat response', () => {
     expect(text).toContain('Hi');
   });
 
-  it('keeps usage that the vendor sends with the end', async () => {
+  it('keeps usage that the vendor sends in the last event', async () => {
     const { text } = await stream(await lendProject(), 'one/usage-in-finish+echo');
     expect(text).toMatch(/"finish_reason":"stop"\}\],"usage":\{"prompt_tokens"/);
   });
 });
 
 describe('ids', () => {
-  it.each(Object.values(vendors))('SDKs show the id of the call and a response id of their vendor (%s)', async (provider) => {
+  it.each(Object.values(vendors))("of the call and the vendor's response are available in SDKs (%s)", async (provider) => {
     const lent = await lendProject();
     const model = `${provider}/echo`;
     const completion = await openaiOf(lent).chat.completions.create({ model, messages });
@@ -93,7 +93,7 @@ describe('ids', () => {
     expect(ids).toContain(message._request_id);
   });
 
-  it('errors carry the id of the call in the way of the route', async () => {
+  it('of the call are part of errors in the format of the route', async () => {
     const lent = await lendProject();
     for (const [path, name] of [
       [paths.chat, 'x-request-id'],

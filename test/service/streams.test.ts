@@ -72,7 +72,7 @@ const mebibyte = 1024 * 1024;
 
 const readers = isExhaustive ? 100 : 40;
 
-describe(`${readers} readers that do not read for longer than a vendor may be silent`, () => {
+describe(`${readers} readers that pause for longer than the vendor timeout`, () => {
   // More than the socket buffers between gateway and reader hold (4.5 MiB measured).
   const answer = longAnswer(7 * mebibyte);
   /** The most that the vendor's connection, the event scanner, the response and its reader hold per stream (0.2 to 0.9 MiB measured). */
@@ -82,7 +82,7 @@ describe(`${readers} readers that do not read for longer than a vendor may be si
   const idleTimeoutMs = 600_000;
 
   it(
-    'slow the vendor down instead of filling the memory; then every byte arrives',
+    'slow the vendor down instead of filling the memory, and then receive every byte',
     () =>
       withStreamVendor(answer, (vendorUrl) =>
         withGateway({ database: 'any', yaml: () => yamlOf(vendorUrl, idleTimeoutMs) }, async (gateway) => {
@@ -233,7 +233,7 @@ describe.each(routes)('on $path', ({ path, provider, dialect }) => {
       return row;
     });
 
-  it('a caller that disconnects during a stream ends the vendor request, and received tokens are billed', async () => {
+  it('cancels the vendor request and bills received tokens if the caller disconnects during a stream', async () => {
     const gateway = await shared().withProject('leaves');
     const leaving = new AbortController();
     const asking = nextRequest(gateway);
@@ -255,7 +255,7 @@ describe.each(routes)('on $path', ({ path, provider, dialect }) => {
     expect(row?.cost).toBeGreaterThan(0);
   });
 
-  it('a caller that disconnects without reading ends the vendor request too', async () => {
+  it('cancels the vendor request if the caller disconnects without reading', async () => {
     const gateway = await shared().withProject('sleeps');
     const leaving = new AbortController();
     const asking = nextRequest(gateway);
@@ -269,7 +269,7 @@ describe.each(routes)('on $path', ({ path, provider, dialect }) => {
     expect(await settled(gateway)).toMatchObject({ outcome: 'client_left', estimated: true, attempts: [{ outcome: 'client_left' }] });
   });
 
-  it('a caller that disconnects before the first chunk of a stream ends the vendor request, and is charged for the prompt, which the vendor bills', async () => {
+  it('cancels the vendor request and bills the prompt if the caller disconnects before the first chunk', async () => {
     const gateway = await shared().withProject('hasty');
     const leaving = new AbortController();
     const asking = nextRequest(gateway);
@@ -284,7 +284,7 @@ describe.each(routes)('on $path', ({ path, provider, dialect }) => {
     expect(row?.tokens.input).toBeGreaterThan(0);
   });
 
-  it('a plain call whose caller disconnects is read to its end and settled, since the vendor bills it', async () => {
+  it('reads and settles a plain call to its end after the caller disconnects, because the vendor bills it', async () => {
     const gateway = await shared().withProject('plain');
     const leaving = new AbortController();
     const asking = nextRequest(gateway);
@@ -298,7 +298,7 @@ describe.each(routes)('on $path', ({ path, provider, dialect }) => {
     expect(await settled(gateway)).toMatchObject({ outcome: 'ok', status: 200, estimated: false, attempts: [{ outcome: 'ok' }] });
   });
 
-  it('five consecutive streamed calls use one vendor connection, however the vendor writes them', async () => {
+  it('uses one vendor connection for five consecutive streams, however the vendor writes them', async () => {
     const gateway = await shared().withProject('in-a-row');
     const before = servedAt(gateway.vendor.url).length;
     const models = ['echo', 'long-300', 'crlf+long-5', dialect === 'chat' ? 'no-done+echo' : 'tiny-bytes+echo', 'echo'];
@@ -309,7 +309,7 @@ describe.each(routes)('on $path', ({ path, provider, dialect }) => {
     expect(new Set(used.map(({ socket }) => socket)).size).toBe(1);
   });
 
-  it('a vendor that falls silent during a stream is disconnected: the stream breaks visibly, the call is interrupted', async () => {
+  it('disconnects a vendor that falls silent during a stream, and records the call as interrupted', async () => {
     const gateway = await shared().withProject('silence');
     const asking = nextRequest(gateway);
     const response = await call(gateway, 'stall-after-3+long-20', { stream: true });
@@ -328,7 +328,7 @@ describe.each(routes)('on $path', ({ path, provider, dialect }) => {
     });
   });
 
-  it('502 when a vendor falls silent during a plain response', async () => {
+  it('returns 502 if a vendor falls silent during a plain response', async () => {
     const gateway = await shared().withProject('half');
     const response = await call(gateway, 'stall-after-3+long-20', { stream: false });
     expect([response.status, await response.text()]).toEqual([502, expect.stringContaining('the response stalled')]);

@@ -107,12 +107,12 @@ describePostgres('an API process and a worker, whose Temporal is killed', () => 
     expect(outcomes).toEqual([{ outcome: 'ok', n: users.facts.length }]);
   }
 
-  it('without its state: lost work is enqueued again, and everything is learned once', async () => {
+  it('enqueues lost work again and learns everything once if Temporal loses its state', async () => {
     await killUnderLoad('empty');
     await expectAllDone();
   }, 600_000);
 
-  it('with its state: waiting signals are delivered in order, and everything is learned once', async () => {
+  it('delivers waiting signals in order and learns everything once if Temporal keeps its state', async () => {
     await killUnderLoad();
     await expectAllDone();
     for (const gateway of processes) expect(await gateway.end('SIGTERM')).toBe(0);

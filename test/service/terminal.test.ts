@@ -15,7 +15,7 @@ const onTerminal = (home: string, command: string, env: Record<string, string> =
   processes.start('start', { home, env, program: ['script', '-qefc', `stty -onlcr; ${command}`, '/dev/null'] });
 
 (process.platform === 'linux' ? describe : describe.skip)('npm start on a terminal', () => {
-  it('writes lines for people, and JSON with LOG_FORMAT=json', async () => {
+  it('writes plain lines, or JSON with LOG_FORMAT=json', async () => {
     const home = await processes.home('migrated');
     const readable = await onTerminal(home, `exec ${start}`);
     expect(readable.stdout()).toMatch(/^\d\d:\d\d:\d\d INFO {2}listening url=http:\S+ role=start version=\S+$/m);
@@ -27,7 +27,7 @@ const onTerminal = (home: string, command: string, env: Record<string, string> =
     await json.end('SIGTERM');
   });
 
-  it('ends when its terminal closes, with everything that it started', async () => {
+  it('exits with all its processes when the terminal closes', async () => {
     const home = await processes.home('migrated');
     const gateway = await onTerminal(home, start, { GATEWAY_TEMPORAL: '' });
     await eventually(async () =>
@@ -39,7 +39,7 @@ const onTerminal = (home: string, command: string, env: Record<string, string> =
     await eventually(async () => expect(await processesOf(home)).toEqual([]), 60_000);
   });
 
-  it('keeps running without its terminal under nohup, in the background', async () => {
+  it('keeps running in the background under nohup', async () => {
     const home = await processes.home('migrated');
     const gateway = await onTerminal(home, `nohup ${start} > nohup.log 2>&1 & tail -F nohup.log`);
     await gateway.end('SIGKILL');

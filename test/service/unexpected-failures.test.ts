@@ -64,8 +64,8 @@ const charged = { outcome: 'failed', status: 500, code: 'internal_error', estima
 describe.each([
   ['plain', {}],
   ['streamed', { stream: true }],
-])('the %s call is charged what the vendor reported', (_form, form) => {
-  it('when the check of a content rule fails', async () => {
+])('a %s call that fails inside the gateway', (_form, form) => {
+  it('is charged the reported usage if the check of a content rule fails', async () => {
     const lent = await lend([{ class: 'expression', place: 'output', action: 'block', expression: 'never' }]);
     jest.spyOn(RE2JS.prototype, 'test').mockImplementation(() => {
       throw new Error('the check of the rule fails');
@@ -78,7 +78,7 @@ describe.each([
     expect(Math.min(call.input, call.output, call.costNanos)).toBeGreaterThan(0);
   });
 
-  it('when the response cannot be cached', async () => {
+  it('is charged the reported usage if the response cannot be cached', async () => {
     const lent = await lend();
     const allocate = Buffer.allocUnsafeSlow;
     jest.spyOn(Buffer, 'allocUnsafeSlow').mockImplementation((size) => {
@@ -96,7 +96,7 @@ describe.each([
   });
 });
 
-it('a call whose response cannot be translated is charged what the vendor reported', async () => {
+it('charges the reported usage of a call whose response cannot be translated', async () => {
   const lent = await lend();
   const stringify = JSON.stringify;
   jest.spyOn(JSON, 'stringify').mockImplementation((value: unknown, ...more: unknown[]) => {
@@ -110,7 +110,7 @@ it('a call whose response cannot be translated is charged what the vendor report
   expect(Math.min(call.input, call.output, call.costNanos)).toBeGreaterThan(0);
 });
 
-it('a stream whose head cannot be written is charged', async () => {
+it('charges a stream whose headers cannot be written', async () => {
   const lent = await lend();
   const writeHead = ServerResponse.prototype.writeHead;
   let hasFailed = false;

@@ -107,7 +107,7 @@ describePostgres('an upgrade under load', () => {
     return ids.filter((id) => !parts.some((text) => text.includes(id)));
   };
 
-  it('the new schema, the new processes and the way back lose no call and keep ceilings exact', async () => {
+  it('loses no call and keeps ceilings exact during an upgrade and the way back', async () => {
     const setup = await start('migrate', 'previous');
     expect([await setup.exited, setup.stderr()]).toEqual([0, '']);
     const oldSchema = await schemaOf(database);
@@ -182,7 +182,7 @@ describePostgres('an upgrade under load', () => {
     expect(await database.query('select * from limit_leases')).toEqual([]);
   });
 
-  it('a backup of the running service, restored into an empty database and data directory, has every call and exact ceilings', async () => {
+  it('restores a backup of the running service with every call and exact ceilings', async () => {
     if (!backup) throw new Error('there is no backup');
     const { plain, limited, before, admitted } = backup;
     const shared = await createTestDatabase('empty');
@@ -219,7 +219,7 @@ describePostgres('an upgrade under load', () => {
     }
   });
 
-  it('a schema that needs a newer release ends a start with one sentence that names both', async () => {
+  it('exits with one sentence that names both releases if the schema needs a newer one', async () => {
     await migrate(database);
     await database.query(
       `insert into schema_migrations (version, name, checksum, oldest_server, release) values (9999, '9999_future', 'any', 9999, '9.0.0')`,
@@ -232,7 +232,7 @@ describePostgres('an upgrade under load', () => {
   });
 });
 
-it('the section of a release in the changelog does not change after the release', async () => {
+it('keeps the changelog sections of past releases unchanged', async () => {
   const { version } = previousRelease;
   const [released, current] = await Promise.all([readPreviousRelease('CHANGELOG.md'), readFile(join(root, 'CHANGELOG.md'), 'utf8')]);
   const section = (text: string, title: RegExp): string =>

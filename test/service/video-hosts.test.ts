@@ -53,7 +53,7 @@ async function finishedVideo(...uris: string[]): Promise<void> {
   expect((await gateway.call('/v1/video/operations', { operation })).status).toBe(200);
 }
 
-describe('400 forbidden_target without a request, for a URL with', () => {
+describe('returns 400 forbidden_target without a request for a URL with', () => {
   test.each([
     ['user-info', `http://key@127.0.0.1:${own}/v1beta/`],
     ['the host as user-info', `http://127.0.0.1:${own}@127.0.0.1:${foreign}/v1beta/`],
@@ -77,12 +77,12 @@ describe('400 forbidden_target without a request, for a URL with', () => {
     ['an octal number', `http://0177.0.0.1:${own}/v1beta/`],
     ['a short number', `http://127.1:${own}/v1beta/`],
     ['a name that resolves to the host', `http://localhost:${own}/v1beta/`],
-    ['such a name and another port', `http://localhost:${foreign}/v1beta/`],
-    ['a name below such a name', `http://video.localhost:${own}/v1beta/`],
+    ['a name that resolves to the host and another port', `http://localhost:${foreign}/v1beta/`],
+    ['a subdomain of such a name', `http://video.localhost:${own}/v1beta/`],
     ['no scheme', `//127.0.0.1:${own}/v1beta/`],
-    ['a space before it', ` http://127.0.0.1:${own}/v1beta/`],
+    ['a leading space', ` http://127.0.0.1:${own}/v1beta/`],
     ['a tab in the host', `http://127.0\t.0.1:${own}/v1beta/`],
-    ['a line end in the path', `http://127.0.0.1:${own}/v1beta/\r\nx-injected: 1/`],
+    ['a line break in the path', `http://127.0.0.1:${own}/v1beta/\r\nx-injected: 1/`],
     ['the address of cloud credentials', 'http://169.254.169.254/v1beta/'],
   ])('%s', async (_trick, start) => {
     const operation = `${start}models/clip/operations/abc`;
@@ -101,18 +101,18 @@ describe('400 forbidden_target without a request, for a URL with', () => {
     'models/clip',
     '/v1beta/operations/abc',
     '..',
-  ])('a malformed operation: %s', async (operation) => {
+  ])('rejects a malformed operation: %s', async (operation) => {
     expect(await refusalOf('/v1/video/operations', { operation })).toEqual(forbidden);
     expect(vendor.asked).toEqual([]);
   });
 
-  test.each([5, {}, ['operations/a'], true])('not a string: %j', async (value) => {
+  test.each([5, {}, ['operations/a'], true])('rejects an operation that is not a string: %j', async (value) => {
     expect(await refusalOf('/v1/video/operations', { operation: value })).toEqual(forbidden);
     expect(await refusalOf('/v1/video/download', { uri: value })).toEqual(forbidden);
   });
 
   test.each(['files/a%2F..%2Fmodels', 'files/a%5c..', 'files/../models', 'files/%2e%2e/models'])(
-    'a path with dot segments: %s',
+    'rejects a path with dot segments: %s',
     async (path) => {
       expect(await downloads(`${vendor.url}/v1beta/${path}`)).toEqual(forbidden);
       expect(vendor.asked).toEqual([]);
@@ -125,27 +125,27 @@ describe('a file that the vendor redirects', () => {
   const path = '/v1beta/files/abc:download?alt=media';
 
   test.each([
-    ['to another machine', `${listener.url}/v1beta/files/abc`],
-    ['to it by a name', `http://localhost:${foreign}/v1beta/files/abc`],
-    ['to it without a scheme', `//127.0.0.1:${foreign}/v1beta/files/abc`],
+    ['to another host', `${listener.url}/v1beta/files/abc`],
+    ['to another host by name', `http://localhost:${foreign}/v1beta/files/abc`],
+    ['to another host without a scheme', `//127.0.0.1:${foreign}/v1beta/files/abc`],
     ['with a backslash', `\\\\127.0.0.1:${foreign}\\files`],
     ['with user-info', `http://user@127.0.0.1:${foreign}/`],
-    ['to a file of the machine', 'file:///etc/passwd'],
+    ['to a local file', 'file:///etc/passwd'],
     ['to the address of cloud credentials', 'http://169.254.169.254/'],
-  ])('400 forbidden_target without a request to the foreign host: %s', async (_how, location) => {
+  ])('returns 400 forbidden_target without a request to the foreign host: %s', async (_how, location) => {
     vendor.files.set(path, (response) => redirect(response, location));
     expect(await downloads(uri)).toEqual(forbidden);
     expect(vendor.asked).toHaveLength(1);
     expect(listener.asked).toEqual([]);
   });
 
-  test('400 forbidden_target for an endless redirect, after a few requests', async () => {
+  test('returns 400 forbidden_target after a few requests for an endless redirect', async () => {
     vendor.files.set(path, (response) => redirect(response, path));
     expect(await downloads(uri)).toEqual(forbidden);
     expect(vendor.asked.length).toBeLessThan(10);
   });
 
-  test('200 follows redirects on the vendor’s origin with the key, and to its asset host without', async () => {
+  test("follows redirects to the vendor's origin with the key and to its asset host without it", async () => {
     vendor.files.set(path, (response) => redirect(response, '/v1beta/stored/abc'));
     vendor.files.set('/v1beta/stored/abc', (response) => redirect(response, `${assets.url}/abc.webm?signature=1`));
     assets.files.set('/abc.webm?signature=1', (response) => sendBytes(response, 100_000));
@@ -157,8 +157,8 @@ describe('a file that the vendor redirects', () => {
   });
 });
 
-describe('the file URL from the vendor', () => {
-  test('200 at its asset host: downloaded without the key', async () => {
+describe("the vendor's file URL", () => {
+  test('is downloaded from the asset host without the key', async () => {
     const uri = `${assets.url}/made/one.webm`;
     await finishedVideo(uri);
     assets.files.set('/made/one.webm', (response) => sendBytes(response, 5));
@@ -166,20 +166,20 @@ describe('the file URL from the vendor', () => {
     expect(assets.asked.map(({ headers }) => headers['x-goog-api-key'])).toEqual([undefined]);
   });
 
-  test('400 forbidden_target at another host, though the vendor named it', async () => {
+  test('returns 400 forbidden_target if it points to another host', async () => {
     const uri = `${listener.url}/v1beta/files/abc`;
     await finishedVideo(uri);
     expect(await downloads(uri)).toEqual(forbidden);
     expect(listener.asked).toEqual([]);
   });
 
-  test('502 upstream_error at its asset host when no video of the project is there', async () => {
+  test('returns 502 upstream_error if the asset host has no video of the project', async () => {
     expect(await downloads(`${assets.url}/made/other.webm`)).toEqual([502, 'upstream_error']);
     expect(assets.asked).toEqual([]);
   });
 });
 
-test('no response contains the key that a vendor repeats, and no log line contains the key or a prompt', async () => {
+test("keeps the vendor's key out of responses and logs, and prompts out of logs", async () => {
   vendor.operation = (_name, response) => json(response, 403, { error: { message: `the key ${key} may not do this` } });
   const answer = await gateway.call('/v1/video/operations', { operation: 'operations/abc' });
   expect(answer.status).toBe(502);

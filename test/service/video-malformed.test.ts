@@ -43,14 +43,14 @@ async function started(): Promise<string> {
   return (await jsonOf<{ operation: string }>(generate())).operation;
 }
 
-describe('502 bad_upstream_response without a charge, for an operation', () => {
+describe('returns 502 bad_upstream_response without a charge for an operation', () => {
   test.each([
-    ['of no form that it could be asked for', 'projects/p/operations/a'],
-    ['that walks to another path', 'models/../../secrets/operations/a'],
-    ['at another machine', 'http://127.0.0.2/v1beta/operations/a'],
+    ['with an unknown format', 'projects/p/operations/a'],
+    ['with a path traversal', 'models/../../secrets/operations/a'],
+    ['on another host', 'http://127.0.0.2/v1beta/operations/a'],
     ['with a zero byte', 'operations/a\u0000'],
-    ['of a megabyte', `operations/${'a'.repeat(900_000)}`],
-    ['that is no text', 5],
+    ['of 900 kB', `operations/${'a'.repeat(900_000)}`],
+    ['that is not a string', 5],
     ['that is empty', ''],
   ])('%s', async (_what, name) => {
     vendor.files.set('/v1beta/models/clip:predictLongRunning', (response) => json(response, 200, { name }));
@@ -61,7 +61,7 @@ describe('502 bad_upstream_response without a charge, for an operation', () => {
   });
 });
 
-describe('a vendor that reports for a running video', () => {
+describe('a vendor that reports', () => {
   const done = (name: string, ...videos: unknown[]) => ({
     name,
     done: true,
@@ -69,16 +69,16 @@ describe('a vendor that reports for a running video', () => {
   });
 
   test.each<[string, (name: string) => unknown]>([
-    ['no JSON', () => undefined],
-    ['a list', () => []],
-    ['that it lies nowhere', (name) => done(name, {})],
-    ['that it lies at what is no text', (name) => done(name, { uri: 5 })],
-    ['that it lies at an empty address', (name) => done(name, { uri: '' })],
-    ['that it lies at what is no address', (name) => done(name, { uri: 'files/a' })],
-    ['an address with a zero byte', (name) => done(name, { uri: 'https://film.example/files/a\u0000' })],
-    ['an address with half a character', (name) => done(name, { uri: 'https://film.example/\ud800' })],
-    ['an address without end', (name) => done(name, { uri: `https://film.example/${'a'.repeat(100_000)}` })],
-  ])('%s: 502 upstream_failed, and the video can still be made', async (_what, say) => {
+    ['invalid JSON', () => undefined],
+    ['an array', () => []],
+    ['a result without a URL', (name) => done(name, {})],
+    ['a URL that is not a string', (name) => done(name, { uri: 5 })],
+    ['an empty URL', (name) => done(name, { uri: '' })],
+    ['a URL without a scheme', (name) => done(name, { uri: 'files/a' })],
+    ['a URL with a zero byte', (name) => done(name, { uri: 'https://film.example/files/a\u0000' })],
+    ['a URL with an unpaired surrogate', (name) => done(name, { uri: 'https://film.example/\ud800' })],
+    ['a URL of 100 kB', (name) => done(name, { uri: `https://film.example/${'a'.repeat(100_000)}` })],
+  ])('%s for a running video causes 502 upstream_failed, and the video can still finish', async (_what, say) => {
     const operation = await started();
     vendor.operation = (name, response) => {
       const said = say(name);
@@ -91,7 +91,7 @@ describe('a vendor that reports for a running video', () => {
     expect(await callsOf(gateway)).toMatchObject([{ outcome: 'ok', cost: 0.2, estimated: false }]);
   });
 
-  test('a long URL: 200, and its file is downloaded', async () => {
+  test('a long URL serves the file for download', async () => {
     const path = `/v1beta/made/${randomBytes(3_000).toString('hex')}`;
     vendor.uris = [vendor.url + path];
     vendor.files.set(path, (response) => response.end('video'));
@@ -100,9 +100,9 @@ describe('a vendor that reports for a running video', () => {
   });
 
   test.each([
-    ['an empty answer', undefined],
-    ['an answer without videos', { generateVideoResponse: {} }],
-  ])('that it is done, with %s: 502 video_failed without a charge', async (_what, answer) => {
+    ['an empty response', undefined],
+    ['a response without videos', { generateVideoResponse: {} }],
+  ])('a finished video with %s causes 502 video_failed without a charge', async (_what, answer) => {
     const operation = await started();
     vendor.operation = (name, response) => json(response, 200, { name, done: true, ...(answer && { response: answer }) });
     expect(await refusalOf(ask(operation))).toEqual([502, 'video_failed', 'the video failed: NO_VIDEO']);
@@ -111,7 +111,7 @@ describe('a vendor that reports for a running video', () => {
   });
 });
 
-test('a caller that disconnects while the vendor of a file is silent ends the vendor’s request', async () => {
+test('cancels the vendor request if the caller disconnects while a file download is silent', async () => {
   const state = { asked: false, closed: false };
   const path = '/v1beta/files/slow:download';
   vendor.files.set(path, (response) => {
@@ -130,7 +130,7 @@ test('a caller that disconnects while the vendor of a file is silent ends the ve
   await eventually(async () => expect(state.closed).toBe(true));
 });
 
-test('400 no_route for a project that may not use the vendor; its earlier videos stay accessible', async () => {
+test('returns 400 no_route for a project that may not use the vendor, but keeps its earlier videos accessible', async () => {
   const operation = await started();
   const { video_uri: uri } = await jsonOf<{ video_uri: string }>(ask(operation));
   vendor.files.set(new URL(uri).pathname, (response) => response.end('video'));

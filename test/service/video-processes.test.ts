@@ -61,7 +61,7 @@ describe('a file of 200 MiB', () => {
     return answer;
   }
 
-  test('200 waits at the vendor while its caller does not read, and arrives complete in constant memory', async () => {
+  test('pauses the vendor while the caller does not read, and arrives complete in constant memory', async () => {
     vendor.files.set(filePath, (response) => sendBytes(response, fileBytes));
     // The first download is not measured: a new process still releases the memory of its start.
     for await (const _ of await openDownload());
@@ -92,7 +92,7 @@ describe('a file of 200 MiB', () => {
     expect(most - before).toBeLessThan(fileBytes - 50 * mebibyte);
   });
 
-  test('ends at the vendor when its caller disconnects', async () => {
+  test('stops at the vendor when the caller disconnects', async () => {
     let isClosed = false;
     vendor.files.set(filePath, (response) => {
       response.once('close', () => {
@@ -107,7 +107,7 @@ describe('a file of 200 MiB', () => {
     expect(vendor.bytesSent() - sentBefore).toBeLessThan(fileBytes);
   });
 
-  test('breaks for its caller when it breaks at the vendor', async () => {
+  test('is cut off for the caller when the vendor cuts it off', async () => {
     vendor.files.set(filePath, (response) => {
       response.writeHead(200, { 'content-length': fileBytes });
       response.write(Buffer.alloc(mebibyte), () => response.destroy());
@@ -131,14 +131,14 @@ async function rowsOf(gateway: GatewayProcess): Promise<readonly CallRow[]> {
   return data.map(({ outcome, cost, estimated }) => ({ outcome, cost, estimated }));
 }
 
-describe('kill -9 of a gateway with running videos', () => {
+describe('a gateway that is killed with running videos', () => {
   let vendor: VideoVendor;
   beforeEach(async () => {
     vendor = await createVideoVendor();
   });
   afterEach(() => vendor.close());
 
-  test('while they are polled: each cost is recorded once, for a success and a failure, without any caller', async () => {
+  test('records each cost once for successes and failures, without any caller polling', async () => {
     const home = await newHome(vendor);
     await copyTestBundle(join(home, 'data'));
     const env = { GATEWAY_TEMPORAL: 'on' };
@@ -174,7 +174,7 @@ describe('kill -9 of a gateway with running videos', () => {
     expect(await third.end('SIGTERM')).toBe(0);
   }, 600_000);
 
-  test('during the request to the vendor: the call is unknown, with the requested cost', async () => {
+  test('records a call as unknown with the requested cost if it is killed during the vendor request', async () => {
     const home = await newHome(vendor);
     const first = await processes.start('start', { home });
     const key = firstKeyOf(first) ?? '';

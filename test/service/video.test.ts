@@ -89,8 +89,8 @@ async function vendorRequests(work: () => Promise<unknown>): Promise<readonly st
     .map(({ path }) => path);
 }
 
-describe('a video from its start to its file', () => {
-  test('200 is started, polled and downloaded; its call is charged by the second', async () => {
+describe('the life of a video', () => {
+  test('is started, polled, downloaded and charged by the second', async () => {
     const of = await freshProject();
     const response = await generate({ prompt: 'a cat', model: 'film/video-polls-0', duration_seconds: 4, aspect_ratio: '16:9', n: 2 }, of);
     expect(response.status).toBe(200);
@@ -132,7 +132,7 @@ describe('a video from its start to its file', () => {
     expect(await callsOf(of)).toHaveLength(1);
   });
 
-  test('200 without a model uses the default model; an image is sent along', async () => {
+  test('uses the default model without a model, and forwards an image', async () => {
     const image = { b64_json: 'aGk=', mime_type: 'image/png' };
     expect(await jsonOf(generate({ prompt: 'a cat', image, model: null }))).toMatchObject({ model: 'film/clip' });
     const asked = lent()
@@ -144,19 +144,19 @@ describe('a video from its start to its file', () => {
     });
   });
 
-  test('200 a model without a provider uses the default provider; others are selected by name', async () => {
+  test('uses the default provider for a model without one, and selects other providers by name', async () => {
     expect(await start('clip')).toMatchObject({ model: 'film/clip' });
     const { operation, model } = await start('other/video-polls-0');
     expect(model).toBe('other/video-polls-0');
     expect(await jsonOf(ask(operation))).toMatchObject({ done: true });
   });
 
-  test('200 an operation may be named by its URL at the vendor', async () => {
+  test("accepts an operation named by the vendor's URL", async () => {
     const { operation } = await start('video-polls-0');
     expect(await jsonOf(ask(`${lent().vendor.url}/v1beta/${operation}`))).toMatchObject({ operation, done: true });
   });
 
-  test('200 polls the vendor again after three seconds, and never after the video is done', async () => {
+  test('polls the vendor again after three seconds, but not once the video is done', async () => {
     const { operation } = await start('video-polls-1');
     const asks = async (): Promise<number> => (await vendorRequests(() => ask(operation))).length;
     expect(await asks()).toBe(1);
@@ -168,7 +168,7 @@ describe('a video from its start to its file', () => {
     expect(await jsonOf(ask(operation))).toMatchObject({ done: true });
   });
 
-  test('200 concurrent callers share one request to the vendor', async () => {
+  test('shares one vendor request between concurrent callers', async () => {
     const { operation } = await start('video-polls-5');
     const asked = await vendorRequests(() => Promise.all(Array.from({ length: 20 }, () => ask(operation))));
     // Later callers read the state from the stored row.
@@ -180,7 +180,7 @@ describe('a video that fails', () => {
   test.each([
     ['fails', 'video-polls-0:video-fails', 'the video failed: INVALID_ARGUMENT: The video could not be made.'],
     ['is filtered', 'video-polls-0:filtered', 'the video failed: FILTERED: The scripted vendor was asked to filter this video.'],
-  ])('502 video_failed with the reason on each request, free of charge: one that %s', async (_how, model, message) => {
+  ])('returns 502 video_failed with the reason on each request and without a charge if it %s', async (_how, model, message) => {
     const of = await freshProject();
     const { operation } = await start(model, of);
     expect(await callsOf(of)).toMatchObject([{ outcome: 'ok', cost: 0.4 }]);
@@ -194,7 +194,7 @@ describe('a video that fails', () => {
   });
 });
 
-test('200 a cost ceiling counts the estimate and is credited when the video fails', async () => {
+test('is counted as an estimate by a cost ceiling and credited when it fails', async () => {
   const of = await freshProject();
   const { key: capped } = await jsonOf<{ key: string }>(
     of.admin('POST', `/provision/teams/${of.project}/keys`, { name: 'capped', ceilings: { cost: 1 } }),
@@ -213,10 +213,10 @@ test('200 a cost ceiling counts the estimate and is credited when the video fail
   expect(await used()).toBe(before);
 });
 
-describe('errors of the routes', () => {
+describe('errors on the video routes', () => {
   const paths = ['/v1/video/generations', '/v1/video/operations', '/v1/video/download'];
 
-  test.each(paths)('401 without a key, 415, 413 and 400 in plain text: %s', async (path) => {
+  test.each(paths)('returns 401 without a key, and 415, 413 and 400 in plain text: %s', async (path) => {
     const { url, call } = gateway;
     expect((await fetch(url + path, { method: 'POST', body: '{}' })).status).toBe(401);
     expect(await refusal(call(path, {}, { authorization: 'Bearer sk-gw-none' }))).toMatchObject({ status: 401, code: 'invalid_key' });
@@ -234,36 +234,36 @@ describe('errors of the routes', () => {
   });
 
   test.each<[string, unknown, number, string, RegExp]>([
-    ['a character that no model has', { prompt: 'x', model: 'film/a b' }, 400, 'bad_model', /model/],
-    ['a second slash', { prompt: 'x', model: 'film/a/b' }, 400, 'bad_model', /model/],
-    ['a model that is no text', { prompt: 'x', model: 5 }, 400, 'bad_model', /model/],
-    ['a model that none has and no prompt', { model: 'film/a b' }, 400, 'bad_model', /model/],
-    ['a provider that there is not and no prompt', { model: 'nobody/clip' }, 400, 'no_route', /^unknown video provider 'nobody'$/],
+    ['a model with an invalid character', { prompt: 'x', model: 'film/a b' }, 400, 'bad_model', /model/],
+    ['a model with a second slash', { prompt: 'x', model: 'film/a/b' }, 400, 'bad_model', /model/],
+    ['a model that is not a string', { prompt: 'x', model: 5 }, 400, 'bad_model', /model/],
+    ['an invalid model and no prompt', { model: 'film/a b' }, 400, 'bad_model', /model/],
+    ['an unknown provider and no prompt', { model: 'nobody/clip' }, 400, 'no_route', /^unknown video provider 'nobody'$/],
     ['no prompt', { model: 'film/clip' }, 400, 'bad_request', /^prompt:/],
     ['an empty prompt', { prompt: ' ' }, 400, 'bad_request', /^prompt:/],
-    ['a prompt that is no text', { prompt: ['x'] }, 400, 'bad_request', /^prompt:/],
+    ['a prompt that is not a string', { prompt: ['x'] }, 400, 'bad_request', /^prompt:/],
     ['an image without its type', { prompt: 'x', image: { b64_json: 'aGk=' } }, 400, 'bad_request', /^image:/],
     ['an n of 0', { prompt: 'x', n: 0 }, 400, 'bad_request', /^n:/],
-    ['an n that is no whole number', { prompt: 'x', n: 1.5 }, 400, 'bad_request', /^n:/],
-    ['an n that is no number', { prompt: 'x', n: '2' }, 400, 'bad_request', /^n:/],
-    ['a provider that there is not', { prompt: 'x', model: 'nobody/clip' }, 400, 'no_route', /^unknown video provider 'nobody'$/],
-    ['a provider that makes no videos', { prompt: 'x', model: 'chat/clip' }, 400, 'no_route', /^unknown video provider 'chat'$/],
+    ['an n that is not an integer', { prompt: 'x', n: 1.5 }, 400, 'bad_request', /^n:/],
+    ['an n that is not a number', { prompt: 'x', n: '2' }, 400, 'bad_request', /^n:/],
+    ['an unknown provider', { prompt: 'x', model: 'nobody/clip' }, 400, 'no_route', /^unknown video provider 'nobody'$/],
+    ['a provider without videos', { prompt: 'x', model: 'chat/clip' }, 400, 'no_route', /^unknown video provider 'chat'$/],
     ['a provider of another dialect', { prompt: 'x', model: 'shapeless/clip' }, 500, 'bad_shape', /shape/],
     ["the vendor's refusal", { prompt: 'x', model: 'film/refuse-400' }, 502, 'upstream_error', /^the vendor responded with 400: \{/],
     ["the vendor's failure", { prompt: 'x', model: 'film/fail-503' }, 502, 'upstream_error', /^the vendor responded with 503: \{/],
     ["the vendor's rate limit", { prompt: 'x', model: 'film/rate-limited' }, 502, 'upstream_error', /^the vendor responded with 429: \{/],
-    ['an answer that cannot be read', { prompt: 'x', model: 'film/garbage' }, 502, 'bad_upstream_response', /./],
-    ['a vendor that cannot be reached', { prompt: 'x', model: 'dead/clip' }, 503, 'upstream_failed', /ECONNREFUSED/],
-  ])('generations: %s', async (_what, body, status, code, message) => {
+    ['an unreadable response', { prompt: 'x', model: 'film/garbage' }, 502, 'bad_upstream_response', /./],
+    ['an unreachable vendor', { prompt: 'x', model: 'dead/clip' }, 503, 'upstream_failed', /ECONNREFUSED/],
+  ])('returns an error from generations for %s', async (_what, body, status, code, message) => {
     expect(await refusal(generate(body))).toEqual({ status, code, message: expect.stringMatching(message) });
   });
 
-  test('400 for a repeated member, in plain text', async () => {
+  test('returns 400 in plain text for a repeated member', async () => {
     const answer = await generate('{"prompt":"a","prompt":"b"}');
     expect([answer.status, await answer.text()]).toEqual([400, 'prompt: duplicate key\n']);
   });
 
-  test('400 no_route for a project without a video provider, and for a key that may not use the model', async () => {
+  test('returns 400 no_route without a video provider and for a key that may not use the model', async () => {
     const poor = await freshProject();
     await poor.admin('PUT', `/provision/teams/${poor.project}`, { providers: ['chat'] });
     await eventually(async () =>
@@ -280,7 +280,7 @@ describe('errors of the routes', () => {
     expect(await refusal(answer)).toMatchObject({ status: 400, code: 'no_route', message: 'model not permitted for this key: clip' });
   });
 
-  test('503 budget_unavailable during a database outage, before any request to a vendor', async () => {
+  test('returns 503 budget_unavailable before any vendor request during a database outage', async () => {
     const { operation } = await start('clip');
     isDown = true;
     for (const body of [{ prompt: 'x' }, { prompt: 'x', model: 'film/video-polls-0' }]) {
@@ -296,7 +296,7 @@ describe('errors of the routes', () => {
     expect((await ask(operation)).status).toBe(200);
   });
 
-  test('503 budget_unavailable when the database fails during the vendor request: the outcome is unknown, charged as requested', async () => {
+  test('returns 503 budget_unavailable and charges the requested cost if the database fails during the vendor request', async () => {
     const of = await freshProject();
     const asked = await vendorRequests(async () => {
       isLost = true;
@@ -309,15 +309,15 @@ describe('errors of the routes', () => {
     );
   }, 300_000);
 
-  test.each([{}, { operation: '' }, { operation: null }])('400 missing_operation: %j', async (body) => {
+  test.each([{}, { operation: '' }, { operation: null }])('returns 400 missing_operation for %j', async (body) => {
     expect(await refusal(gateway.call('/v1/video/operations', body))).toMatchObject({ status: 400, code: 'missing_operation' });
   });
 
-  test.each([{}, { uri: '' }, { uri: null }])('400 missing_uri: %j', async (body) => {
+  test.each([{}, { uri: '' }, { uri: null }])('returns 400 missing_uri for %j', async (body) => {
     expect(await refusal(gateway.call('/v1/video/download', body))).toMatchObject({ status: 400, code: 'missing_uri' });
   });
 
-  test('502 upstream_error with a 404 for an operation and a file that are unknown to the vendor', async () => {
+  test('returns 502 upstream_error with a 404 for an operation or file that the vendor does not know', async () => {
     const notFound = {
       status: 502,
       code: 'upstream_error',
@@ -328,7 +328,7 @@ describe('errors of the routes', () => {
     expect(await refusal(fetchFile(`${lent().vendor.url}/v1beta/files/unknown:download?alt=media`))).toEqual(notFound);
   });
 
-  test("502 upstream_error with a 404 for another project's operation and file, in any spelling", async () => {
+  test("returns 502 upstream_error with a 404 for another project's operation or file, in any spelling", async () => {
     const { operation } = await start('video-polls-0');
     const { video_uri: uri } = await jsonOf<{ video_uri: string }>(ask(operation));
     const stranger = await freshProject();
@@ -340,7 +340,7 @@ describe('errors of the routes', () => {
     expect(asked).toEqual([]);
   });
 
-  test('502 upstream_error without a request for a URL at the vendor that is not a file', async () => {
+  test('returns 502 upstream_error without a request for a vendor URL that is not a file', async () => {
     const asked = await vendorRequests(async () => {
       for (const path of ['/v1beta/files', '/v1beta/models', '/v1beta/files/a/b', '/'])
         expect(await refusal(fetchFile(`${lent().vendor.url}${path}`))).toMatchObject({ status: 502, code: 'upstream_error' });

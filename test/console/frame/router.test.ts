@@ -11,7 +11,7 @@ afterAll(() => site.close());
 const lastAudit = () => site.audit.at(-1);
 
 describe('access', () => {
-  test('303 to the sign-in page without a session, and back to the page', async () => {
+  test('redirects to the sign-in page without a session, and back to the page afterwards', async () => {
     const response = await site.get('/console/p/acme/keys?tab=1');
     expect([response.status, response.headers.get('location')]).toEqual([
       303,
@@ -19,7 +19,7 @@ describe('access', () => {
     ]);
   });
 
-  test('401 with the sign-in page for htmx when the session has ended', async () => {
+  test('returns 401 with the sign-in page for htmx once the session has ended', async () => {
     const headers = { 'hx-request': 'true', 'hx-current-url': `${site.url}/console/p/acme/keys` };
     const response = await site.get('/console/p/acme/overview', 'unknown', headers);
     expect([response.status, response.headers.get('hx-redirect')]).toEqual([401, '/console/sign-in?next=%2Fconsole%2Fp%2Facme%2Fkeys']);
@@ -32,18 +32,18 @@ describe('access', () => {
     ['/console/p/other/keys', { member: 404, admin: 404 }],
     ['/console/admin/people', { member: 404, owner: 404, admin: 200 }],
     ['/console/p/acme/unknown', { owner: 404 }],
-  ])('%s', async (path, statuses) => {
+  ])('allows only permitted people to open %s', async (path, statuses) => {
     const got = await Promise.all(Object.keys(statuses).map(async (person) => [person, (await site.get(path, person)).status]));
     expect(Object.fromEntries(got)).toEqual(statuses);
   });
 
-  test('303 to the first page of the first project', async () => {
+  test('redirects to the first page of the first project', async () => {
     for (const path of ['/console', '/console/', '/console/p/acme'])
       expect((await site.get(path, 'member')).headers.get('location')).toBe('/console/p/acme/overview');
     expect(await (await site.get('/console', 'stranger')).text()).toContain('No project yet');
   });
 
-  test('the navigation shows the pages that exist and that the person may open', async () => {
+  test('shows only pages that exist and that the person may open in the navigation', async () => {
     const linksOf = async (person: string) => {
       const nav = /<nav class="sidebar".*<\/nav>/s.exec(await (await site.get('/console/p/acme/keys', person)).text())?.[0] ?? '';
       return [...nav.matchAll(/href="([^"]+)"/g)].map(([, href]) => href);
@@ -57,7 +57,7 @@ describe('access', () => {
     ]);
   });
 
-  test('404 for OPTIONS, which would name the methods of a path', async () => {
+  test('returns 404 for OPTIONS, because the response would list the methods of a path', async () => {
     expect((await fetch(`${site.url}/console/p/acme/keys`, { method: 'OPTIONS' })).status).toBe(404);
   });
 });
@@ -75,18 +75,18 @@ describe('forms', () => {
     ['an opaque Origin', { origin: 'null' }, 403],
     ['a proxy that changes the host', { origin: 'https://gateway.example', 'x-forwarded-host': 'gateway.example' }, 200],
     ['neither header', {}, 200],
-  ])('from %s', async (_name, headers, status) => {
+  ])('checks the origin of a form from %s', async (_name, headers, status) => {
     expect((await site.post(revoke, 'member', { fields, headers: headers as Record<string, string> })).status).toBe(status);
   });
 
-  test('403 without the token, and with that of another session', async () => {
+  test('returns 403 without the token or with the token of another session', async () => {
     expect((await site.post(revoke, 'member', { fields, csrf: '' })).status).toBe(403);
     const token = /name="csrf" value="([^"]+)"/.exec(await (await site.get('/console/p/acme/keys', 'owner')).text())?.[1] ?? '';
     expect((await site.post(revoke, 'member', { fields, csrf: token })).status).toBe(403);
     expect((await site.post(revoke, 'owner', { fields, csrf: token })).status).toBe(200);
   });
 
-  test('a form without a session needs the cookie of its page', async () => {
+  test('requires the cookie of its page for a form without a session', async () => {
     const page = await site.get('/console/sign-in');
     const cookie = page.headers.getSetCookie()[0]?.split(';')[0] ?? '';
     const csrf = /name="csrf" value="([^"]+)"/.exec(await page.text())?.[1] ?? '';
@@ -98,20 +98,20 @@ describe('forms', () => {
     expect([response.status, response.headers.get('location')]).toEqual([303, '/console']);
   });
 
-  test('413 for a form over 1 MB, 415 for another content type', async () => {
+  test('returns 413 for a form over 1 MB and 415 for another content type', async () => {
     expect((await site.post(revoke, 'member', { fields: { note: 'x'.repeat(1_100_000) } })).status).toBe(413);
     const headers = { cookie: 'gateway_session=member', 'content-type': 'text/plain' };
     expect((await fetch(site.url + revoke, { method: 'POST', headers, body: 'csrf=1' })).status).toBe(415);
   });
 
-  test('400 for NUL in a URL; it is removed from fields', async () => {
+  test('returns 400 for NUL in a URL and removes it from fields', async () => {
     expect((await site.post('/console/p/acme/keys/%00/revoke', 'owner', { fields })).status).toBe(400);
     expect((await site.get('/console/p/acme/keys?tab=%00', 'owner')).status).toBe(400);
     await site.post('/console/p/acme/keys', 'owner', { fields: { name: 'a\0b' } });
     expect(lastAudit()).toMatchObject({ outcome: 'ok', detail: { name: 'ab' } });
   });
 
-  test('422 shows the form again with the message', async () => {
+  test('shows the form again with the message on 422', async () => {
     const response = await site.post('/console/p/acme/keys', 'owner');
     expect(response.status).toBe(422);
     expect(await response.text()).toMatch(/role="alert">.*Name: must not be empty\..*New key/s);
@@ -119,7 +119,7 @@ describe('forms', () => {
 });
 
 describe('audit', () => {
-  test('a row per action, with its outcome', async () => {
+  test('records a row per action with its outcome', async () => {
     await site.post('/console/p/acme/keys', 'owner', { fields: { name: 'production' } });
     expect(lastAudit()).toEqual({
       action: 'key.issue',
@@ -137,7 +137,7 @@ describe('audit', () => {
     expect(lastAudit()).toMatchObject({ action: 'key.revoke', target: 'k1', outcome: 'refused' });
   });
 
-  test('no row, and no change, for a request that is refused before the action', async () => {
+  test('records and changes nothing for a request that is rejected before the action', async () => {
     const count = site.audit.length;
     expect((await site.post('/console/p/acme/keys', 'member', { fields: { name: 'mine' } })).status).toBe(403);
     expect((await site.post('/console/p/acme/keys', 'owner', { csrf: '' })).status).toBe(403);
@@ -146,7 +146,7 @@ describe('audit', () => {
 });
 
 describe('responses', () => {
-  test('headers of pages', async () => {
+  test('set the headers of pages', async () => {
     const { headers } = await site.get('/console/p/acme/keys', 'member');
     expect(Object.fromEntries(headers)).toMatchObject({
       'content-security-policy': expect.stringMatching(/^default-src 'none'; script-src 'self'; style-src 'self';/),
@@ -157,7 +157,7 @@ describe('responses', () => {
     });
   });
 
-  test('cookies are Secure, with the prefix __Host-, over HTTPS only', async () => {
+  test('set Secure cookies with the __Host- prefix over HTTPS only', async () => {
     const plain = await site.get('/console/sign-in');
     expect(plain.headers.getSetCookie()).toEqual([expect.stringMatching(/^gateway_form=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax$/)]);
     const proxied = await site.get('/console/sign-in', undefined, { 'x-forwarded-proto': 'https' });
@@ -166,7 +166,7 @@ describe('responses', () => {
     expect((await site.get('/console/p/acme/keys', 'member', { 'x-forwarded-proto': 'https' })).status).toBe(303);
   });
 
-  test('a notice is shown once, and only when this session left it', async () => {
+  test('show a notice once, and only to the session that left it', async () => {
     const redirect = await site.post('/console/p/acme/keys', 'owner', { fields: { name: hostileText } });
     const cookie = redirect.headers.getSetCookie()[0]?.split(';')[0] ?? '';
     const shown = await site.get('/console/p/acme/keys', undefined, { cookie: `gateway_session=owner; ${cookie}` });
@@ -176,14 +176,14 @@ describe('responses', () => {
     expect(await other.text()).not.toContain('Issued');
   });
 
-  test('500 as a page that says nothing about the error, which is logged', async () => {
+  test('return a 500 page without details and log the error', async () => {
     const response = await site.get('/console/p/acme/failing', 'member');
     expect(response.status).toBe(500);
     expect(await response.text()).not.toContain('secret detail');
     expect(site.logs.join()).toContain('secret detail');
   });
 
-  test('CSV is streamed, with formulas and separators escaped and numbers unchanged', async () => {
+  test('stream CSV with formulas and separators escaped and numbers unchanged', async () => {
     const response = await site.get('/console/p/acme/calls.csv', 'member');
     expect(response.headers.get('content-disposition')).toBe('attachment; filename="calls.csv"');
     const lines = (await response.text()).split('\r\n');
@@ -191,7 +191,7 @@ describe('responses', () => {
     expect(lines.length).toBe(5_002);
   });
 
-  test('assets are compressed and cached for ever; an unknown one is 404', async () => {
+  test('compress assets and cache them forever, and return 404 for an unknown one', async () => {
     const page = await (await site.get('/console/p/acme/keys', 'member')).text();
     const hrefs = [...page.matchAll(/(?:href|src)="(\/console\/assets\/[^"]+)"/g)].map(([, href]) => href ?? '');
     const sizes = await Promise.all(

@@ -50,7 +50,7 @@ function browse(url: string) {
 }
 
 describe('/my-key', () => {
-  test('shows the spend, the ceilings and the calls of the key, and nothing of other keys', async () => {
+  test('shows the spend, ceilings and calls of the key, but nothing about other keys', async () => {
     const gateway = await lent().withProject('holder');
     const ceilings = { calls: 100, cost: 2, rpm: 60 };
     const mine = await issue(gateway, { ceilings, windows: { calls: 'day' }, models: ['one/echo'], expires_at: '2030-01-01T00:00:00Z' });
@@ -78,7 +78,7 @@ describe('/my-key', () => {
     expect((await browser.get('/console/p/holder/calls')).status).toBe(303);
   });
 
-  test('401 for a key that is not valid, and 429 after many; a forged pass shows the form', async () => {
+  test('returns 401 for an invalid key, 429 after many, and the form for a forged pass', async () => {
     const { url, database } = lent();
     await database.query('delete from sign_in_failures');
     const browser = browse(url);
@@ -98,14 +98,14 @@ describe('/my-key', () => {
     }
   });
 
-  test('403 without the token of the form; a key in the URL does nothing', async () => {
+  test("returns 403 without the form's token and ignores a key in the URL", async () => {
     const { url } = lent();
     const { key } = await issue(lent());
     expect((await fetch(`${url}/my-key`, { method: 'POST', body: new URLSearchParams({ key }) })).status).toBe(403);
     expect(await (await fetch(`${url}/my-key?key=${key}`)).text()).not.toContain('laptop');
   });
 
-  test('revoking the key ends the view at once; Close ends it too', async () => {
+  test('ends the view when the key is revoked or the holder selects Close', async () => {
     const gateway = lent();
     const holder = await issue(gateway);
     const browser = browse(gateway.url);
@@ -121,7 +121,7 @@ describe('/my-key', () => {
     expect((await browser.get('/my-key.csv')).status).toBe(401);
   });
 
-  test('a signed-in person stays that person', async () => {
+  test('keeps a signed-in person signed in', async () => {
     const member = await signIn(lent(), 'member');
     expect(await (await member.get('/my-key')).text()).toContain('<h1>Key usage</h1>');
   });
@@ -130,7 +130,7 @@ describe('/my-key', () => {
 test.each([
   ['light', 1280],
   ['dark', 390],
-] as const)('the pages are accessible in a browser, %s at %d pixels', async (colorScheme, width) => {
+] as const)('renders accessible pages in a browser, %s at %d pixels', async (colorScheme, width) => {
   const gateway = lent();
   const holder = await issue(gateway, { ceilings: { calls: 4, cost: 1 } });
   for (const text of ['one', 'two', 'three']) await holder.call(text);

@@ -8,11 +8,11 @@ const ring = (first: number, last: number): [number, number][] =>
   Array.from({ length: last - first + 1 }, (_, index) => [first + index, index === last - first ? first : first + index + 1]);
 const distance = (one: Point, other: Point): number => Math.hypot(one.x - other.x, one.y - other.y);
 
-test('the same graph has the same picture', () => {
+test('draws the same graph the same way', () => {
   expect(layoutGraph(20, ring(0, 19), width)).toEqual(layoutGraph(20, ring(0, 19), width));
 });
 
-test.each([2, 12, 40])('%i nodes are within the picture, and their labels do not cover each other', (nodes) => {
+test.each([2, 12, 40])('places %i nodes within the picture without overlapping labels', (nodes) => {
   const { points, height } = layoutGraph(nodes, ring(0, nodes - 1), width);
   for (const [index, one] of points.entries()) {
     expect(one.x >= 0 && one.x <= width && one.y >= 0 && one.y <= height).toBe(true);
@@ -20,11 +20,11 @@ test.each([2, 12, 40])('%i nodes are within the picture, and their labels do not
   }
 });
 
-test('a single node has a place', () => {
+test('places a single node', () => {
   expect(layoutGraph(1, [[0, 0]], width).points).toEqual([{ x: expect.any(Number), y: 0 }]);
 });
 
-test('nodes with a connection are nearer to each other than to the rest', () => {
+test('places connected nodes closer to each other than to the rest', () => {
   const { points } = layoutGraph(10, [...ring(0, 4), ...ring(5, 9)], width);
   const meanDistance = (pairs: [number, number][]): number =>
     pairs.reduce((sum, [one, other]) => sum + distance(points[one] ?? { x: 0, y: 0 }, points[other] ?? { x: 0, y: 0 }), 0) / pairs.length;

@@ -16,7 +16,7 @@ async function latestCalls(): Promise<readonly (CallRow & { readonly source: str
 }
 
 describe('playground', () => {
-  test('200 without JavaScript: both responses with the figures of their calls', async () => {
+  test('shows both responses with the figures of their calls without JavaScript', async () => {
     const person = await signIn(gateway(), 'member');
     const response = await person.post(path, { ...message, model: 'one/echo', other: 'three/echo' });
     const text = await response.text();
@@ -30,7 +30,7 @@ describe('playground', () => {
     }
   });
 
-  test('the response is streamed, then its figures; the audit log names the person and the model, not the text', async () => {
+  test('streams the response and then its figures, and audits the person and model but not the text', async () => {
     const person = await signIn(gateway(), 'member');
     const response = await person.post(`${path}/stream`, { ...message, model: 'one/long-20+pace-3' });
     expect(response.headers.get('content-type')).toBe('text/event-stream');
@@ -45,7 +45,7 @@ describe('playground', () => {
     expect(row).toEqual({ action: 'playground.run', outcome: 'ok', detail: { models: ['one/long-20+pace-3'] } });
   });
 
-  test('ceilings of the application apply, and the reason is shown', async () => {
+  test("applies the application's ceilings and shows the reason", async () => {
     const { app, withProject } = gateway();
     const limited = await withProject('limited');
     const project = await app.projects.findBySlug('limited');
@@ -56,7 +56,7 @@ describe('playground', () => {
     expect(await run()).toContain('Source budget exceeded for &#39;gateway-playground&#39; (calls).');
   });
 
-  test('a failed model says why next to the other response', async () => {
+  test('shows why a model failed next to the other response', async () => {
     const person = await signIn(gateway(), 'member');
     const text = await (await person.post(path, { ...message, model: 'one/fail-500', other: 'one/break-after-2' })).text();
     expect(text).toContain('the vendor responded with 500');
@@ -68,7 +68,7 @@ describe('playground', () => {
     [{ temperature: '3' }, 'Temperature must be a number from 0 to 2.'],
     [{ max_tokens: '1.5' }, 'Max tokens must be a positive whole number.'],
     [{ model: '' }, 'Choose a model.'],
-  ])('422 for %j keeps the input', async (change, problem) => {
+  ])('returns 422 for %j and keeps the input', async (change, problem) => {
     const person = await signIn(gateway(), 'member');
     const response = await person.post(path, { ...message, model: 'one/echo', system: 'Be brief.', ...change });
     expect(response.status).toBe(422);
@@ -77,13 +77,13 @@ describe('playground', () => {
     expect(text).toContain('Be brief.');
   });
 
-  test('404 for a stranger; nothing is called', async () => {
+  test('returns 404 for a stranger without calling a model', async () => {
     const person = await signIn(gateway(), 'stranger');
     expect((await person.post(`${path}/stream`, { ...message, model: 'one/echo' })).status).toBe(404);
     expect((await person.get(path)).status).toBe(404);
   });
 
-  test('in a browser: two models stream next to each other, hostile text stays text, the code follows the form', async () => {
+  test('streams two models side by side in a browser, escapes hostile text and updates the code with the form', async () => {
     const context = await chromium().newContext();
     const page = await context.newPage();
     const problems: string[] = [];

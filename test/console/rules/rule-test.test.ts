@@ -5,11 +5,11 @@ import type { ContentRule } from '../../../src/guardrails/content-rule.ts';
 const rules = ['a', 'b', 'c'].map((expression): ContentRule => ({ place: 'input', action: 'block', class: 'expression', expression }));
 const matches = async (budgetMs?: number) => (await evaluateRules('project', rules, 'a c', budgetMs)).map(({ isMatch }) => isMatch);
 
-test('every rule is tested alone', async () => {
+test('tests every rule alone', async () => {
   expect(await matches()).toEqual([true, false, true]);
 });
 
-test('expressions that take too long do not keep the process from other requests', async () => {
+test('does not block other requests while expressions take too long', async () => {
   let served = false;
   setImmediate(() => {
     served = true;
