@@ -85,7 +85,7 @@ export function describeErrors({ style, codes, plain, headers }: ErrorResponsesS
       },
     ];
   });
-  return { ...Object.fromEntries(described), '431': { description: 'The header block is too large. No body.' } };
+  return { ...Object.fromEntries(described), '431': { description: 'The header block is too large. The response has no body.' } };
 }
 
 /**

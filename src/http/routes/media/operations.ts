@@ -51,7 +51,7 @@ export const mediaRequests = {
     .looseObject({
       model: imageModel,
       image: file.describe('the image to edit; name the parts `image[]` if there are several'),
-      prompt: z.string().optional().describe('what the result shows'),
+      prompt: z.string().optional().describe('what the edited image shows'),
       n: z.string().optional().describe('number of images, by default 1'),
       response_format: z.string().optional().describe('ignored, because images are always returned as `b64_json`'),
     })

@@ -102,7 +102,7 @@ export const memoryRequests = {
       pending_deletion: z
         .looseObject({})
         .nullable()
-        .describe('null cancels the planned change; the value that was read does not change it'),
+        .describe('null cancels the planned change; if you send back the value that you read, nothing changes'),
       batch_of: z.int().min(1).max(1_000).describe('messages per batch'),
       at_least_every_minutes: z
         .int()

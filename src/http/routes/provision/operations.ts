@@ -150,7 +150,7 @@ export const provisionOperations: OperationSpecs = {
     ...projectRead,
     summary: 'Gets an erasure with the counts of all processes',
     details:
-      '`processes` counts the processes that have purged their caches, and the processes whose journals no longer contain the subject.',
+      '`processes` counts the processes that have purged their caches, and the processes whose journals no longer hold data of the subject.',
     parameters: ['project', 'erasure'],
     responses: { 200: 'ProjectErasure' },
   },

@@ -12,7 +12,7 @@ export const videoRequests = {
         .regex(/^([A-Za-z0-9._:-]+(\/[A-Za-z0-9._:-]+)?)?$/)
         .nullable()
         .optional()
-        .describe('a `<provider>/<model>`, or a model of the default video provider; by default the default video model'),
+        .describe('a `<provider>/<model>`, or a model of the default video provider; if you omit it, the default video model is used'),
       prompt: z.string().regex(/\S/).describe('what the video shows'),
       image: z
         .looseObject({ b64_json: z.string().min(1), mime_type: z.string().min(1) })
