@@ -14,8 +14,8 @@ export function renderFailures(clients: readonly ClientRecord[]): string[] {
   ]);
   const differences = tried.flatMap((client) => failureNames.flatMap((name) => differencesOf(client, name)));
   return [
-    'Each client makes the same call twice: once directly to a vendor that fails, and once through the gateway, where that vendor is the',
-    'only choice. We repeat the call through the gateway so that the vendor uses the chat dialect first and then the messages dialect. A cell',
+    'Each client calls a vendor that fails, first directly and then through a gateway that has no other vendor. We make the',
+    'call through the gateway once with a vendor of the chat dialect and once with a vendor of the messages dialect. A cell',
     'shows what the client does:',
     '',
     '- `error`: it raises an error.',
@@ -24,15 +24,16 @@ export function renderFailures(clients: readonly ClientRecord[]): string[] {
     '- `truncated`: it returns a truncated text as if it were complete.',
     '- `hangs`: it neither returns nor raises an error.',
     '',
-    'If the client behaves differently through the gateway, an arrow leads from the direct call to the calls through the gateway. A cell is',
-    "empty if the client doesn't support the call. dspy, agno and inspect-ai recognize an overflow of the chat API by `code`, so their project",
-    'has `error_codes: vendor` in this test.',
+    'If the client behaves differently through the gateway, the cell shows what it does directly, an arrow, and what it does',
+    "through the gateway. A cell is empty if the client doesn't support the call. In this test, the project of dspy, agno and",
+    'inspect-ai has `error_codes: vendor`, because these clients recognize an overflow of the chat API by its `code`.',
     '',
     ...renderTable(head, rows),
     '',
-    "A vendor's 401 or 529 becomes 502 `upstream_failed` at the gateway, as does any failure of every model in the plan. Clients therefore",
-    'raise the class that they use for server errors. After a 401, the response also has `x-should-retry: false`, so the SDKs of OpenAI and',
-    "Anthropic don't send the call again. LangChain for TypeScript ignores this header and repeats the call six times over about a minute.",
+    'If every model in the plan fails, the gateway responds with 502 `upstream_failed`, even if the vendor sent 401 or 529.',
+    'Clients therefore raise the class that they use for server errors. After a 401, the response also has',
+    "`x-should-retry: false`, so the SDKs of OpenAI and Anthropic don't send the call again. LangChain for TypeScript ignores",
+    'this header and repeats the call six times over about a minute.',
     '',
     ...(differences.length === 0
       ? ['Every error has the same class and status through the gateway as directly.']
