@@ -74,7 +74,7 @@ describe('a workflow payload', () => {
     );
   });
 
-  test('of a failure may have a message and a stack; its marker lets no other text pass', async () => {
+  test('may have a message and a stack for a failure, but its marker lets no other text pass', async () => {
     const marked = (content: unknown): Payload => {
       const payload = defaultPayloadConverter.toPayload(content);
       return { ...payload, metadata: { ...payload?.metadata, 'gateway-failure': Uint8Array.of(1) } };
@@ -85,7 +85,7 @@ describe('a workflow payload', () => {
     await expect(encode({ message: planted, stack_trace: '' })).rejects.toBeInstanceOf(PayloadRejectedError);
   });
 
-  test('with workflow metadata may hold notes as details and descriptions, but no other text', async () => {
+  test('may have notes in workflow metadata as details and descriptions, but no other text', async () => {
     const metadata = (currentDetails: string, description: string) => ({
       definition: { type: 'learningBatch', queryDefinitions: [{ name: 'status', description }] },
       currentDetails,
@@ -95,13 +95,13 @@ describe('a workflow payload', () => {
       await expect(encode(bad)).rejects.toBeInstanceOf(PayloadRejectedError);
   });
 
-  test('that nests deeply is checked completely', () => {
+  test('is checked completely even if it is nested deeply', () => {
     const deep = (leaf: string): unknown => JSON.parse(`${'['.repeat(1_000)}"${leaf}"${']'.repeat(1_000)}`);
     checkPayload(deep('id'));
     expect(() => checkPayload(deep('two terms'))).toThrow(PayloadRejectedError);
   });
 
-  test('that is not JSON is rejected', () => {
+  test('is rejected if it is not JSON', () => {
     expect(() => checkPayload({ big: 1n })).toThrow(PayloadRejectedError);
   });
 });
