@@ -61,12 +61,12 @@ describe('chat streams', () => {
     expect(countOf(chat, chunk(delta), chunk(delta, 5))).toBe(2 * characters);
   });
 
-  test('do not count log probabilities, which repeat the text', () => {
+  test('do not count log probabilities, because they repeat the text', () => {
     const logprobs = { content: [{ token: 'abc', bytes: [1], top_logprobs: [{ token: 'def' }] }] };
     expect(countOf(chat, { choices: [{ index: 0, delta: { content: 'abc' }, logprobs, finish_reason: null }] })).toBe(3);
   });
 
-  test('count events that are read without being parsed', () => {
+  test('count events that are skimmed without parsing', () => {
     const texts = ['Hello', ' world', ' grüße 😀', ' world', ' world'];
     expect(countOf(chat, ...texts.map((content) => chunk({ content })))).toBe(texts.join('').length);
     // These three events are identical, and their text is in `reasoning_content` instead of `content`. All three have
@@ -77,12 +77,12 @@ describe('chat streams', () => {
     expect(countOf(chat, both('a'), both('b'), both('c'))).toBe(15);
   });
 
-  test('keep the text of the first choice for memory, and count all of them', () => {
+  test('keep the text of the first choice for memory and count all of them', () => {
     const reader = readAsRelayed(chat, chunk({ content: 'one' }), chunk({ content: 'two' }, 1), chunk({ content: 'more' }, 1));
     expect(reader.summary()).toMatchObject({ turn: { text: 'one' }, generatedCharacters: 10 });
   });
 
-  test('have all output when as many choices have finished as were asked for', () => {
+  test('have all their output once as many choices have finished as were requested', () => {
     const reader = readAsRelayed(chat, chunk({ content: 'a' }), chunk({}, 0, 'stop'));
     expect([1, 2].map(reader.hasAllOutput)).toEqual([true, false]);
     const two = readAsRelayed(chat, chunk({}, 0, 'stop'), chunk({ content: 'a' }, 1));
@@ -130,14 +130,14 @@ describe('messages streams', () => {
     expect(countOf(messages, ...events)).toBe(characters);
   });
 
-  test('count events that are read without being parsed', () => {
+  test('count events that are skimmed without parsing', () => {
     const texts = ['Hello', ' world', ' grüße 😀', ' world'];
     expect(countOf(messages, ...texts.map((text) => delta({ type: 'text_delta', text })))).toBe(texts.join('').length);
     const both = (text: string) => delta({ type: 'text_delta', text, thinking: 'ab' });
     expect(countOf(messages, both('x'), both('y'), both('z'))).toBe(9);
   });
 
-  test('may have all output when no block is open', () => {
+  test('may have all their output if no block is open', () => {
     const events = [start({ type: 'text', text: '' }), delta({ type: 'text_delta', text: 'a' }), stop()];
     expect(readAsRelayed(messages, ...events.slice(0, 2)).hasAllOutput(1)).toBe(false);
     expect(readAsRelayed(messages, ...events).hasAllOutput(1)).toBe(true);
@@ -174,7 +174,7 @@ describe('responses streams', () => {
     expect(countOf(responses, done({ type: 'reasoning', summary: [], encrypted_content: 'A'.repeat(8) }))).toBe(6);
   });
 
-  test('may have all output when no item is open', () => {
+  test('may have all their output if no item is open', () => {
     const events = [
       added({ type: 'message', content: [] }),
       delta('output_text', 'a'),
@@ -196,7 +196,7 @@ describe('responses streams', () => {
   });
 });
 
-test('plain responses count all choices, reasoning and tool calls', () => {
+test('counts all choices, reasoning and tool calls of plain responses', () => {
   const parse = (codec: RouteCodec, body: object) => codec.parseResponse(Buffer.from(JSON.stringify(body)))?.generatedCharacters;
   const message = {
     role: 'assistant',
@@ -225,7 +225,7 @@ test('plain responses count all choices, reasoning and tool calls', () => {
   expect(parse(responses, { output })).toBe(5);
 });
 
-test('a queued or running response is pending', () => {
+test('treats a queued or running response as pending', () => {
   const parse = (status: string) => responses.parseResponse(Buffer.from(JSON.stringify({ status, output: [], usage: null })));
   expect(['queued', 'in_progress', 'completed', 'incomplete', 'failed', 'cancelled'].map((status) => parse(status)?.isPending)).toEqual([
     true,
@@ -237,13 +237,13 @@ test('a queued or running response is pending', () => {
   ]);
 });
 
-test('arguments that are an object count with the length of their JSON', () => {
+test('counts object arguments by the length of their JSON', () => {
   const input = { a: [1, 'two', null, { b: {} }, []], c: true };
   expect(countGeneratedText({ input })).toBe(JSON.stringify(input).length);
   expect(countGeneratedText({ input: {} })).toBe(0);
 });
 
-test('values nested deeper than the stack are counted', () => {
+test('counts values that are nested deeper than the stack', () => {
   const depth = 200_000;
   const nested: unknown = JSON.parse(`${'[{"a":'.repeat(depth)}"text"${'}]'.repeat(depth)}`);
   expect(countGeneratedText(nested)).toBe(4);

@@ -157,12 +157,12 @@ describe('bodies that parsers read differently', () => {
     expect(uncounted).toEqual([]);
   });
 
-  test('are often blocked by a rule instead of being refused', () => {
+  test('are often blocked by a rule instead of being rejected', () => {
     expect(blocked).toBeGreaterThan(bodies / 5);
   });
 });
 
-test('ordinary bodies are neither refused nor blocked', async () => {
+test('neither rejects nor blocks ordinary bodies', async () => {
   const random = createRandom(7);
   for (let count = 0; count < 300; count += 1) {
     const body = writeJsonBody(random, false);

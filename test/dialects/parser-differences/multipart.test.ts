@@ -83,12 +83,12 @@ describe('uploads that parsers read differently', () => {
     expect(unchecked).toEqual([]);
   });
 
-  test('are often blocked by a rule instead of being refused', () => {
+  test('are often blocked by a rule instead of being rejected', () => {
     expect(counts.blocked).toBeGreaterThan(bodies / 5);
   });
 });
 
-test('ordinary uploads are neither refused nor blocked', async () => {
+test('neither rejects nor blocks ordinary uploads', async () => {
   const random = createRandom(7);
   for (let count = 0; count < 200; count += 1) {
     const body = writeMultipartBody(random, false);

@@ -66,7 +66,7 @@ describe('a stream assembled by the caller equals the JSON response', () => {
     );
   });
 
-  test('both callers receive the same content', () => {
+  test('has the same content for both callers', () => {
     fc.assert(
       fc.property(said, (answer) => {
         const { blocks, id, model, reasoning } = readMessagesResponse(toMessages(answer));
@@ -85,7 +85,7 @@ describe('a stream assembled by the caller equals the JSON response', () => {
   });
 });
 
-test('any split of the bytes produces the same events', () => {
+test('produces the same events for any split of the bytes', () => {
   const sizes = fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 5 });
   fc.assert(
     fc.property(said, sizes, fc.constantFrom('\n', '\r\n', '\r'), (answer, split, lineEnd) => {
@@ -101,10 +101,10 @@ test('any split of the bytes produces the same events', () => {
   );
 });
 
-describe('usage sums agree', () => {
+describe('translated usage', () => {
   const sum = (tokens: Tokens | null): number => Object.values(tokens ?? {}).reduce((total, count) => total + count, 0);
 
-  test('a chat response keeps each of its counts', () => {
+  test('keeps each count of a chat response', () => {
     fc.assert(
       fc.property(said, (answer) => {
         const counted = { ...answer, hasUsage: true };
@@ -113,7 +113,7 @@ describe('usage sums agree', () => {
     );
   });
 
-  test('a messages response keeps its total; cache writes become part of the prompt', () => {
+  test('keeps the total of a messages response, with cache writes as part of the prompt', () => {
     fc.assert(
       fc.property(said, (answer) => {
         const counted = { ...answer, hasUsage: true };
@@ -189,7 +189,7 @@ describe('a request translated to the other dialect and back', () => {
     );
   });
 
-  test('keeps the text and signature of reasoning, in every form, with the message that it belongs to', () => {
+  test('keeps the text and signature of reasoning in every format, with the message that it belongs to', () => {
     const reasoned = fc.array(
       said.map((answer) => ({ ...answer, tools: [], text: answer.text.trim() || 'So.' })),
       { maxLength: 4 },
