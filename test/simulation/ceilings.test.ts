@@ -14,13 +14,13 @@ const seeds = isExhaustive ? 20_000 : 300;
 /** Mutants that need more seeds are searched for in the exhaustive run only. */
 const quickSeeds = 60;
 
-test(`ceilings hold, and no budget is stranded, in ${seeds} runs with lost messages, dead processes and changed ceilings`, async () => {
+test(`enforces ceilings and strands no budget in ${seeds} runs with lost messages, dead processes and changed ceilings`, async () => {
   const { admitted, denied } = await runSeeds(seeds, runCeilings);
   if (simulationSeed === null) expect(Math.min(admitted, denied)).toBeGreaterThan(seeds);
 }, 3_600_000);
 
 test.each(ceilingsMutants.filter(({ seeds: needed }) => isExhaustive || needed <= quickSeeds))(
-  'finds: $name',
+  'detects the planted bug: $name',
   async (mutant) => {
     const module = await importWithMutant(new URL('ceilings-run.ts', import.meta.url), mutant);
     const run = module['runCeilings'] as typeof runCeilings;

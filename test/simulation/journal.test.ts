@@ -16,7 +16,7 @@ const quickSeeds = 60;
 /** The control of the simulated disk. */
 const seedsOnFiles = isExhaustive ? 500 : 5;
 
-test(`no confirmed call is lost, changed or stored out of order in ${seeds} runs with full disks, outages, deaths and power failures`, async () => {
+test(`loses, changes or reorders no confirmed call in ${seeds} runs with full disks, outages, deaths and power failures`, async () => {
   const { stored, deaths, unknown, rejected, lost } = await runSeeds(seeds, runJournal);
   if (simulationSeed !== null) return;
   expect(Math.min(stored, unknown)).toBeGreaterThan(seeds);
@@ -25,13 +25,13 @@ test(`no confirmed call is lost, changed or stored out of order in ${seeds} runs
   expect(lost).toBeGreaterThan(0);
 }, 3_600_000);
 
-test(`on real files: the same in ${seedsOnFiles} runs`, async () => {
+test(`loses, changes or reorders no confirmed call on real files in ${seedsOnFiles} runs`, async () => {
   const { stored } = await runSeeds(seedsOnFiles, runJournalOnFiles);
   if (simulationSeed === null) expect(stored).toBeGreaterThan(seedsOnFiles);
 }, 3_600_000);
 
 test.each(journalMutants.filter(({ seeds: needed }) => isExhaustive || needed <= quickSeeds))(
-  'finds: $name',
+  'detects the planted bug: $name',
   async (mutant) => {
     const module = await importWithMutant(new URL('journal-run.ts', import.meta.url), mutant);
     // The mutant has loaded its own copy of the error's class.
