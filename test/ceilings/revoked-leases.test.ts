@@ -54,7 +54,7 @@ describeDatabases('revoked leases', (database) => {
     expect(await admitted(cutOff, limits, 120)).toHaveLength(96);
   });
 
-  test('a process whose leases still exist continues with them', async () => {
+  test('do not affect a process whose leases still exist', async () => {
     const limits = limitsOf({ calls: 100 });
     const process = await start();
     await admitted(process, limits, 10);
