@@ -76,7 +76,7 @@ describeDatabases('stored calls', (database) => {
     }
   });
 
-  test('are those of a batch that were not stored before, in its order', async () => {
+  test('are returned in order for those of a batch that were not stored before', async () => {
     const [first, second, third] = makeCalls() as [SettledCall, SettledCall, SettledCall];
     expect(await store(database(), [second])).toEqual([second]);
     expect(await store(database(), [first, second, third])).toEqual([first, third]);
