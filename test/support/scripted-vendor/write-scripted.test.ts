@@ -11,7 +11,7 @@ const event = `data: ${'x'.repeat(16 * 1024)}\n\n`;
 /** More than any machine's socket buffers hold. */
 const maxEvents = 4_000;
 
-test.each(['echo', 'crlf'])('a slow client pauses the stream and a disconnected client ends it (%s)', async (model) => {
+test.each(['echo', 'crlf'])('pauses the stream for a slow client and ends it for a disconnected one (%s)', async (model) => {
   let made = 0;
   let ended = false;
   function* endless(): Iterable<string> {
