@@ -41,7 +41,7 @@ describeDatabases('vector indexes', (database) => {
   };
   const isServer = (): boolean => database().kind === 'server';
 
-  test('are built for projects with many vectors, only on a server, and dropped when they are not used any more', async () => {
+  test('are built only on a server for projects with many vectors, and dropped once they are unused', async () => {
     const [three, eight] = [await embed(60, 3), await embed(60, 8)];
     await embed(40, 8);
     // As versions before built it.

@@ -103,7 +103,7 @@ describeDatabases('vectors of passages', (database) => {
     ]);
   });
 
-  test('are requested again when a route comes while a run ends for lack of one', async () => {
+  test('are requested again if a route becomes available while a run ends for lack of one', async () => {
     const projectId = await createProject(database());
     await database().query('insert into memory_embeddings (project_id, run, active) values ($1::uuid, 1, true)', [projectId]);
     const models = [null, 'model'];
