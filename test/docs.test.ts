@@ -41,11 +41,11 @@ test('lists every page of docs/ in the documentation table of README.md', () => 
 });
 
 describe('commands', () => {
-  test('in code blocks are run by test/cli/documented-commands.test.ts, or say why not', () => {
+  test('are run by test/cli/documented-commands.test.ts if they are in code blocks, or say why not', () => {
     expect(readCommandPages().flatMap(findUnmarkedCommands)).toEqual([]);
   });
 
-  test('that no test runs have names and options that exist', async () => {
+  test('have existing names and options even if no test runs them', async () => {
     expect((await Promise.all(readCommandPages().map(findCommandMistakes))).flat()).toEqual([]);
   });
 

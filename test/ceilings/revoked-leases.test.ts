@@ -38,7 +38,7 @@ describeDatabases('revoked leases', (database) => {
     expect(await countersIn(database(), limits.projectId)).toEqual([{ ceiling: 'calls', settled: 1, leased: 100, leases: 100, rows: 1 }]);
   });
 
-  test('are detected at the next acquisition and replaced; the counter reflects what is really held', async () => {
+  test('are detected and replaced at the next acquisition, and the counter reflects what is really held', async () => {
     const limits = limitsOf({ calls: 100 });
     const cutOff = await start();
     // A lease of two calls: one reserved, one available.

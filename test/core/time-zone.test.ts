@@ -45,7 +45,7 @@ test('adds days in local time', () => {
 
 describe('a range', () => {
   test.each(['UTC', 'Europe/Berlin', 'Asia/Kolkata', 'Australia/Lord_Howe', 'Africa/Cairo'])(
-    'of %s is split without gaps into days that agree with those of Intl',
+    'is split in %s without gaps into days that agree with those of Intl',
     (zone) => {
       const range = { from: at('2026-01-15T08:20:00Z'), to: at('2026-12-20T10:00:00Z') };
       const starts = splitRange('day', zone, range, 500) ?? [];
@@ -57,7 +57,7 @@ describe('a range', () => {
     },
   );
 
-  test('of a day with a change has 23 or 25 hours', () => {
+  test('has 23 or 25 hours on a day with a clock change', () => {
     const hoursOf = (day: string): number => {
       const from = startOf('day', 'Europe/Berlin', at(day));
       return splitRange('hour', 'Europe/Berlin', { from, to: startOfNext('day', 'Europe/Berlin', from) }, 30)?.length ?? 0;
@@ -65,7 +65,7 @@ describe('a range', () => {
     expect([hoursOf('2026-03-29T12:00:00Z'), hoursOf('2026-10-25T12:00:00Z'), hoursOf('2026-06-01T12:00:00Z')]).toEqual([23, 25, 24]);
   });
 
-  test('with too many units is not split', () => {
+  test('is not split into too many units', () => {
     expect(splitRange('minute', 'UTC', { from: 0, to: hour }, 59)).toBeNull();
     expect(splitRange('minute', 'UTC', { from: 0, to: hour }, 60)).toHaveLength(60);
   });

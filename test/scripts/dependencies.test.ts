@@ -13,7 +13,7 @@ const wanted = {
 const pg = { 'node_modules/pg': { version: '8.0.0', integrity: 'sha512-a' } };
 const jest = { 'node_modules/jest': { version: '30.0.0', integrity: 'sha512-b', dev: true } };
 
-describe('whether npm ci runs again', () => {
+describe('the check whether npm ci has to run', () => {
   test('does not run if only packages for other platforms are missing', () => {
     expect(matches(wanted, { packages: { ...pg, ...jest } }, here)).toBe(true);
   });

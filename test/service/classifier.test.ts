@@ -155,7 +155,7 @@ it('does not send a prompt to the classifier if a content rule blocks it', async
   expect(modelsAsked()).toEqual([say('strong'), 'echo+strong']);
 });
 
-describe('does not use the classifier for auto on other routes', () => {
+describe('auto on routes without a classifier', () => {
   it.each([
     ['responses', 'one/echo+standard'],
     ['moderations', 'one/echo+standard'],

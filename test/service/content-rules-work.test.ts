@@ -126,7 +126,7 @@ const ambiguous = [
 ] as const;
 
 test.each(routes.flatMap((route) => ambiguous.map(([what, change]) => [route.name, what, change] as const)))(
-  '400 on %s for a body that repeats %s, if the project has rules',
+  'returns 400 on %s for a body that repeats %s if the project has rules',
   async (name, _what, change) => {
     const route = routeOf(name);
     const gateway = await lend();

@@ -69,7 +69,7 @@ function found(gateway: TestGateway): object[] {
 
 describe('input', () => {
   test.each(routes.flatMap((route) => classes.map((ruleClass) => [route.name, ruleClass] as const)))(
-    '403 guardrail_blocked on %s for a text with %s, before a vendor is called; the message has only class and place',
+    'returns 403 guardrail_blocked on %s for a text with %s and names only the class and place',
     async (name, ruleClass) => {
       const route = routeOf(name);
       const gateway = await withRules(ruleOf(ruleClass, 'input', 'block'));
@@ -213,7 +213,7 @@ describe('output', () => {
   test.each(
     spoken.flatMap(({ name }) => classes.flatMap((ruleClass) => [false, true].map((stream) => [name, ruleClass, stream] as const))),
   )(
-    '403 guardrail_blocked on %s for a response with %s, streamed: %s; it is charged, and its text is not stored',
+    'returns 403 guardrail_blocked on %s for a response with %s, streamed: %s, and charges it without storing its text',
     async (name, ruleClass, stream) => {
       const route = routeOf(name);
       const gateway = await withRules(ruleOf(ruleClass, 'output', 'block'));
@@ -250,7 +250,7 @@ describe('output', () => {
   );
 
   test.each(ways.flatMap(({ caller, vendor }) => [false, true].map((stream) => [caller, vendor, stream] as const)))(
-    'a caller of %s with a vendor of %s, streamed %s: blocked on a match, otherwise unchanged',
+    'blocks a match for a %s caller with a %s vendor, streamed %s, and otherwise changes nothing',
     async (caller, vendor, stream) => {
       const route = routeOf(caller);
       const gateway = await withRules(ruleOf('email', 'output', 'block'), ruleOf('phone', 'output', 'observe'));

@@ -172,7 +172,7 @@ describe.each(described.filter(({ dialect }) => dialect === 'chat').map(({ name,
 );
 
 describe('beta flags', () => {
-  test('that Bedrock does not know are dropped and named, and the others are added to the body', async () => {
+  test('are dropped and named if Bedrock does not know them, and otherwise added to the body', async () => {
     const response = await lent().call(
       '/v1/messages',
       { ...messagesBody, model: `bedrock-claude/${model}` },

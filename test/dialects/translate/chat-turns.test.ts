@@ -125,7 +125,7 @@ describe('messages', () => {
       ['reasoning_details', { reasoning_content: 'Hm', reasoning_details: details }],
       ['reasoning_details in the pieces of a stream', { reasoning: 'Hm', reasoning_details: pieces }],
       ['thinking_blocks', { reasoning_content: 'Hm', thinking_blocks: [thinking, sealed] }],
-    ])('from %s precedes the tool call, and the model continues thinking', (_form, members) => {
+    ])('is sent from %s before the tool call, and the model continues thinking', (_form, members) => {
       const request = loop(members);
       expect(request.thinking).toEqual({ type: 'enabled', budget_tokens: 1024 });
       expect(asArray(request.messages)[1]).toMatchObject({
@@ -161,7 +161,7 @@ describe('messages', () => {
       expect(request).not.toHaveProperty('thinking');
     });
 
-    test('from the first step of a turn is enough for later steps without thinking', () => {
+    test('is needed only in the first step of a turn if later steps have no thinking', () => {
       const first = { role: 'assistant', tool_calls: [call], reasoning_details: details };
       const messages = [hello, first, result, { role: 'assistant', tool_calls: [call] }, result];
       expect(toMessages({ messages, tools: [tool], reasoning_effort: 'low', max_tokens: 9000 })).toHaveProperty('thinking');

@@ -28,11 +28,11 @@ const names = { id: 'call-1', model: 'm', createdSeconds: 1 };
 const toMessages = (answer: Said) => responseToMessages(losslessObjectOf(parseLossless(JSON.stringify(chatAnswer(answer)))), names);
 const toChat = (answer: Said) => responseToChat(losslessObjectOf(parseLossless(JSON.stringify(messagesAnswer(answer)))), names);
 
-describe('a stream assembled by the caller equals the JSON response', () => {
+describe('a stream assembled by the caller', () => {
   // The SDKs cannot parse responses without ids, which are forwarded unchanged.
   const whole = said.map((answer) => ({ ...answer, hasToolIds: true, hasUsage: true }));
 
-  test('from chat to chat', async () => {
+  test('matches the JSON response from chat to chat', async () => {
     await fc.assert(
       fc.asyncProperty(whole, async (answer) => {
         expect(await readChatStream(chatStream(answer))).toEqual(readChatResponse(chatAnswer(answer)));
@@ -40,7 +40,7 @@ describe('a stream assembled by the caller equals the JSON response', () => {
     );
   });
 
-  test('from messages to messages', async () => {
+  test('matches the JSON response from messages to messages', async () => {
     await fc.assert(
       fc.asyncProperty(whole, async (answer) => {
         expect(await readMessagesStream(named(messagesStream(answer)))).toEqual(readMessagesResponse(messagesAnswer(answer)));
@@ -48,7 +48,7 @@ describe('a stream assembled by the caller equals the JSON response', () => {
     );
   });
 
-  test('from chat to messages', async () => {
+  test('matches the JSON response from chat to messages', async () => {
     await fc.assert(
       fc.asyncProperty(said, async (answer) => {
         const stream = translateStream(createStreamToMessages(names), chatStream(answer));
@@ -57,7 +57,7 @@ describe('a stream assembled by the caller equals the JSON response', () => {
     );
   });
 
-  test('from messages to chat', async () => {
+  test('matches the JSON response from messages to chat', async () => {
     await fc.assert(
       fc.asyncProperty(said, async (answer) => {
         const stream = translateStream(createStreamToChat(names), messagesStream(answer));

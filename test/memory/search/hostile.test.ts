@@ -69,7 +69,7 @@ test('tokenizes and compares 300,000 combining marks, whose normalization takes 
 });
 
 describe('a trimmed history', () => {
-  test('with 200,000 equal messages is compared with an equal conversation', () => {
+  test('is compared with an equal conversation of 200,000 equal messages', () => {
     const many = 'a'.repeat(200_000);
     expect(matchTrimmedHistory(many, `u${many}`, 'ann')).toBe(200_000);
     expect(matchTrimmedHistory(many, `${many}aaaaa`, 'ann')).toBe(null);

@@ -240,7 +240,7 @@ describe('a plain response of the other dialect', () => {
     ['"thinking":{"type":"disabled"},', 'text'],
     ['"thinking":{"type":"adaptive"},', 'thinking'],
     ['"thinking":{"type":"enabled","budget_tokens":1024},', 'thinking'],
-  ])('for a messages caller with %j starts with %s if the model reasons', (thinking, type) => {
+  ])('gives a messages caller with %j a response that starts with %s if the model reasons', (thinking, type) => {
     const answer = plainOf('chat', '{"choices":[{"message":{"reasoning_content":"hm","content":"A"},"finish_reason":"stop"}]}');
     const call = callOf('messages', `{${thinking}"model":"standard","max_tokens":9,${asked}}`);
     const translated = adapt(call, 'chat').toCallerResponse(answer);
