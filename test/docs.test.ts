@@ -41,15 +41,15 @@ test('lists every page of docs/ in the documentation table of README.md', () => 
 });
 
 describe('commands', () => {
-  test('are run by test/cli/documented-commands.test.ts if they are in code blocks, or say why not', () => {
+  test('runs the commands in code blocks in a test, or says why not', () => {
     expect(readCommandPages().flatMap(findUnmarkedCommands)).toEqual([]);
   });
 
-  test('have existing names and options even if no test runs them', async () => {
+  test('uses only existing names and options in commands that no test runs', async () => {
     expect((await Promise.all(readCommandPages().map(findCommandMistakes))).flat()).toEqual([]);
   });
 
-  test('are reported if they have mistakes', async () => {
+  test('reports commands with mistakes', async () => {
     const text = [
       '```\ncurl x\n```',
       '```sh\ncurl x\n```',

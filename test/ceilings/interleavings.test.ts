@@ -160,7 +160,7 @@ describeDatabases('quota that another process has used', (database) => {
 });
 
 describeDatabases('eight processes that no notification reaches, as through a transaction pooler', (database) => {
-  test('admit all ten calls of a ceiling of ten, even if each of them held a part of it before', async () => {
+  test('admits all ten calls of a ceiling of ten, even if each process held a part of it before', async () => {
     const clock = clockAt(noon);
     const limits = limitsOf({ rpm: 10 });
     const withoutNotifications: Database = {

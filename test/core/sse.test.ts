@@ -65,7 +65,7 @@ const streamText = fc.oneof(
 );
 
 describe('events of a stream', () => {
-  test('do not depend on chunk boundaries and keep every byte', () => {
+  test('parses the same events at any chunk boundaries and keeps every byte', () => {
     fc.assert(
       fc.property(streamText, fc.array(fc.nat(), { maxLength: 6 }), (text, cuts) => {
         const bytes = Buffer.from(text);
@@ -137,7 +137,7 @@ describe('events of a stream', () => {
     expect(read(bytewise(Buffer.from(text))).events.map(({ name, data }) => ({ name, data }))).toEqual(events);
   });
 
-  test('are complete if characters are split between chunks', () => {
+  test('joins characters that are split between chunks', () => {
     const bytes = Buffer.from('data: grüße 漢字 😀\n\n');
     for (let cut = 0; cut <= bytes.length; cut += 1) {
       expect(read([bytes.subarray(0, cut), bytes.subarray(cut)]).events).toEqual([

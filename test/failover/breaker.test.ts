@@ -115,14 +115,14 @@ describe('a closed breaker', () => {
 });
 
 describe('streams that the vendor breaks off', () => {
-  test('open the breaker at the fifth in a row, even though each of them had begun', () => {
+  test('opens the breaker at the fifth broken stream in a row, even though each had begun', () => {
     stream(true, 4);
     expect(report()).toMatchObject({ state: 'closed', failures: 4 });
     stream(true);
     expect(report()).toMatchObject({ state: 'open', failures: 5 });
   });
 
-  test.each(['stream', 'response'])('are not counted in a row after a complete %s', (complete) => {
+  test.each(['stream', 'response'])('does not count broken streams in a row after a complete %s', (complete) => {
     for (let n = 0; n < 5; n += 1) {
       stream(true, 4);
       if (complete === 'stream') stream(false, 5);
@@ -131,7 +131,7 @@ describe('streams that the vendor breaks off', () => {
     expect(report()?.state).toBe('closed');
   });
 
-  test('count as failures of the last minute', () => {
+  test('counts broken streams as failures of the last minute', () => {
     for (let n = 0; n < 10; n += 1) {
       stream(true);
       expect(report()?.state).toBe('closed');
@@ -141,7 +141,7 @@ describe('streams that the vendor breaks off', () => {
     expect(report()?.state).toBe('open');
   });
 
-  test('keep an open breaker open when the next one begins, until complete ones close it', () => {
+  test('keeps an open breaker open when the next stream begins, until complete ones close it', () => {
     stream(true, 5);
     now += 30 * second;
     expect(isAdmitted()).toBe(true);

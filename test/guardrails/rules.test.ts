@@ -49,7 +49,7 @@ test.each([
   expect(await evaluateTexts(rules, ['ünrelated – text 👍 42'])).toMatchObject({ blockedBy: null });
 });
 
-test('input or output without rules compiles to null', () => {
+test('compiles input or output without rules to null', () => {
   expect(compileRules([])).toEqual({ input: null, output: null });
   const { input, output } = compileRules([{ class: 'email', place: 'output', action: 'observe' }]);
   expect([input, output?.blocks]).toEqual([null, false]);
@@ -229,7 +229,7 @@ describe('texts that were evaluated before', () => {
     await evaluate(inputRules({ class: 'email', action: 'block' }), history, { project: 'history' });
   });
 
-  test('are not evaluated again, but new ones are', async () => {
+  test('evaluates only new texts of a conversation', async () => {
     const rules = inputRules({ class: 'email', action: 'block' });
     expect(await evaluate(rules, history, aborted)).toEqual({ blockedBy: null, observed: [], unfinished: null });
     expect(await evaluate(rules, [...history, 'ask ada@example.com'], aborted)).toMatchObject({ blockedBy: 'email' });
@@ -238,17 +238,17 @@ describe('texts that were evaluated before', () => {
   test.each([
     ['other rules', inputRules({ class: 'email', action: 'observe' }), 'history'],
     ['another project', inputRules({ class: 'email', action: 'block' }), 'other'],
-  ])('are evaluated again for %s', async (_what, rules, project) => {
+  ])('evaluates known texts again for %s', async (_what, rules, project) => {
     await expect(evaluate(rules, history, { ...aborted, project })).rejects.toThrow('evaluated in the thread');
   });
 
-  test('are reported in each call if a rule matches', async () => {
+  test('reports known texts in each call if a rule matches', async () => {
     const rules = inputRules({ class: 'email', action: 'observe' });
     const texts = [long('ask ada@example.com'), 'ask ada@example.com'];
     for (let call = 0; call < 3; call += 1) expect(await evaluateTexts(rules, texts)).toMatchObject({ observed: ['email'] });
   });
 
-  test('do not hide texts that differ from them only in malformed characters', async () => {
+  test('evaluates texts that differ from known ones only in malformed characters', async () => {
     const rules = inputRules({ class: 'email', action: 'block' });
     const text = (hidden: string): string => `${'plan '.repeat(20)}ada${hidden}@example.com`;
     expect(await evaluateTexts(rules, [text('\ufffd ')])).toMatchObject({ blockedBy: null });

@@ -102,11 +102,11 @@ describe('accepted tokens', () => {
   test.each([
     ['several audiences, scopes as a list', () => ({ aud: ['other', resource], scope: undefined, scp: ['usage:read'] })],
     ['a clock that is 20 seconds off', () => ({ exp: nowSeconds() - 20, nbf: nowSeconds() + 20 })],
-  ])('may have %s', async (_title, changes) => {
+  ])('accepts a token with %s', async (_title, changes) => {
     expect((await listTools(await provider.sign(claims(changes())))).status).toBe(200);
   });
 
-  test('identify a person who has never signed in with the provider by the verified address', async () => {
+  test('accepts a person who has never signed in with the provider by the verified address', async () => {
     const person = await addPerson(shared(), []);
     const byEmail = { sub: 'new', email: person.email.toUpperCase(), email_verified: true };
     expect((await listTools(await provider.sign(claims(byEmail)))).status).toBe(200);
@@ -124,24 +124,24 @@ describe('rejected tokens', () => {
     ['an unknown subject', () => ({ sub: 'eve' }), /nobody who is active/],
     ['an unknown subject with an unverified address', () => ({ sub: 'eve', email, email_verified: false }), /nobody who is active/],
     ['another subject with the address of a connected person', () => ({ sub: 'eve', email, email_verified: true }), /nobody who is active/],
-  ])('include %s', async (_title, changes, message) => {
+  ])('returns 401 for %s', async (_title, changes, message) => {
     const response = await listTools(await provider.sign(claims(changes())));
     expect([response.status, await response.text()]).toEqual([401, expect.stringMatching(message)]);
     expect(response.headers.get('www-authenticate')).toContain('resource_metadata=');
   });
 
-  test('include those with a foreign signature, without a signature, or that are not a JWT', async () => {
+  test('returns 401 for a token with a foreign signature or none, or that is not a JWT', async () => {
     const { privateKey } = await generateKeyPair('RS256');
     const forged = await new SignJWT(claims()).setProtectedHeader({ alg: 'RS256', kid: 'test' }).sign(privateKey);
     const unsigned = `${Buffer.from('{"alg":"none"}').toString('base64url')}.${Buffer.from(JSON.stringify(claims())).toString('base64url')}.`;
     for (const token of [forged, unsigned, 'opaque']) expect([token, (await listTools(token)).status]).toEqual([token, 401]);
   });
 
-  test('include a virtual key', async () => {
+  test('returns 401 for a virtual key', async () => {
     expect((await listTools(shared().key)).status).toBe(401);
   });
 
-  test('include the token of a disabled person', async () => {
+  test('returns 401 for a disabled person', async () => {
     const person = await addPerson(shared(), []);
     const token = await provider.sign(claims({ sub: 'leaving', email: person.email, email_verified: true }));
     expect((await listTools(token)).status).toBe(200);

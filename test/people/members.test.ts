@@ -14,7 +14,7 @@ describeDatabases('members', (database) => {
     project = await insertProject(database());
   });
 
-  test('have a role in their project only, own every project as deployment admins, and none if disabled', async () => {
+  test('gives a role in its own project only, and none to disabled people', async () => {
     const [ann, admin] = [await insertPerson(database()), await insertPerson(database(), { isAdmin: true })];
     const other = await insertProject(database());
     await members.put(project, ann.id, 'member');
@@ -28,7 +28,7 @@ describeDatabases('members', (database) => {
     expect([await members.roleOf(ann.id, project), await members.roleOf(admin.id, project)]).toEqual([null, null]);
   });
 
-  test('keep the last owner who can sign in', async () => {
+  test('keeps the last owner who can sign in', async () => {
     const [ann, bob, gone] = [await insertPerson(database()), await insertPerson(database()), await insertPerson(database())];
     expect(await members.put(project, ann.id, 'owner')).toMatchObject({ previous: null, member: { role: 'owner', email: ann.email } });
     await members.put(project, gone.id, 'owner');
@@ -42,7 +42,7 @@ describeDatabases('members', (database) => {
     expect((await members.list(project)).map(({ personId }) => personId).sort()).toEqual([ann.id, bob.id].sort());
   });
 
-  test('get an account limited to the project if an owner adds their address, known or not', async () => {
+  test('creates an account limited to the project if an owner adds an address, known or not', async () => {
     const people = createPeople({ database: database(), clock });
     const other = await insertProject(database());
     const [known, unknown] = [(await insertPerson(database())).email, uniqueEmail()];
@@ -66,7 +66,7 @@ describeDatabases('members', (database) => {
     expect(victim.personId).not.toBe(added[1]?.personId);
   });
 
-  test('have the roles that owners gave to a confirmed address, and owners do not learn about a sign-in', async () => {
+  test('gives a confirmed person the roles that owners gave to the address, without telling the owners about sign-ins', async () => {
     const people = createPeople({ database: database(), clock });
     const [ann, elsewhere] = [await insertPerson(database()), await insertProject(database())];
     await members.put(elsewhere, ann.id, 'member');
@@ -86,14 +86,14 @@ describeDatabases('members', (database) => {
     expect(await rows()).toEqual([confirmed, confirmed]);
   });
 
-  test('have ids that do not contain when the account was created', async () => {
+  test('creates ids that do not contain when the account was created', async () => {
     const people = createPeople({ database: database(), clock });
     const created = await people.accounts.create({ email: uniqueEmail() });
     const invited = await members.invite(project, { email: uniqueEmail() }, 'member');
     expect([created.id, invited.personId].map((id) => id[14])).toEqual(['4', '4']);
   });
 
-  test('lose access to every account with the address if the confirmed person is disabled or deleted', async () => {
+  test('ends access to every account with the address if the confirmed person is disabled or deleted', async () => {
     let now = 1_000;
     const people = createPeople({ database: database(), clock: { now: () => now } });
     const ann = await people.accounts.create({ email: uniqueEmail() });
@@ -125,7 +125,7 @@ describeDatabases('members', (database) => {
     expect(await people.accounts.get(stranger.personId)).toMatchObject({ disabledAt: null });
   });
 
-  test('lose all existing access to accounts when their address is confirmed', async () => {
+  test('ends all existing access to accounts when their address is confirmed', async () => {
     const people = createPeople({ database: database(), clock });
     const other = await insertProject(database());
     for (const confirm of [
@@ -153,7 +153,7 @@ describeDatabases('members', (database) => {
     }
   });
 
-  test('lose an unconfirmed account when removed, and get a new one when added again', async () => {
+  test('deletes an unconfirmed account when its member is removed, and creates a new one when added again', async () => {
     const people = createPeople({ database: database(), clock });
     const email = uniqueEmail();
     const { personId } = await members.invite(project, { email }, 'member');
@@ -163,7 +163,7 @@ describeDatabases('members', (database) => {
     expect((await members.invite(project, { email }, 'member')).personId).not.toBe(personId);
   });
 
-  test('keep one of two owners who leave at the same time', async () => {
+  test('keeps one of two owners who leave at the same time', async () => {
     const owners = [await insertPerson(database()), await insertPerson(database())];
     for (const { id } of owners) await members.put(project, id, 'owner');
     const results = await Promise.allSettled(owners.map(({ id }) => members.remove(project, id)));

@@ -19,7 +19,7 @@ describeDatabases('projects', (database) => {
   });
   afterEach(() => Promise.all([projects.stop(), otherProcess.stop()]));
 
-  test('start with every default and their slug as their name', async () => {
+  test('creates a project with every default and its slug as its name', async () => {
     const { project, created } = await projects.put(slug, undefined);
     expect(created).toBe(true);
     expect(toProjectJson(project)).toEqual({
@@ -45,7 +45,7 @@ describeDatabases('projects', (database) => {
     });
   });
 
-  test('keep omitted members and remove nullable ones for null', async () => {
+  test('keeps omitted members and removes nullable ones for null', async () => {
     await projects.put(slug, {
       name: 'Acme',
       providers: ['openai'],
@@ -78,7 +78,7 @@ describeDatabases('projects', (database) => {
     });
   });
 
-  test('may retire models and providers', async () => {
+  test('retires models and providers', async () => {
     const retired = ['openai', 'openai/b', 'router/meta/llama'];
     expect((await projects.put(slug, { retired })).project.settings.retired).toEqual(retired);
     for (const wrong of ['', 'a b', '/b', 'a/', '-a']) {
@@ -86,7 +86,7 @@ describeDatabases('projects', (database) => {
     }
   });
 
-  test('require an IANA name as the time zone', async () => {
+  test('requires an IANA name as the time zone', async () => {
     expect((await projects.put(slug, {})).project.settings.timeZone).toBe('UTC');
     for (const name of ['Europe/Berlin', 'Asia/Kolkata', 'America/Argentina/Buenos_Aires', 'UTC'])
       expect((await projects.put(slug, { time_zone: name })).project.settings.timeZone).toBe(name);
@@ -94,7 +94,7 @@ describeDatabases('projects', (database) => {
       await expect(projects.put(slug, { time_zone: wrong })).rejects.toMatchObject({ code: 'bad_request' });
   });
 
-  test('report every mistake of a change and store nothing of it', async () => {
+  test('reports every mistake of a change and stores nothing of it', async () => {
     await projects.put(slug, {});
     const change = projects.put(slug, {
       name: '',
@@ -110,12 +110,12 @@ describeDatabases('projects', (database) => {
     expect((await projects.findBySlug(slug))?.settings.monthlyCapNanos).toBeNull();
   });
 
-  test.each(['', '-a', 'A', 'a_b', 'a.b', 'ä', 'a'.repeat(64)])('reject %j as a slug', async (wrong) => {
+  test.each(['', '-a', 'A', 'a_b', 'a.b', 'ä', 'a'.repeat(64)])('rejects %j as a slug', async (wrong) => {
     await expect(projects.put(wrong, {})).rejects.toMatchObject({ code: 'bad_request' });
     await expect(projects.put(wrong, { may_call: 7 })).rejects.toThrow(/^project: .+; may_call: /);
   });
 
-  test('are returned synchronously from the cache, and a change reaches every process', async () => {
+  test('returns cached projects synchronously and applies a change in every process', async () => {
     const { project } = await projects.put(slug, {});
     await Promise.all([projects.get(project.id), otherProcess.get(project.id)]);
     expect(otherProcess.get(project.id)).toMatchObject({ slug });
@@ -128,19 +128,19 @@ describeDatabases('projects', (database) => {
     }
   });
 
-  test('are created once by two concurrent creations', async () => {
+  test('creates one project for two concurrent creations', async () => {
     const results = await Promise.all([projects.put(slug, { name: 'one' }), otherProcess.put(slug, { retired: ['a/b'] })]);
     expect(results.filter(({ created }) => created).length).toBe(1);
     expect(await projects.findBySlug(slug)).toMatchObject({ name: 'one', settings: { retired: ['a/b'] } });
   });
 
-  test('include a default project that is created once and then left unchanged', async () => {
+  test('creates the default project once and then leaves it unchanged', async () => {
     expect((await projects.ensureDefault(slug)).created).toBe(true);
     await projects.put(slug, { name: 'Renamed' });
     expect(await projects.ensureDefault(slug)).toMatchObject({ created: false, project: { name: 'Renamed' } });
   });
 
-  test('are listed by slug, with null for an unknown slug and not_found for an unknown id', async () => {
+  test('lists projects by slug and returns null for an unknown slug and not_found for an unknown id', async () => {
     await projects.put(`b-${slug}`, {});
     await projects.put(`a-${slug}`, {});
     const slugs = (await projects.list()).map((project) => project.slug).filter((name) => name.endsWith(`-${slug}`));
@@ -150,7 +150,7 @@ describeDatabases('projects', (database) => {
   });
 });
 
-test('fail with keystore_unavailable if they are not cached and cannot be read', async () => {
+test('fails with keystore_unavailable if a project is not cached and cannot be read', async () => {
   const projects = createProjects({
     clock: { now: () => 0 },
     database: {

@@ -75,11 +75,11 @@ describe('the routes', () => {
     ['moderations', ['openai/gpt', 'azure/mini']],
     ['rerank', ['openai/gpt', 'azure/mini']],
     ['embeddings', ['azure/mini']],
-  ])('resolve auto on %s', (route, ids) => {
+  ])('resolves auto on %s', (route, ids) => {
     expect(idsOf({ route })).toEqual(ids);
   });
 
-  test.each<TextRoute>(['embeddings', 'moderations', 'rerank'])('skip providers that do not serve %s and record the reason', (route) => {
+  test.each<TextRoute>(['embeddings', 'moderations', 'rerank'])('skips providers that do not serve %s and records the reason', (route) => {
     const { candidates, entries: lines } = plan({
       route,
       model: 'all',
@@ -93,7 +93,7 @@ describe('the routes', () => {
     ]);
   });
 
-  test('send responses to every vendor, on its own route or translated to its dialect', () => {
+  test('sends responses to every vendor, on its own route or translated to its dialect', () => {
     const providers = {
       ...source.providers,
       azure: { dialect: 'chat', serves: ['chat', 'responses'] as const, responses: 'unknown' as const },
@@ -122,7 +122,7 @@ describe('the routes', () => {
     expect(entries).toContainEqual({ model: 'none/x', skipped: 'route_not_served' });
   });
 
-  test('skip a vendor that does not serve the route of its dialect', () => {
+  test('skips a vendor that does not serve the route of its dialect', () => {
     const providers = { ...source.providers, openai: { dialect: 'chat', serves: ['embeddings'] as const } };
     const catalog = buildCatalog({ ...source, providers });
     expect(idsOf({ catalog })).toEqual(['azure/mini']);
@@ -130,7 +130,7 @@ describe('the routes', () => {
     expect(plan({ catalog }).entries).toContainEqual({ model: 'openai/gpt', skipped: 'route_not_served' });
   });
 
-  test('skip a responses-only model on chat and messages', () => {
+  test('skips a responses-only model on chat and messages', () => {
     const providers = { ...source.providers, openai: { dialect: 'chat', serves: ['chat', 'responses'] as const } };
     const models = { ...source.models, 'openai/gpt': { price: null, maxOutputTokens: null, serves: ['responses'] as const } };
     const catalog = buildCatalog({ ...source, providers, models });
@@ -339,7 +339,7 @@ describe('the order of candidates', () => {
 });
 
 describe('the recorded entries', () => {
-  test('are the candidates in order, then the skipped models with reasons', () => {
+  test('lists the candidates in order, then the skipped models with reasons', () => {
     const { entries: lines } = plan({
       model: 'all',
       keyModels: ['gpt', 'claude', 'x'],

@@ -53,7 +53,7 @@ describe('two concurrent bootstraps', () => {
   });
   afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-  test('run one after the other, and the second reports once that it is waiting', async () => {
+  test('runs one after the other, and the second reports once that it is waiting', async () => {
     const file = join(folder, 'locks', 'install.lock');
     const { promise: release, resolve } = Promise.withResolvers<void>();
     const events: string[] = [];
@@ -76,14 +76,14 @@ describe('two concurrent bootstraps', () => {
     expect(existsSync(file)).toBe(false);
   });
 
-  test('take over the lock of a dead holder', async () => {
+  test('takes over the lock of a dead holder', async () => {
     const file = join(folder, 'install.lock');
     // Pids end at 2^22, so no process has this one.
     writeFileSync(file, String(2 ** 22 + 1));
     expect(await withFileLock(file, { onWait: () => {}, work: async () => 'done' })).toBe('done');
   });
 
-  test('release the lock after a failure', async () => {
+  test('releases the lock after a failure', async () => {
     const file = join(folder, 'install.lock');
     await expect(withFileLock(file, { onWait: () => {}, work: () => Promise.reject(new Error('no network')) })).rejects.toThrow(
       'no network',

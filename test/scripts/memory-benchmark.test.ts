@@ -110,7 +110,7 @@ test('names the file in the error if it is missing or has another version', asyn
 });
 
 describe('figures', () => {
-  test('rank the first result with any of the sources and keep the order of equal scores', () => {
+  test('ranks by the first result with any of the sources and keeps the order of equal scores', () => {
     const results = [['a'], ['b', 'c'], ['c'], ['d']];
     expect(rankOf(results, ['c', 'd'])).toBe(2);
     expect(rankOf(results, ['a'])).toBe(1);
@@ -118,7 +118,7 @@ describe('figures', () => {
     expect(rankOf([], ['a'])).toBeNull();
   });
 
-  test('include hits at 1, 5 and 10 and the mean reciprocal rank, overall and by kind', () => {
+  test('includes hits at 1, 5 and 10 and the mean reciprocal rank, overall and by kind', () => {
     const outcomes = [
       { kind: 'temporal', rank: 1 },
       { kind: 'temporal', rank: 5 },

@@ -136,7 +136,7 @@ it.each(ways)('charges a $caller caller who leaves a stream of a $vendor vendor 
 });
 
 describe('the SDKs, when the stream of a vendor of the other dialect is interrupted', () => {
-  it('openai throws after it has yielded the delivered text', async () => {
+  it('throws in openai after it has yielded the delivered text', async () => {
     const gateway = await lend();
     const stream = await openaiOf(gateway).chat.completions.create({ model: 'three/error-after-3+long-20', messages: asked, stream: true });
     let text = '';
@@ -151,7 +151,7 @@ describe('the SDKs, when the stream of a vendor of the other dialect is interrup
     expect([text, reasons.filter((reason) => reason !== null)]).toEqual(['the quick brown ', []]);
   });
 
-  it("anthropic throws the vendor's message", async () => {
+  it("throws the vendor's message in anthropic", async () => {
     const gateway = await lend();
     const stream = anthropicOf(gateway).messages.stream({ model: 'one/error-after-3+long-20', max_tokens: 100, messages: asked });
     let text = '';

@@ -202,7 +202,7 @@ describe.each(translatedWays)('headers of a $caller caller at a $vendor vendor',
   const own = { chat: { 'openai-beta': 'b1' }, messages: { 'anthropic-beta': 'a1' } };
   const body = (stream: boolean): string => `{"model":"${vendors[vendor]}/echo","max_tokens":50,"stream":${stream},"messages":[${user}]}`;
 
-  it.each([false, true])('come from the provider and its dialect, never from the caller (stream %s)', async (stream) => {
+  it.each([false, true])('takes headers from the provider and its dialect, never from the caller (stream %s)', async (stream) => {
     const response = await lent().call(paths[caller], body(stream), {
       'x-gateway-source': 'mailer',
       'x-gateway-task-id': 't-1',
@@ -232,7 +232,7 @@ describe.each(translatedWays)('headers of a $caller caller at a $vendor vendor',
     expect(JSON.stringify(headers) + text).not.toContain(lent().key);
   });
 
-  it('have the version of the vendor’s dialect whatever version the caller sends', async () => {
+  it("sends the version of the vendor's dialect, whatever version the caller sends", async () => {
     await send(caller, body(false), { 'anthropic-version': '2099-01-01' });
     expect(lastRequest(lent()).headers['anthropic-version']).toBe(vendor === 'messages' ? '2023-06-01' : undefined);
   });

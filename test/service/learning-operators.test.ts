@@ -115,7 +115,7 @@ describe('operator actions in Temporal', () => {
     await eventually(async () => expect((await run.describe()).status.name).toBe(name), limitMs);
   }
 
-  it('resetting a finished batch to any step sends nothing and stores nothing twice', async () => {
+  it('sends nothing and stores nothing twice when a finished batch is reset to any step', async () => {
     const gateway = await lend('reset-done', 4);
     await say(gateway, 'ann', 'I live in Oslo.');
     await say(gateway, 'ben', 'I live in Bergen.');
@@ -134,7 +134,7 @@ describe('operator actions in Temporal', () => {
     expect(await batchesOf(gateway)).toEqual([batch]);
   }, 300_000);
 
-  it('a new run finishes a finished batch that counts as running again, without a request', async () => {
+  it('finishes a finished batch that counts as running again in a new run, without a request', async () => {
     const gateway = await lend('restored');
     await say(gateway, 'ole', 'I live in Narvik.');
     const { id, workflow_id: workflowId } = await untilDone(gateway, 1);
@@ -297,7 +297,7 @@ describe('operator actions in Temporal', () => {
     );
   }, 180_000);
 
-  it('a batch that is reset during a model call waits for the response and repeats no completed step', async () => {
+  it('waits for the response and repeats no completed step when a batch is reset during a model call', async () => {
     const gateway = await lend('reset-running');
     const held = vendor.hold('consolidation', 'Larvik');
     await say(gateway, 'cid', 'I live in Larvik.');
@@ -315,7 +315,7 @@ describe('operator actions in Temporal', () => {
     expect(await untilDone(gateway, 1)).toMatchObject({ memories: { written: 1, repeated: 0 } });
   }, 300_000);
 
-  it('a project run that is reset to any step starts no batch twice and continues', async () => {
+  it('continues a project run that is reset to any step without starting a batch twice', async () => {
     const gateway = await lend('reset-project');
     await say(gateway, 'dot', 'I live in Hamar.');
     await untilDone(gateway, 1);
@@ -327,7 +327,7 @@ describe('operator actions in Temporal', () => {
     expect([vendor.count('memories', 'Hamar'), vendor.count('memories', 'Moss')]).toEqual([1, 1]);
   }, 300_000);
 
-  it('a batch whose run was terminated or cancelled stays stopped until a replay', async () => {
+  it('keeps a terminated or cancelled batch stopped until a replay', async () => {
     const ended = await Promise.all(
       (['terminate', 'cancel'] as const).map(async (end) => {
         const gateway = await lend(`ended-by-${end}`);
@@ -365,7 +365,7 @@ describe('operator actions in Temporal', () => {
   }, 300_000);
 
   it.each(['terminate', 'cancel'] as const)(
-    'the next call restarts a project run that was ended by %s',
+    'restarts a project run that was ended by %s with the next call',
     async (end) => {
       const gateway = await lend(`project-${end}`);
       await say(gateway, 'hal', `I live in Voss, says ${end}.`);
@@ -378,7 +378,7 @@ describe('operator actions in Temporal', () => {
     180_000,
   );
 
-  it('a batch waits while its project is at the monthly ceiling and is learned once afterwards', async () => {
+  it('holds a batch while its project is at the monthly ceiling and learns it once afterwards', async () => {
     const gateway = await lend('capped', 1_000);
     await say(gateway, 'jan', 'I live in Mo i Rana.');
     await gateway.admin('PUT', '/provision/teams/capped', { monthly_cap: 0.000000001 });

@@ -78,7 +78,7 @@ describe('a streamed chat response', () => {
 });
 
 describe('ids', () => {
-  it.each(Object.values(vendors))("let SDKs show the call and the vendor's response (%s)", async (provider) => {
+  it.each(Object.values(vendors))("shows the ids of the call and the vendor's response in SDKs (%s)", async (provider) => {
     const lent = await lendProject();
     const model = `${provider}/echo`;
     const completion = await openaiOf(lent).chat.completions.create({ model, messages });
@@ -93,7 +93,7 @@ describe('ids', () => {
     expect(ids).toContain(message._request_id);
   });
 
-  it('identify the call in errors in the format of the route', async () => {
+  it('includes the id of the call in errors in the format of the route', async () => {
     const lent = await lendProject();
     for (const [path, name] of [
       [paths.chat, 'x-request-id'],

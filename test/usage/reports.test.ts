@@ -68,7 +68,7 @@ describeDatabases('storing calls', (database) => {
 });
 
 describeDatabases('call rows', (database) => {
-  test('return every documented member', async () => {
+  test('returns every documented member', async () => {
     const { call, projectId } = newOwner();
     const correlation = {
       taskId: 't-1',
@@ -147,7 +147,7 @@ describeDatabases('call rows', (database) => {
     ]);
   });
 
-  test('are returned once each with a failed attempt, paged, filtered, for one project or for all', async () => {
+  test('returns each call once with its failed attempt, paged, filtered, for one project or for all', async () => {
     const [{ call, projectId }, other] = [newOwner(), newOwner()];
     const [attempt] = call().result.attempts;
     if (!attempt) throw new Error('a settled call has an attempt');
@@ -176,7 +176,7 @@ describeDatabases('call rows', (database) => {
     expect(row?.attempts.map((one) => one.error)).toEqual([error, error]);
   });
 
-  test('are returned newest first, paged, and filtered by task and source within their project', async () => {
+  test('returns calls newest first, paged, and filtered by task and source within their project', async () => {
     const { call, projectId } = newOwner();
     const calls = Array.from({ length: 110 }, (_value, index) =>
       call({
@@ -202,7 +202,7 @@ describeDatabases('call rows', (database) => {
 });
 
 describeDatabases('many call rows', (database) => {
-  test('are returned with their attempts, up to a thousand at once', async () => {
+  test('returns up to a thousand calls at once with their attempts', async () => {
     const { call, projectId } = newOwner();
     const calls = Array.from({ length: 1_010 }, (_value, index) => call({ metadata: { startedAt: noon + index } }));
     for (let at = 0; at < calls.length; at += 500) await store(database(), calls.slice(at, at + 500));

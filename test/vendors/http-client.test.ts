@@ -209,7 +209,7 @@ describe('readAll', () => {
 });
 
 describe('connections', () => {
-  test('are reused after the response has been read', async () => {
+  test('reuses a connection after the response has been read', async () => {
     await withVendor(
       (response) => response.end('x'),
       async ({ url, httpClient, received }) => {
@@ -225,7 +225,7 @@ describe('connections', () => {
   test.each([
     ['after a short response', 10],
     ['after a long response', 3_000_000],
-  ])('are reused if release drains a short remainder: %s', async (_name, size) => {
+  ])('reuses a connection if release drains a short remainder: %s', async (_name, size) => {
     const open: (() => void)[] = [];
     await withVendor(
       (response) => {
@@ -247,7 +247,7 @@ describe('connections', () => {
     );
   });
 
-  test('are closed by release if the remainder is long', async () => {
+  test('closes a connection on release if the remainder is long', async () => {
     await withVendor(
       (response) => response.end('x'.repeat(3_000_000)),
       async ({ url, httpClient, connectionClosed }) => {
@@ -260,7 +260,7 @@ describe('connections', () => {
     );
   });
 
-  test('are not affected by release if the response was read or has failed', async () => {
+  test('does nothing on release if the response was read or has failed', async () => {
     await withVendor(
       (response) => response.end('x'),
       async ({ url, httpClient }) => {
@@ -275,7 +275,7 @@ describe('connections', () => {
     );
   });
 
-  test('ignore errors of a released response', async () => {
+  test('ignores errors of a released response', async () => {
     const open: (() => void)[] = [];
     await withVendor(
       (response) => {
@@ -292,7 +292,7 @@ describe('connections', () => {
     );
   });
 
-  test('wait for running requests on close', async () => {
+  test('waits for running requests on close', async () => {
     await withVendor(
       (response) => response.end('x'),
       async ({ url }) => {

@@ -19,7 +19,7 @@ describe('URLs of vendors', () => {
     ['an encoded slash after the host', 'https://api.vendor.test/a%2Fb', true],
     ['an asset host', 'https://files.vendor.test/a', false],
     ['an asset host with its port', 'https://cdn.vendor.test:8443/a', false],
-  ])('are accepted for %s: %s', (_title, text, isProviderOrigin) => {
+  ])('accepts %s: %s', (_title, text, isProviderOrigin) => {
     expect(parseVendorAddress(text, hosts)).toMatchObject({ isProviderOrigin, url: new URL(text) });
   });
 
@@ -73,11 +73,11 @@ describe('URLs of vendors', () => {
     ['below an asset host', 'https://x.files.vendor.test/a'],
     ['an asset host without https', 'http://files.vendor.test/a'],
     ['too long', `https://api.vendor.test/${'a'.repeat(8_200)}`],
-  ])('are rejected for %s', (_title, text) => {
+  ])('rejects a URL with %s', (_title, text) => {
     expect(parseVendorAddress(text, hosts)).toBeNull();
   });
 
-  test('are accepted if they spell the configured base URL differently', () => {
+  test('accepts another spelling of the configured base URL', () => {
     const numbers = buildVendorHosts('http://127.0.0.1:8080/v1', []);
     for (const text of ['http://2130706433:8080/a', 'http://0x7f.1:8080/a', 'http://127.1:8080/a'])
       expect(parseVendorAddress(text, numbers)?.url.origin).toBe('http://127.0.0.1:8080');
@@ -98,7 +98,7 @@ describe('URLs of vendors', () => {
     ['\\\\evil.test/b', null],
     ['javascript:alert(1)', null],
     ['/a\tb', null],
-  ])('resolve a redirect to %j as %j', (location, expected) => {
+  ])('resolves a redirect to %j as %j', (location, expected) => {
     expect(resolveRedirect(location, new URL('https://api.vendor.test/v1/a'), hosts)?.url.href ?? null).toBe(expected);
   });
 });

@@ -79,11 +79,11 @@ describe('uploads that parsers read differently', () => {
     }
   }, 120_000);
 
-  test('have every string checked that a parser might read', () => {
+  test('checks every string of an upload that a parser might read', () => {
     expect(unchecked).toEqual([]);
   });
 
-  test('are often blocked by a rule instead of being rejected', () => {
+  test('blocks most ambiguous uploads by a rule instead of rejecting them', () => {
     expect(counts.blocked).toBeGreaterThan(bodies / 5);
   });
 });

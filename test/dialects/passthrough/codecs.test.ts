@@ -90,12 +90,12 @@ describe('responses', () => {
   ];
   const turn = { text: 'Hello', toolCalls: [{ name: 'f', arguments: '{"a":1}' }] };
 
-  it('store the text and function calls of the caller in memory', () => {
+  it('stores the text and function calls of the caller in memory', () => {
     expect(responses.parseResponse(json({ output }))?.turn).toEqual(turn);
   });
 
   it.each(['response.completed', 'response.incomplete'])(
-    'are complete if a stream ends with %s, whose last event has the usage',
+    'completes a stream that ends with %s and reads the usage from its last event',
     (type) => {
       const reader = responses.createStreamReader();
       const meanings = read(reader, [
@@ -114,7 +114,7 @@ describe('responses', () => {
     },
   );
 
-  it('end with failed and error events as errors, but keep the text before them', () => {
+  it('reports failed and error events as errors and keeps the text before them', () => {
     const failing = responses.createStreamReader();
     expect(
       read(failing, [

@@ -319,7 +319,7 @@ describe('any input', () => {
     );
   });
 
-  test('may be nested a hundred thousand levels deep', () => {
+  test('parses input that is nested a hundred thousand levels deep', () => {
     const deep: unknown = JSON.parse(`${'['.repeat(100_000)}${']'.repeat(100_000)}`);
     const content = [
       { type: 'tool_use', name: 'f', input: deep },

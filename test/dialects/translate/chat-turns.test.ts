@@ -245,7 +245,7 @@ describe('images and files', () => {
     expect(partOf(part)).toEqual({ type: 'image', source });
   });
 
-  test('are sent as documents if they are PDFs', () => {
+  test('sends a PDF as a document', () => {
     expect(partOf(file({ filename: 'a.pdf', file_data: 'data:application/pdf;base64,JVBE' }))).toEqual({
       type: 'document',
       title: 'a.pdf',
@@ -253,14 +253,14 @@ describe('images and files', () => {
     });
   });
 
-  test('are sent as documents if they are text files', () => {
+  test('sends a text file as a document', () => {
     expect(partOf(file({ file_data: 'data:text/plain;base64,w6k=' }))).toEqual({
       type: 'document',
       source: { type: 'text', media_type: 'text/plain', data: 'é' },
     });
   });
 
-  test("keep the caller's cache marks for vendors that know them", () => {
+  test("keeps the caller's cache marks for vendors that know them", () => {
     const mark = { cache_control: { type: 'ephemeral' } };
     expect(partOf({ ...text('A'), ...mark })).toEqual({ ...text('A'), ...mark });
   });
@@ -275,7 +275,7 @@ describe('images and files', () => {
     ['a file of another kind', file({ file_data: 'data:application/zip;base64,AA' })],
     ['something new', { type: 'video_url', video_url: { url: 'https://a.example' } }],
     ['a part without type', {}],
-  ])('are rejected for %s', (_name, part) => {
+  ])('rejects %s', (_name, part) => {
     expect(() => partOf(part)).toThrow(UntranslatableError);
   });
 });

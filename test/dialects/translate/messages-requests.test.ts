@@ -70,22 +70,22 @@ describe('a messages request for a chat vendor', () => {
     test.each([
       ['a text', 'Be brief.', 'Be brief.'],
       ['blocks', [{ ...text('A'), ...mark }, text('B')], 'A\n\nB'],
-    ])('turn system as %s into one message at the front', (_name, system, content) => {
+    ])('turns system as %s into one message at the front', (_name, system, content) => {
       expect(toChat({ system }).messages).toEqual([{ role: 'system', content }, hello]);
     });
 
-    test.each([[''], [[]], [null]])('omit an empty system of %j', (system) => {
+    test.each([[''], [[]], [null]])('omits an empty system of %j', (system) => {
       expect(toChat({ system }).messages).toEqual([hello]);
     });
 
-    test('keep one text as text and several as parts', () => {
+    test('keeps one text as text and several as parts', () => {
       expect(messagesOf({ role: 'user', content: [{ ...text('A'), ...mark }] })).toEqual([{ role: 'user', content: 'A' }]);
       expect(messagesOf({ role: 'user', content: [text('A'), text(''), text('B')] })).toEqual([
         { role: 'user', content: [text('A'), text('B')] },
       ]);
     });
 
-    test('join assistant texts and drop thinking', () => {
+    test('joins assistant texts and drops thinking', () => {
       const content = [
         { type: 'thinking', thinking: 'Hm', signature: 'x' },
         { type: 'redacted_thinking', data: 'x' },
@@ -135,7 +135,7 @@ describe('a messages request for a chat vendor', () => {
       });
     });
 
-    test("put tool results before the user's text and note errors", () => {
+    test("puts tool results before the user's text and notes errors", () => {
       const results = [
         { type: 'tool_result', tool_use_id: 't2', content: [text('bad')], is_error: true },
         text('And now?'),
@@ -150,7 +150,7 @@ describe('a messages request for a chat vendor', () => {
       ]);
     });
 
-    test('keep an error without text as an error', () => {
+    test('keeps an error without text as an error', () => {
       const result = { type: 'tool_result', tool_use_id: 't1', is_error: true };
       expect(messagesOf(hello, { role: 'assistant', content: [use] }, { role: 'user', content: [result] })).toMatchObject([
         {},
@@ -159,7 +159,7 @@ describe('a messages request for a chat vendor', () => {
       ]);
     });
 
-    test("move an image in a tool result to the user's message", () => {
+    test("moves an image in a tool result to the user's message", () => {
       const content = [text('see'), { type: 'image', source: { type: 'url', url: 'https://a.example/b.png' } }];
       expect(
         messagesOf(
@@ -178,7 +178,7 @@ describe('a messages request for a chat vendor', () => {
       ]);
     });
 
-    test('convert images and documents', () => {
+    test('converts images and documents', () => {
       const content = [
         { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'iVBO' }, ...mark },
         { type: 'document', title: 'a.pdf', context: 'Read it.', source: { type: 'base64', media_type: 'application/pdf', data: 'JVBE' } },
@@ -199,7 +199,7 @@ describe('a messages request for a chat vendor', () => {
       ]);
     });
 
-    test('generate missing or overlong ids, the same for call and result', () => {
+    test('generates missing or overlong ids, the same for call and result', () => {
       const long = `toolu_${'x'.repeat(60)}`;
       const uses = [use, { ...use, id: undefined }, { ...use, id: long }];
       const results = [long, 't1', undefined].map((id) => ({ type: 'tool_result', tool_use_id: id, content: id ?? 'none' }));

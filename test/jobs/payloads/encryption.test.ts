@@ -73,11 +73,11 @@ describe('an encrypted payload', () => {
     await expect(codec.decode([{ ...written, data: changed.subarray(0, 10) }])).rejects.toThrow('truncated');
   });
 
-  test('may be mixed with plain payloads, written before a key was set, which pass unchanged', async () => {
+  test('leaves plain payloads from before a key was set unchanged', async () => {
     expect(await createEncryptionCodec([old]).decode([payload()])).toEqual([payload()]);
   });
 
-  test('may be undefined', async () => {
+  test('encrypts undefined', async () => {
     const codec = createEncryptionCodec([old]);
     const nothing = defaultPayloadConverter.toPayload(undefined);
     const [read] = await codec.decode(await codec.encode([nothing]));

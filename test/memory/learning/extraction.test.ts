@@ -118,7 +118,7 @@ describe('a response', () => {
     },
   );
 
-  test('may have no memories', () => {
+  test('accepts a response without memories', () => {
     expect(read()).toEqual({ statements: [], refusals: [] });
   });
 });

@@ -84,7 +84,7 @@ describe('names', () => {
   ];
   test.each(cases)('%s %j by %j: %s', (...each) => expect(judgeCase(each)).toBe(each[3]));
 
-  test('may appear in a nearby message of the user or directly before, in the same conversation', () => {
+  test('accepts a name from a nearby message in the same conversation', () => {
     const near = say('My sister Ana called.', '> How is she?', 'She lives in Porto now.');
     expect(judge(near, "Ana, the user's sister, lives in Porto.", 'She lives in Porto now.', ['Ana', 'Porto'])).toBeNull();
     const offered = say('> There are the Astoria and the Lutetia.', 'I book the first hotel, the Astoria is fine.');
@@ -95,7 +95,7 @@ describe('names', () => {
     expect(judge(elsewhere, 'Ana lives in Porto.', 'She lives in Porto now.', ['Ana', 'Porto'])).toBe('names');
   });
 
-  test('must be listed by the model, because languages without capitals hide them', () => {
+  test('requires the model to list names, because languages without capitals hide them', () => {
     const memories = [{ text: 'I like tea.', evidence: 'I like tea.', kind: 'fact', importance: 3 }];
     expect(parseExtraction(JSON.stringify({ memories }), say('I like tea.'))?.refusals).toEqual(['form']);
   });
@@ -173,7 +173,7 @@ describe('content', () => {
     expect(claim('User drinks tea since 1983.')).toBe('numbers');
   });
 
-  test('must appear in the evidence itself, not only near it', () => {
+  test('requires the content in the evidence itself, not only near it', () => {
     const messages = say('I live in Oslo and drink tea.', 'What is the weather like?');
     expect(judge(messages, 'User lives in Oslo.', 'What is the weather like?', ['Oslo'])).toBe('content');
   });

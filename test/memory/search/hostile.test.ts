@@ -54,7 +54,7 @@ describeDatabases('long prompts', (database) => {
   });
 });
 
-test('are stored in batches of at most 500 rows and a million characters, or alone if longer', () => {
+test('stores batches of at most 500 rows and a million characters, and longer rows alone', () => {
   const lengths = (rows: readonly string[]) => [...toBatches(rows, (row) => row.length)].map((slice) => slice.length);
   expect(lengths(Array(1_200).fill('x'))).toEqual([500, 500, 200]);
   expect(lengths(['x'.repeat(600_000), 'y'.repeat(600_000), 'z'.repeat(3_000_000), 'a', 'b'])).toEqual([1, 1, 1, 2]);

@@ -34,7 +34,7 @@ const memories: Readonly<Record<string, readonly string[]>> = {
 };
 
 describeDatabases('search terms', (database) => {
-  test('find their texts in every language, while query syntax and symbols find nothing and break nothing', async () => {
+  test('finds texts in every language, while query syntax and symbols find nothing and break nothing', async () => {
     const projectId = await createProject(database());
     const items = createItems({ database: database(), clock: systemClock });
     for (const text of Object.keys(memories)) {
@@ -101,7 +101,7 @@ describeDatabases('memories with the same terms', (database) => {
     return found.map(({ item }) => item.text);
   }
 
-  test('come first if they are from the time that the query names', async () => {
+  test('ranks memories from the time that the query names first', async () => {
     const stored = [
       { text: 'Ann went camping in the woods', at: '2023-05-02' },
       { text: 'Ann went camping at the lake', at: '2023-06-30' },
@@ -111,7 +111,7 @@ describeDatabases('memories with the same terms', (database) => {
     expect((await rank('Where did Ann go camping on 28 April 2023?', stored))[0]).toBe('Ann went camping in the woods');
   });
 
-  test('come first if they were learned from the conversation of another match', async () => {
+  test('ranks memories learned from the conversation of another match first', async () => {
     const stored = [
       { text: 'Ann bought a red bicycle', conversation: 1 },
       { text: 'The bicycle of Ann was stolen in Oslo', conversation: 1 },
@@ -123,14 +123,14 @@ describeDatabases('memories with the same terms', (database) => {
     ]);
   });
 
-  test('are ranked before longer ones, and rare terms before frequent ones', async () => {
+  test('ranks short memories before longer ones, and rare terms before frequent ones', async () => {
     const long = `Ann likes tea.${' Bob reports on other things at length.'.repeat(40)}`;
     expect(await rank('tea', [{ text: 'Ann likes tea' }, { text: long }])).toEqual(['Ann likes tea', long]);
     const stored = ['Ann drinks rum', 'Bob eats ice', 'Cid sells ice', 'Dan makes ice'].map((text) => ({ text }));
     expect((await rank('rum and ice', stored))[0]).toBe('Ann drinks rum');
   });
 
-  test('are ranked by what distinguishes their vectors, and a single one is found', async () => {
+  test('ranks memories by what distinguishes their vectors, and finds a single one', async () => {
     const vectors = { query: [0.8, 0.6], near: [0.6, 0.8], opposite: [-1, 0], unrelated: [0, -1] };
     const stored = ['unrelated', 'opposite', 'near'].map((text) => ({ text }));
     expect((await rank('query', stored, vectors))[0]).toBe('near');

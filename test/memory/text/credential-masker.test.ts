@@ -25,7 +25,7 @@ async function dump(database: Database, projectId: string): Promise<string> {
 
 describeDatabases('credentials in calls', (database) => {
   test.each(['chat', 'messages', 'responses'] as const)(
-    'are not stored in any field on %s, and the calls form one conversation',
+    'stores no credential in any field on %s, and the calls form one conversation',
     async (route) => {
       const projectId = await createProject(database());
       const system = `The vault answers to ${secret}`;

@@ -260,7 +260,7 @@ describe('opting out', () => {
 describe('both formats', () => {
   const streamed = callOf('{"messages":[],"stream":true}', { stream: true });
 
-  test('share an entry that converts without loss', () => {
+  test('shares an entry that converts without loss', () => {
     const { store, lookup } = createCache();
     store(call, answer('Hi'));
     const { hit } = lookup(streamed);
@@ -268,7 +268,7 @@ describe('both formats', () => {
     expect(hit?.bytes.toString()).toMatch(/"content":"Hi"[\s\S]*data: \[DONE\]\n\n$/);
   });
 
-  test('have separate entries otherwise', () => {
+  test('keeps separate entries otherwise', () => {
     const { store, lookup, isCached } = createCache();
     const probable = Buffer.from(
       answer('Hi').toString().replace('"finish_reason"', '"logprobs":{"content":[{"token":"Hi"}]},"finish_reason"'),

@@ -321,7 +321,7 @@ describe('extra charges that are reserved', () => {
     ['default', { service_tier: 'default' }, 1_000],
     ['a tier that the catalog does not know', { service_tier: 'turbo' }, 1_000],
     ['a faster mode in a region', { speed: 'fast', inference_geo: 'us' }, 6_600],
-  ])('include tokens at the factor of %s', (_what, members, tokens) => {
+  ])('includes tokens at the factor of %s', (_what, members, tokens) => {
     expect(outputOf('chat', { ...limited, ...members }, modelOf({ price: priceOf({ tierMillionths }) }))).toBe(tokens);
   });
 
@@ -339,11 +339,11 @@ describe('extra charges that are reserved', () => {
     ['the search of a search model', 'chat', { ...limited, web_search_options: {} }, 0.01],
     ['nothing for tools of the caller', 'responses', ask([{ type: 'function', name: 'web_search' }]), 0],
     ['nothing for a tool without a price', 'responses', ask([{ type: 'mcp' }]), 0],
-  ])('include %s', (_what, route, members, usd) => {
+  ])('includes %s', (_what, route, members, usd) => {
     expect(toolCost(route, members)).toBeCloseTo(usd, 9);
   });
 
-  test('include the input that a search adds to the prompt', () => {
+  test('includes the input that a search adds to the prompt', () => {
     const price = priceOf({ inputNanos: 1_000_000_000n, outputNanos: 0n, perToolUseNanos });
     const { costNanos } = usageBounds(callOf('responses', ask([{ type: 'web_search' }], { max_tool_calls: 1 })), [modelOf({ price })]);
     expect(costNanos).toBeGreaterThanOrEqual(10_000_000 + 20_000 * 1_000);
@@ -359,14 +359,14 @@ describe('the tokens that are reserved', () => {
   const reserve = (call: Call, estimates: UsageEstimates) => usageBounds(call, [modelOf()], estimates).tokens;
   const bytes = unlimited.body.length;
 
-  test('include 4,096 of output if there are no recent calls, but never more than the caller allows', () => {
+  test('reserves 4,096 tokens of output without recent calls, but never more than the caller allows', () => {
     const estimates = createUsageEstimates();
     expect(reserve(unlimited, estimates)).toBe(bytes + 4_096);
     const limited = callOf('chat', { ...hello, max_tokens: 10 });
     expect(reserve(limited, estimates)).toBe(limited.body.length + 10);
   });
 
-  test('follow the recent calls of the same key and model', () => {
+  test('follows the recent calls of the same key and model', () => {
     const estimates = createUsageEstimates();
     reserve(unlimited, estimates);
     estimates.observe(quotaKeyId, sample, finished(50_000));
@@ -376,7 +376,7 @@ describe('the tokens that are reserved', () => {
     expect(reserve(unlimited, estimates)).toBeLessThan(bytes + 2_200);
   });
 
-  test('stay above 1,024 of output for each running call, however many small calls came before', () => {
+  test('reserves at least 1,024 tokens of output per running call, however many small calls came before', () => {
     const estimates = createUsageEstimates();
     reserve(unlimited, estimates);
     for (let n = 0; n < 10_000; n += 1) estimates.observe(quotaKeyId, sample, finished(1, 1));
@@ -384,7 +384,7 @@ describe('the tokens that are reserved', () => {
     expect(reserve(callOf('chat', { ...hello, n: 100 }), estimates)).toBeGreaterThanOrEqual(102_400);
   });
 
-  test('are not lowered by a small call after a large one', () => {
+  test('does not lower the reservation after a small call that follows a large one', () => {
     const estimates = createUsageEstimates();
     reserve(unlimited, estimates);
     estimates.observe(quotaKeyId, sample, finished(100_000));
@@ -392,7 +392,7 @@ describe('the tokens that are reserved', () => {
     expect(reserve(unlimited, estimates)).toBeGreaterThan(90_000);
   });
 
-  test('are remembered for ten thousand keys', () => {
+  test('remembers the recent calls of ten thousand keys', () => {
     const estimates = createUsageEstimates();
     reserve(unlimited, estimates);
     estimates.observe(quotaKeyId, sample, finished(50_000));

@@ -14,7 +14,7 @@ const chatTools = [{ type: 'function' as const, function: { name: 'get_weather',
 const messagesTools = [{ name: 'get_weather', input_schema: weatherSchema }];
 
 describe('openai client, chat', () => {
-  test('get a plain response that repeats the last user text and counts tokens', () =>
+  test('returns a plain response that repeats the last user text and counts tokens', () =>
     withVendor(async (vendor) => {
       const response = await openai(vendor).chat.completions.create({
         model: 'echo',
@@ -25,7 +25,7 @@ describe('openai client, chat', () => {
       expect(response.usage).toMatchObject({ prompt_tokens: 4, completion_tokens: 5, total_tokens: 9 });
     }));
 
-  test('assemble a stream to the plain response, with usage at its end on request', () =>
+  test('streams the plain response, with usage at its end on request', () =>
     withVendor(async (vendor) => {
       const stream = openai(vendor).chat.completions.stream({ model: 'echo', messages: hello, stream_options: { include_usage: true } });
       const deltas: string[] = [];
@@ -36,7 +36,7 @@ describe('openai client, chat', () => {
       expect(whole.usage).toMatchObject({ prompt_tokens: 2, completion_tokens: 5 });
     }));
 
-  test('have their content parts read and counted', () =>
+  test('reads and counts content parts', () =>
     withVendor(async (vendor) => {
       const content = [
         { type: 'text' as const, text: 'see' },
@@ -46,7 +46,7 @@ describe('openai client, chat', () => {
       expect(response.choices[0]?.message.content).toBe('You said: see (and sent 1 attachment)');
     }));
 
-  test.each([false, true])('call a tool that the user names and repeat its result (stream: %s)', (streamed) =>
+  test.each([false, true])('calls a tool that the user names and repeats its result (stream: %s)', (streamed) =>
     withVendor(async (vendor) => {
       const client = openai(vendor);
       const question = { role: 'user' as const, content: 'please get weather' };
@@ -66,7 +66,7 @@ describe('openai client, chat', () => {
     }),
   );
 
-  test.each(['tools-parallel', 'tools-interleaved'])('get two tool calls in one stream (%s)', (model) =>
+  test.each(['tools-parallel', 'tools-interleaved'])('returns two tool calls in one stream (%s)', (model) =>
     withVendor(async (vendor) => {
       const response = await openai(vendor).chat.completions.stream({ model, messages: hello, tools: chatTools }).finalChatCompletion();
       const calls = response.choices[0]?.message.tool_calls ?? [];
@@ -78,7 +78,7 @@ describe('openai client, chat', () => {
     }),
   );
 
-  test('get a JSON schema filled with the simplest values', () =>
+  test('fills a JSON schema with the simplest values', () =>
     withVendor(async (vendor) => {
       const schema = { type: 'object', properties: { memories: { type: 'array' }, kind: { enum: ['fact', 'event'] } } };
       const response = await openai(vendor).chat.completions.create({
@@ -89,7 +89,7 @@ describe('openai client, chat', () => {
       expect(JSON.parse(response.choices[0]?.message.content ?? '')).toEqual({ memories: [], kind: 'fact' });
     }));
 
-  test('get length as the finish reason of an echo longer than max_tokens', () =>
+  test('ends an echo longer than max_tokens with length', () =>
     withVendor(async (vendor) => {
       const response = await openai(vendor).chat.completions.create({ model: 'echo', messages: hello, max_completion_tokens: 2 });
       expect(response.choices[0]).toMatchObject({ finish_reason: 'length', message: { content: 'You said' } });

@@ -195,7 +195,7 @@ describe('items of a response that the caller sends back', () => {
       { reasoning_content: 'Hm.', reasoning_details: [{ type: 'reasoning.encrypted', data: 'eA==', format: 'google-gemini-v1' }] },
     ],
     ['none', {}],
-  ] as const)('return reasoning to a chat vendor in the format that it accepts: %s', (form, kept) => {
+  ] as const)('returns reasoning to a chat vendor in the format that it accepts: %s', (form, kept) => {
     const message = {
       role: 'assistant',
       content: 'Wait.',
@@ -208,7 +208,7 @@ describe('items of a response that the caller sends back', () => {
     expect(toChat(continued(response?.output), form).messages[1]).toEqual({ ...message, ...kept });
   });
 
-  test('return their blocks to a messages vendor', () => {
+  test('returns its own blocks to a messages vendor', () => {
     const content = [
       { type: 'thinking', thinking: 'Hm.', signature: 's' },
       { type: 'redacted_thinking', data: 'eA==' },
