@@ -133,7 +133,7 @@ function expectSound(rows: readonly CounterRow[], excess: { readonly calls: numb
 }
 
 describeDatabases('quota that another process has used', (database) => {
-  test('is counted when a process needs the remainder, which then goes to a call with a larger bound', async () => {
+  test('counts used quota when a process needs the remainder, which then goes to a call with a larger bound', async () => {
     const clock = clockAt(noon);
     const limits = limitsOf({ cost: 1_000 });
     let requests = 0;

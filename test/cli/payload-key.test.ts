@@ -83,7 +83,7 @@ describe('with runs of several keys', () => {
     });
   }
 
-  test('counts them by key, exits with 1 while a key is missing, and refuses --remove for a key in use', async () => {
+  test('counts runs by key, exits with 1 while a key is missing, and refuses --remove for a key in use', async () => {
     expect(await payloadKey(['check', '--json'], environment(newKey, oldKey))).toBe(1);
     const report = JSON.parse(written);
     expect(report).toMatchObject({ runs: 6, schedules: 1 });

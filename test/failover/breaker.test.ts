@@ -216,7 +216,7 @@ describe('a half-open breaker', () => {
     }
   });
 
-  test('does not count a success before the failure later', () => {
+  test('does not count a success from before the failure', () => {
     succeed();
     fail();
     now += 60 * second;

@@ -63,7 +63,7 @@ describe("the vendor's own text stays unchanged", () => {
   });
 });
 
-test('has no text for a request that is too long to be compared', () => {
+test('compares no text of a request that is too long', () => {
   expect(readRequestText(bodyOf('word '.repeat(60_000)))).toBeNull();
   expect(readRequestText(bodyOf('x'.repeat(4_000_000)))).not.toBeNull();
 });

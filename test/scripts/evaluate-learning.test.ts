@@ -79,7 +79,7 @@ describe('the learning set', () => {
     }
   });
 
-  test('is failed by a model that learns nothing, and by one that learns forbidden things', () => {
+  test('fails a model that learns nothing, and one that learns forbidden things', () => {
     const failed = (id: string, text: string | null, subject = 'account-1') => {
       const each = set.find((other) => other.id === id);
       const judged = each && judge(each, text === null ? [] : [{ text, kind: 'event', subject }]);

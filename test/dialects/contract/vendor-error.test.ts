@@ -95,14 +95,17 @@ describe("a prompt that is too long for the model has one code and the vendor's 
     ['is about another member', { message: 'tool description exceeds the maximum context length of 1024', param: 'tools[0].description' }],
     ['limits the output', { message: 'max_output_tokens exceeds the maximum number of tokens allowed (8192)' }],
     ['limits the rate', { message: 'too many tokens per minute' }],
-  ])('is another kind of error if it %s', (_what, error) => {
+  ])('does not recognize an error that %s', (_what, error) => {
     expect(parseVendorError(Buffer.from(JSON.stringify({ error })))).toMatchObject({ code: null, windowTokens: null });
   });
 
-  test.each(['context_length_exceeded', 'exceed_context_size_error'])('is recognized by the name %s alone, as code or type', (name) => {
-    for (const error of [{ code: name }, { type: name }])
-      expect(parseVendorError(Buffer.from(JSON.stringify({ error })))).toMatchObject({ code: 'context_length_exceeded' });
-  });
+  test.each(['context_length_exceeded', 'exceed_context_size_error'])(
+    'recognizes the error by the name %s alone, as code or type',
+    (name) => {
+      for (const error of [{ code: name }, { type: name }])
+        expect(parseVendorError(Buffer.from(JSON.stringify({ error })))).toMatchObject({ code: 'context_length_exceeded' });
+    },
+  );
 
   test.each([
     'max_tokens is too large: 50000. This model supports at most 16384 completion tokens',

@@ -67,7 +67,7 @@ describe('usage', () => {
     expect(rules.parseResponse(json(answer))).toMatchObject(expected);
   });
 
-  it('is unreadable in an invalid response', () => {
+  it('rejects an invalid response as unreadable', () => {
     for (const rules of [embeddings, moderations, rerank, responses]) expect(rules.parseResponse(Buffer.from('<html>'))).toBeNull();
     expect(responses.parseResponse(json({ id: 'x' }))).toBeNull();
     for (const rules of [embeddings, moderations, rerank])

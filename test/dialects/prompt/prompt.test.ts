@@ -304,7 +304,7 @@ describe('any input', () => {
     ),
   }));
 
-  test('is parsed without throwing to JSON that PostgreSQL can store', () => {
+  test('parses any input without throwing to JSON that PostgreSQL can store', () => {
     fc.assert(
       fc.property(routes, body, (route, json) => {
         for (const request of [json, { messages: json, input: json, system: json }, { messages: [json], input: [json] }]) {
@@ -331,7 +331,7 @@ describe('any input', () => {
     ]);
   });
 
-  test('has long base64 in an unknown block replaced by its hash', () => {
+  test('replaces long base64 in an unknown block with its hash', () => {
     const data = base64('x'.repeat(3_000));
     const { extras } = parsePrompt('chat', { messages: [{ role: 'user', content: [{ type: 'hologram', payload: { blob: data } }] }] });
     expect(extras).toEqual([
@@ -345,7 +345,7 @@ describe('any input', () => {
     ]);
   });
 
-  test('has messages without text and tool calls dropped', () => {
+  test('drops messages without text and tool calls', () => {
     expect(normalizeMessage('assistant', { text: ' \n', toolCalls: [{ name: '', arguments: '{}' }] })).toBeNull();
     expect(normalizeMessage('user', { text: 'a\0\ud800', toolCalls: [] })).toEqual(user('a\ufffd'));
   });

@@ -66,7 +66,7 @@ describe('a stream assembled by the caller', () => {
     );
   });
 
-  test('has the same content for both callers', () => {
+  test('delivers the same content to both callers', () => {
     fc.assert(
       fc.property(said, (answer) => {
         const { blocks, id, model, reasoning } = readMessagesResponse(toMessages(answer));

@@ -134,7 +134,7 @@ describe('a chat response for a messages caller', () => {
     expect(ofChat(message)?.content).toEqual(content);
   });
 
-  test('has no thinking for a caller that disabled it', () => {
+  test('drops thinking for a caller that disabled it', () => {
     const choices = [{ message: { role: 'assistant', content: 'A', reasoning_content: 'Hm' }, finish_reason: 'stop' }];
     expect(responseToMessages({ choices }, names, { hidesThinking: true })?.content).toEqual([text('A')]);
   });
@@ -153,7 +153,7 @@ describe('a chat response for a messages caller', () => {
     expect(JSON.stringify(ofChat({ tool_calls: [{ ...call, function: { name: 'f', arguments: text } }] }))).toContain(`"input":${text}`);
   });
 
-  test('has generated members where the vendor omitted them, with a separate id per tool call', () => {
+  test('generates members that the vendor omitted, with a separate id per tool call', () => {
     const anonymous = { function: { name: 'f', arguments: '' } };
     const answer = ofChat({ tool_calls: [anonymous, anonymous] }, {}, { id: undefined, model: '' });
     expect(answer).toMatchObject({ id: 'msg_gw-1', model: 'asked', usage: { input_tokens: 0, output_tokens: 0 } });
@@ -167,7 +167,7 @@ describe('a chat response for a messages caller', () => {
     ['no choices', { choices: [] }],
     ['a choice without message', { choices: [{ index: 0, text: 'old' }] }],
     ['a messages answer', { type: 'message', content: [] }],
-  ])('is not recognized in %s', (_name, answer) => {
+  ])('does not recognize %s', (_name, answer) => {
     expect(responseToMessages(answer, names)).toBeNull();
   });
 
@@ -288,7 +288,7 @@ describe('a messages response for a chat caller', () => {
     ['an error', { type: 'error', error: { type: 'api_error', message: 'x' } }],
     ['text as content', { content: 'x' }],
     ['a chat answer', { choices: [] }],
-  ])('is not recognized in %s', (_name, answer) => {
+  ])('does not recognize %s', (_name, answer) => {
     expect(responseToChat(answer, names)).toBeNull();
   });
 });
