@@ -1,4 +1,4 @@
-/** Every term listed in scripts.ts, as a client sees it. */
+/** Tests every term listed in scripts.ts from the client's perspective. */
 import { describe, expect, test } from '@jest/globals';
 import { chat, count, message, readUntilBreak, withVendor } from './with-vendor.ts';
 
