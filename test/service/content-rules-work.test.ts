@@ -1,4 +1,6 @@
-/** When content rules are evaluated and for which calls, and which ambiguous bodies are refused because of them. */
+/**
+ * Tests when content rules are evaluated and for which calls, and which ambiguous bodies are rejected because of them.
+ */
 import { describe, expect, test } from '@jest/globals';
 import type { TestGateway } from '../support/gateway.ts';
 import { callsOf, jsonOf, shareGateway } from '../support/gateway.ts';

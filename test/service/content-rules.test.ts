@@ -1,4 +1,4 @@
-/** Content rules of a project: what is blocked, what passes, what is logged, stored and charged. */
+/** Tests the content rules of a project: what is blocked, and what is logged, stored and charged. */
 import { describe, expect, test } from '@jest/globals';
 import type { TestGateway } from '../support/gateway.ts';
 import { callsOf, eventually, jsonOf, shareGateway } from '../support/gateway.ts';
@@ -10,7 +10,7 @@ import { expectRouteError, projectLender, routeOf, routes } from './inference-ro
 const lent = shareGateway({ database: 'any' });
 const lend = projectLender(lent, 'rules');
 
-/** A value of each class, and similar text that does not match. */
+/** A value of each class, and similar text that doesn't match. */
 const samples = {
   credential: ['ghp_Zk93hTPLmXw4Rb8VnYc2Jdq7GsAf6EuKt5Bo', 'the ghp_ prefix'],
   card_number: ['4111 1111 1111 1111', '4111 1111 1111 1112'],
@@ -40,7 +40,7 @@ async function withRules(...rules: object[]): Promise<TestGateway> {
   return gateway;
 }
 
-/** Bodies of each route with `text` as the caller's message. */
+/** Request bodies for each route with `text` as the caller's message. */
 const bodies: Readonly<Record<InferenceRoute['name'], (text: string) => object>> = {
   chat: (text) => ({ messages: [{ role: 'user', content: text }] }),
   messages: (text) => ({ max_tokens: 500, messages: [{ role: 'user', content: [{ type: 'text', text }] }] }),
@@ -50,7 +50,7 @@ const bodies: Readonly<Record<InferenceRoute['name'], (text: string) => object>>
   responses: (text) => ({ input: [{ role: 'user', content: [{ type: 'input_text', text }] }] }),
 };
 
-/** The model that responds with exactly `text`. */
+/** Returns a model that responds with exactly `text`. */
 function saying(text: string): string {
   return `say-${Buffer.from(text).toString('base64url')}`;
 }
@@ -59,7 +59,7 @@ function asked({ vendor }: TestGateway): number {
   return vendor.requests().length;
 }
 
-/** Log lines about rules for calls of this project. */
+/** Returns the log lines about rules for calls of this project. */
 function found(gateway: TestGateway): object[] {
   return gateway.logs
     .map((line) => JSON.parse(line) as Record<string, unknown>)

@@ -1,4 +1,7 @@
-/** What callers learn about members of a request that a vendor of the other dialect does not get, and threads of Anthropic's SDK. */
+/**
+ * Tests what callers learn about request members that a vendor of the other dialect does not receive, and threads of
+ * Anthropic's SDK.
+ */
 import { betaTool } from '@anthropic-ai/sdk/helpers/beta/json-schema';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { JsonObject } from '../../src/core/json/narrow.ts';
@@ -7,7 +10,10 @@ import { jsonOf, shareGateway } from '../support/gateway.ts';
 import { type LocalServer, startLocalServer } from '../support/local-server.ts';
 import { anthropicOf, citySchema, lastRequest, paths } from './dialects-gateway.ts';
 
-/** A vendor that keeps threads, but has lost them all: what it answers to a `continue` is the body of Anthropic's API. */
+/**
+ * A vendor that keeps threads, but has lost all of them. It responds to a `continue` with the error body of Anthropic's
+ * API.
+ */
 let forgetful: LocalServer;
 const forgetfulRequests: JsonObject[] = [];
 beforeAll(async () => {
@@ -59,7 +65,7 @@ describe("threads of Anthropic's tool runner", () => {
 
   it.each([false, true])('continues a thread with the whole conversation on a chat vendor (streamed: %s)', async (stream) => {
     const gateway = lent();
-    // Another text each time, because the first turn would be served from the cache.
+    // We use a different text each time, because the first turn would otherwise come from the cache.
     const turns = turnsOf(stream ? 'Oslo' : 'Bergen');
     const sent = gateway.vendor.requests().length;
     const runner = anthropicOf(gateway).beta.messages.toolRunner({ model: 'one/tool', max_tokens: 300, messages: turns, tools, stream });

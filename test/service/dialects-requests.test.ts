@@ -1,4 +1,7 @@
-/** Requests received by a vendor of the other dialect: complete, in the vendor's format, and without other data of the caller. */
+/**
+ * Tests the requests that a vendor of the other dialect receives. They are complete, use the vendor's format, and
+ * contain no other data of the caller.
+ */
 import { describe, expect, it } from '@jest/globals';
 import { shareGateway } from '../support/gateway.ts';
 import type { Dialect } from './dialects-gateway.ts';
@@ -14,7 +17,7 @@ const lent = shareGateway({
 const oddNumbers = '{"big":12345678901234567890,"one":1.0,"power":1e5,"small":-0.10}';
 const schema = `{"type":"object","properties":{"n":{"type":"number","minimum":1.0,"maximum":12345678901234567890,"multipleOf":1e-7}},"x-order":["b","a"]}`;
 
-/** Posts JSON text unchanged, so that unusual numbers arrive. */
+/** Posts JSON text as it is, so that unusual numbers arrive. */
 async function send(dialect: Dialect, text: string, headers: Record<string, string> = {}): Promise<unknown> {
   const response = await lent().call(paths[dialect], text, headers);
   const body: unknown = await response.json();

@@ -1,4 +1,4 @@
-/** The responses of the `openai` SDK on vendors without that route, of both dialects. */
+/** Tests the responses of the `openai` SDK on vendors of both dialects without that route. */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';

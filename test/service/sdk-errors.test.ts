@@ -1,4 +1,4 @@
-/** What the official SDKs make of the gateway's errors: when they retry, and which code they show. */
+/** Tests how the official SDKs handle the gateway's errors: when they retry, and which code they show. */
 import Anthropic from '@anthropic-ai/sdk';
 import { describe, expect, it } from '@jest/globals';
 import OpenAI from 'openai';

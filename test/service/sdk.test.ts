@@ -1,4 +1,4 @@
-/** Applications that use the vendors' SDKs with only base URL and key changed. */
+/** Tests applications that use the vendors' SDKs with only the base URL and key changed. */
 import Anthropic from '@anthropic-ai/sdk';
 import { expect, it } from '@jest/globals';
 import OpenAI from 'openai';

@@ -31,7 +31,7 @@ function sentBody(gateway: TestGateway): string {
   return gateway.vendor.requests().at(-1)?.body.toString() ?? '';
 }
 
-/** The body as text, with members that must stay unchanged; `model` comes first. */
+/** The body as text, with members that must not change. `model` comes first. */
 function oddBody(route: InferenceRoute, model: string): string {
   return `{"model":${JSON.stringify(model)} , ${JSON.stringify(route.body).slice(1, -1)},"x_unknown": 12345678901234567890,"y":1.0 ,"\\u007a":[1e5]}`;
 }
@@ -115,7 +115,7 @@ describe('requests', () => {
   it.each(passthroughRoutes)('requires only the model on $name', async (route) => {
     const gateway = await lendProject();
     const answer = await gateway.call(route.path, { model: nameOf(route, 'first/echo') });
-    // The vendor's message about an empty body: the request was sent.
+    // The vendor's message about an empty body shows that the request was sent.
     expect(sentBody(gateway)).toBe('{"model":"echo"}');
     if (answer.status !== 200) await expectRouteError(answer, route, { status: 400, code: 'upstream_refused' });
     for (const model of [undefined, '', null, 7]) {
@@ -229,7 +229,7 @@ describe('responses', () => {
   });
 });
 
-/** The scripted vendor numbers its responses; nothing else differs between two of them. */
+/** The scripted vendor numbers its responses. Otherwise two of them are identical. */
 function withoutIds(text: string): string {
   return text.replaceAll(/demo[-_]\d+/g, 'demo').replaceAll(/_demo_?\d+/g, '_demo');
 }

@@ -1,4 +1,7 @@
-/** A stream holds what its caller asked for: no usage event otherwise, reasoning in the caller's dialect, ids that SDKs show. */
+/**
+ * Tests that a stream contains only what its caller asked for: no usage event otherwise, reasoning in the caller's
+ * dialect, and ids that SDKs show.
+ */
 import { describe, expect, it } from '@jest/globals';
 import type { TestGateway } from '../support/gateway.ts';
 import { callsOf, eventually, shareGateway } from '../support/gateway.ts';

@@ -17,7 +17,7 @@ beforeAll(async () => {
 afterAll(() => vendor.close());
 beforeEach(() => void vendor.requests.splice(0));
 
-/** Where the base URL of each vendor's example leads on the recording server. */
+/** Returns the path of each vendor example's base URL on the recording server. */
 function pathOf(baseUrl: string): string {
   const { pathname } = new URL(baseUrl.replaceAll(/\{(\w+)\}/g, 'my-$1'));
   return pathname === '/' ? '' : pathname;
@@ -58,7 +58,7 @@ const claudeSdks: Readonly<Record<string, () => unknown>> = {
   'vertex-claude': () =>
     new AnthropicVertex({
       ...{ baseURL: `${vendor.url}/v1`, region: 'my-location', projectId: 'my-project' },
-      // The SDK only asks it for the headers of a request.
+      // The SDK only asks this client for the headers of a request.
       authClient: Object.assign(Object.create(null), { getRequestHeaders: async () => new Headers({ authorization: `Bearer ${key}` }) }),
     }),
 };

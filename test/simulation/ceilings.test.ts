@@ -1,6 +1,6 @@
 /**
- * The ceilings protocol in seeded simulations (`ceilings-run.ts`). A failing seed is named in the error; GATEWAY_SIMULATION_SEED=n runs only that
- * seed, and prints what happens.
+ * Runs the ceilings protocol in seeded simulations (see `ceilings-run.ts`). The error names a failing seed.
+ * GATEWAY_SIMULATION_SEED=n runs only that seed and prints what happens.
  */
 import { expect, test } from '@jest/globals';
 import { isExhaustive } from '../support/exhaustive.ts';
@@ -11,7 +11,7 @@ import { importWithMutant } from './mutants.ts';
 import { runSeeds, simulationSeed } from './seeds.ts';
 
 const seeds = isExhaustive ? 20_000 : 300;
-/** Mutants that need more seeds are searched for in the exhaustive run only. */
+/** We only search for mutants that need more seeds in the exhaustive run. */
 const quickSeeds = 60;
 
 test(`enforces ceilings and strands no budget in ${seeds} runs with lost messages, dead processes and changed ceilings`, async () => {

@@ -1,6 +1,6 @@
 /**
- * The journal in seeded simulations (`journal-run.ts`). A failing seed is named in the error; GATEWAY_SIMULATION_SEED=n runs only that seed, and
- * prints what happens.
+ * Runs the journal in seeded simulations (see `journal-run.ts`). The error names a failing seed.
+ * GATEWAY_SIMULATION_SEED=n runs only that seed and prints what happens.
  */
 import { expect, test } from '@jest/globals';
 import { isExhaustive } from '../support/exhaustive.ts';
@@ -11,7 +11,7 @@ import { importWithMutant } from './mutants.ts';
 import { runSeeds, simulationSeed } from './seeds.ts';
 
 const seeds = isExhaustive ? 20_000 : 300;
-/** Mutants that need more seeds are searched for in the exhaustive run only. */
+/** We only search for mutants that need more seeds in the exhaustive run. */
 const quickSeeds = 60;
 /** The control of the simulated disk. */
 const seedsOnFiles = isExhaustive ? 500 : 5;
