@@ -22,11 +22,11 @@ function readSources(): SourceFile[] {
   );
 }
 
-test('imports point down the levels, and restricted imports occur only where they are allowed', () => {
+test('allows only imports down the levels, and restricted imports only where they are permitted', () => {
   expect(findViolations(readSources())).toEqual([]);
 });
 
-test('a process loads only what serves calls; the rest is imported where it is used', () => {
+test('loads only what serves calls at startup and imports the rest where it is used', () => {
   const sources = new Map(readSources().map(({ path, text }) => [path, text]));
   const loaded = new Set<string>();
   const load = (path: string): void => {
@@ -42,12 +42,12 @@ test('a process loads only what serves calls; the rest is imported where it is u
   expect(loaded).toContain('src/vendors/http-client.ts');
 });
 
-test('migrations are numbered consecutively, even when two changes land at the same time', () => {
+test('numbers migrations consecutively, even if two changes land at the same time', () => {
   const names = readdirSync(join(root, 'src/db/migrations')).filter((name) => name.endsWith('.sql'));
   expect(names.toSorted().map((name) => Number(name.slice(0, 4)))).toEqual(names.map((_, index) => index + 1));
 });
 
-test('the direction table is acyclic', () => {
+test('keeps the direction table acyclic', () => {
   const below = (module: string): readonly string[] => {
     const allowed = DIRECTIONS[module];
     return allowed === 'everything'
@@ -61,7 +61,7 @@ test('the direction table is acyclic', () => {
   for (const module of Object.keys(DIRECTIONS)) reach(module, []);
 });
 
-test('the submodule tables are acyclic and name existing folders', () => {
+test('keeps the submodule tables acyclic, with names of existing folders', () => {
   for (const [folder, submodules] of Object.entries(SUBMODULES)) {
     const seen: string[] = [];
     for (const [submodule, allowed] of Object.entries(submodules)) {
@@ -156,7 +156,7 @@ describe('each rule detects its violation', () => {
     expect(findViolations(files)).toEqual([expect.stringContaining(found)]);
   });
 
-  test('comments, strings, allowed files and files outside the source roots are ignored', () => {
+  test('ignores comments, strings, allowed files and files outside the source roots', () => {
     const files = [
       file(
         'src/core/a.ts',
@@ -174,7 +174,7 @@ describe('each rule detects its violation', () => {
   });
 });
 
-test('imports are found in every syntactic form, but not in comments', () => {
+test('finds imports in every syntactic form, but not in comments', () => {
   const text = `import one, { type Two } from './one.ts';
 import './side-effect.ts';
 export * from "./star.ts"; export type { Three } from './three.ts';

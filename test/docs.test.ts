@@ -29,11 +29,11 @@ function readFiles(): TextFile[] {
   }));
 }
 
-test('every link and citation resolves to an existing file and anchor', () => {
+test('resolves every link and citation to an existing file and anchor', () => {
   expect(findBrokenReferences(readFiles(), (path) => existsSync(join(root, path)))).toEqual([]);
 });
 
-test('the table of documentation in README.md lists every page of docs/', () => {
+test('lists every page of docs/ in the documentation table of README.md', () => {
   const readme = readFileSync(join(root, 'README.md'), 'utf8');
   const index = readme.slice(readme.indexOf('## Documentation'));
   const names = readdirSync(join(root, 'docs')).filter((name) => name.endsWith('.md'));
@@ -41,15 +41,15 @@ test('the table of documentation in README.md lists every page of docs/', () => 
 });
 
 describe('commands', () => {
-  test('of blocks are run by test/cli/documented-commands.test.ts, or say why not', () => {
+  test('runs the commands in code blocks in a test, or says why not', () => {
     expect(readCommandPages().flatMap(findUnmarkedCommands)).toEqual([]);
   });
 
-  test('that no test runs have names and options that exist', async () => {
+  test('uses only existing names and options in commands that no test runs', async () => {
     expect((await Promise.all(readCommandPages().map(findCommandMistakes))).flat()).toEqual([]);
   });
 
-  test('with mistakes are reported', async () => {
+  test('reports commands with mistakes', async () => {
     const text = [
       '```\ncurl x\n```',
       '```sh\ncurl x\n```',
@@ -70,7 +70,7 @@ describe('commands', () => {
   });
 });
 
-test('the module table of CONTRIBUTING.md is current (node scripts/write-module-table.js)', () => {
+test('keeps the module table of CONTRIBUTING.md current (node scripts/write-module-table.js)', () => {
   const text = readFileSync(join(root, 'CONTRIBUTING.md'), 'utf8');
   expect(text).toBe(replaceTables(text, { DIRECTIONS, SUBMODULES, RESTRICTED_IMPORTS }));
 });
@@ -123,7 +123,7 @@ function nest(path: string, value: unknown): object {
   return path.split('.').reduceRight<object>((inner, name, index, all) => ({ [name]: index === all.length - 1 ? value : inner }), {});
 }
 
-test('the API reference names every route, header, error code and member', () => {
+test('names every route, header, error code and member in the API reference', () => {
   const page = readFileSync(join(root, 'docs/api/reference.md'), 'utf8');
   const document = JSON.parse(readFileSync(join(root, 'docs/api/openapi.json'), 'utf8'));
   const codes = [...readFileSync(join(root, 'src/core/errors.ts'), 'utf8').matchAll(/^ {2}(\w+): \{/gm)].map((match) => match[1] ?? '');
@@ -163,7 +163,7 @@ describe('a broken reference is reported', () => {
     expect(check(path, text)).toEqual([expected]);
   });
 
-  test('and correct references are not', () => {
+  test('does not report correct references', () => {
     const links = ['page.md', 'page.md#named', 'page.md#a-page-with-code', '../docs/page.md#twice-1', 'https://host/missing.md'];
     expect(check('docs/other.md', `${links.map((link) => `[x](${link})`).join('\n')}\n\`src/a.ts\`\n`)).toEqual([]);
     expect(check('src/a.ts', '// See docs/page.md#named and docs/page.md.')).toEqual([]);

@@ -19,7 +19,7 @@ const references = [
 ];
 const reference = new RegExp(`\\b(?:${references.join('|')})\\b`, 'gi');
 
-test('no file refers to a document outside of the repository', () => {
+test('refers to no document outside of the repository', () => {
   const files = readFiles();
   expect(files.length).toBeGreaterThan(300);
   expect(files.flatMap(({ path, text }) => findReferences(path, text))).toEqual([]);

@@ -27,7 +27,7 @@ const runbooks = [...page.matchAll(/^### Alert (\w+)$/gm)].map(([, name]) => nam
 const { groups }: { groups: { rules: { alert: string }[] }[] } = parse(read('deploy/prometheus/alerts.yaml'));
 const alerts = groups.flatMap(({ rules }) => rules.map(({ alert }) => alert));
 
-test('each failure is proved by tests that exist', () => {
+test('proves each failure with existing tests', () => {
   expect(proved.length).toBeGreaterThan(9);
   for (const [, proof = ''] of proved) {
     const [, file = '', title = ''] = /^`(test\/\S+)`: (.+)$/.exec(proof) ?? [];
@@ -38,7 +38,7 @@ test('each failure is proved by tests that exist', () => {
   expect(names.toSorted()).toEqual(failing.toSorted());
 });
 
-test('each failure is shown by a metric and an alert that exist', () => {
+test('shows each failure in an existing metric and alert', () => {
   const known = new Set<string>(Object.values(metrics).map(({ name }) => name));
   expect(shown).toHaveLength(15);
   for (const [failure, , , metric = '', alert = ''] of shown) {
@@ -48,7 +48,7 @@ test('each failure is shown by a metric and an alert that exist', () => {
   }
 });
 
-test('each alert has a runbook, in the order of the file', () => {
+test('has a runbook for each alert, in the order of the file', () => {
   expect(runbooks).toEqual(alerts);
 });
 
@@ -87,7 +87,7 @@ function isLogged(message: string): boolean {
   return new RegExp(`[})\\w],\\s*'${literal}',?\\s*\\)`).test(sources);
 }
 
-test('each log line that a page quotes is written by the code', () => {
+test('finds each log line that a page quotes in the code', () => {
   const names = ['docs', 'docs/architecture'].flatMap((folder) =>
     readdirSync(join(import.meta.dirname, '..', folder)).flatMap((name) => (name.endsWith('.md') ? [`${folder}/${name}`] : [])),
   );
@@ -97,7 +97,7 @@ test('each log line that a page quotes is written by the code', () => {
   expect([quoted.length > 20, ofRunbooks.length > 9]).toEqual([true, true]);
 });
 
-test('a quoted log line that the code does not write is found', () => {
+test('finds a quoted log line that the code does not write', () => {
   const runbook = '## Runbooks\n\n1. The log line `journal drain\n   failed` or `call failed`; see `gateway calls --json` and `/readyz`.\n';
   expect(quotedLogLines(runbook)).toEqual(['journal drain failed', 'call failed']);
   expect(quotedLogLines('In `two thousand`.\n\nIt logs `call failed`.')).toEqual(['call failed']);

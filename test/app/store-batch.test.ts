@@ -52,7 +52,7 @@ function recordTables(tx: Queries): { tx: Queries; tables: Set<string> } {
 }
 
 describeDatabases('a stored batch', (database) => {
-  test('passes tombstones, calls, video corrections, conversations and ceilings in this order', async () => {
+  test('is written in the order of tombstones, calls, video corrections, conversations and ceilings', async () => {
     const { video, call } = await newVideo(database());
     const { projectId } = video;
     await insertCostCounter(database(), projectId);
@@ -100,7 +100,7 @@ describeDatabases('a stored batch', (database) => {
     expect(await readCost(database(), video.projectId)).toMatchObject({ settled: 0, calls: 1 });
   });
 
-  test('counts and records a call once when it is stored twice', async () => {
+  test('counts and records a call once if it is stored twice', async () => {
     const projectId = await insertProject(database());
     await insertCostCounter(database(), projectId);
     const call = settledCall({ metadata: { projectId }, content: withText(request) });
@@ -110,7 +110,7 @@ describeDatabases('a stored batch', (database) => {
     expect(await listConversations(database(), projectId)).toMatchObject([{ calls: 1 }]);
   });
 
-  test('contains no text of a call that started before its subject was erased, but its cost', async () => {
+  test('keeps the cost, but no text, of a call that started before its subject was erased', async () => {
     const projectId = await insertProject(database());
     await insertCostCounter(database(), projectId);
     await database().query(
@@ -126,7 +126,7 @@ describeDatabases('a stored batch', (database) => {
     expect(await readCost(database(), projectId)).toEqual({ settled: call.result.costNanos, calls: 1, texts: 0 });
   });
 
-  test('is rolled back as a whole when its last step fails', async () => {
+  test('is rolled back as a whole if its last step fails', async () => {
     const projectId = await insertProject(database());
     await insertCostCounter(database(), projectId);
     const failing = createStoreBatch(

@@ -9,7 +9,7 @@ import { BillingError, runBilling } from './run.ts';
 
 const mostSeeds = 300;
 
-test.each(billingMutants)('the source contains the passage to replace exactly once: $name', ({ file, passage }) => {
+test.each(billingMutants)('finds the passage to replace exactly once in the source: $name', ({ file, passage }) => {
   const source = readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8');
   expect(source.split(passage)).toHaveLength(2);
 });

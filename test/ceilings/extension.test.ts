@@ -32,7 +32,7 @@ describeDatabases('the reservation of a call that grows after its admission', (d
     ]);
   });
 
-  test('is unchanged when one ceiling allows the extension and another denies it', async () => {
+  test('is unchanged if one ceiling allows the extension and another denies it', async () => {
     const limits = limitsOf({ cost: 1_000, tpm: 500 });
     const { admit, settle } = await start();
     const call = await admit(limits, { costNanos: 100, tokens: 100 });
@@ -59,7 +59,7 @@ describeDatabases('the reservation of a call that grows after its admission', (d
     expect(await admit(limits, { costNanos: 1_000 })).not.toBeNull();
   });
 
-  test('does not restore a ceiling that was lowered meanwhile, for itself or for a call that waits', async () => {
+  test('does not restore a ceiling that was lowered meanwhile, for itself or for a waiting call', async () => {
     const limits = limitsOf({ cost: 1_000 });
     const { projectId, keyId } = limits;
     const lowered = limitsOf({ cost: 200 }, { projectId, keyId });

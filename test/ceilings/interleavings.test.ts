@@ -133,7 +133,7 @@ function expectSound(rows: readonly CounterRow[], excess: { readonly calls: numb
 }
 
 describeDatabases('quota that another process has used', (database) => {
-  test('is counted when a process needs the remainder, which then goes to a call with a larger bound', async () => {
+  test('counts used quota when a process needs the remainder, which then goes to a call with a larger bound', async () => {
     const clock = clockAt(noon);
     const limits = limitsOf({ cost: 1_000 });
     let requests = 0;
@@ -160,7 +160,7 @@ describeDatabases('quota that another process has used', (database) => {
 });
 
 describeDatabases('eight processes that no notification reaches, as through a transaction pooler', (database) => {
-  test('admit all ten calls of a ceiling of ten, also where each of them held a part of it before', async () => {
+  test('admits all ten calls of a ceiling of ten, even if each process held a part of it before', async () => {
     const clock = clockAt(noon);
     const limits = limitsOf({ rpm: 10 });
     const withoutNotifications: Database = {

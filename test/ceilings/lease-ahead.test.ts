@@ -71,7 +71,7 @@ describeDatabases('quota leased ahead', (database) => {
   const untilLeasedAhead = ({ leasedStarts }: Started, counters: number): Promise<void> =>
     until(() => leasedStarts.filter((leasedStart) => leasedStart === noon + 60_000).length === counters, 'quota of the next minute');
 
-  test('a key in use needs no statement when the next minute begins', async () => {
+  test('saves a key in use a statement at the start of the next minute', async () => {
     const clock = clockAt(noon);
     const limits = limitsOf({ calls: 1_000, cost: 1_000, rpm: 1_000, tpm: 1_000 });
     const started = await start(clock);
@@ -84,7 +84,7 @@ describeDatabases('quota leased ahead', (database) => {
     (await second).release();
   });
 
-  test('a key that is not used lately leases nothing of the next minute', async () => {
+  test('is not leased for a key that was not used recently', async () => {
     const clock = clockAt(noon);
     const limits = limitsOf({ rpm: 1_000 });
     const started = await start(clock);
@@ -95,7 +95,7 @@ describeDatabases('quota leased ahead', (database) => {
     expect(started.leasedStarts).toEqual([noon]);
   });
 
-  test('a ceiling that is lowered before the minute begins applies to what is leased ahead', async () => {
+  test('respects a ceiling that is lowered before the minute begins', async () => {
     const clock = clockAt(noon);
     const limits = limitsOf({ rpm: 100 });
     const started = await start(clock);
@@ -115,7 +115,7 @@ describeDatabases('quota leased ahead', (database) => {
     await expect((async () => process.admit(limits))()).rejects.toMatchObject({ code: 'tenant_capped' });
   };
 
-  test.each([false, true])('another process gets what is leased ahead when it needs it, response delayed: %s', async (isDelayed) => {
+  test.each([false, true])('goes to another process that needs it, response delayed: %s', async (isDelayed) => {
     const clock = clockAt(noon);
     const limits = limitsOf({ rpm: 20 });
     const slow = await start(clock, { isDelayed });
@@ -126,7 +126,7 @@ describeDatabases('quota leased ahead', (database) => {
     await admitAll(fast, limits, 20);
   });
 
-  test('a process whose clock is slow gets what another one has left of the minute', async () => {
+  test('leaves the rest of the minute to a process with a slow clock', async () => {
     const clock = clockAt(noon + 57_000);
     const limits = limitsOf({ rpm: 20 });
     const fast = await start(clock);
@@ -138,7 +138,7 @@ describeDatabases('quota leased ahead', (database) => {
     await admitAll(slow, limits, 20);
   });
 
-  test('nothing is leased ahead while another process needs quota', async () => {
+  test('is not leased while another process needs quota', async () => {
     const limits = limitsOf({ rpm: 20 });
     const [counter] = countersFor(limits, noon);
     if (!counter) throw new Error('no counter');

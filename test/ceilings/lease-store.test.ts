@@ -24,7 +24,7 @@ describeDatabases('counters and leases', (database) => {
     return process;
   };
 
-  test('unused quota is returned to the database, reservations of running calls are not', async () => {
+  test('returns unused quota to the database, but not reservations of running calls', async () => {
     const limits = limitsOf({ calls: 1_000, cost: 1_000_000 });
     const { admit, settle, store } = await start();
     const [ended, running] = [await admit(limits, { costNanos: 10 }), await admit(limits, { costNanos: 10 })];
@@ -53,7 +53,7 @@ describeDatabases('counters and leases', (database) => {
     );
   });
 
-  test('usage beyond the bound counts against the next call at once, before it is stored, and only once', async () => {
+  test('counts usage beyond the bound against the next call immediately and only once', async () => {
     const limits = limitsOf({ cost: 1_000, tpm: 1_000 });
     const { admit, settle, store } = await start();
     const spend = async (amount: number): Promise<boolean> => {
@@ -73,7 +73,7 @@ describeDatabases('counters and leases', (database) => {
     ]);
   });
 
-  test('usage of a call that reserved nothing and began before the first lease counts once', async () => {
+  test('counts usage of an unreserved call from before the first lease once', async () => {
     const limits = limitsOf({ tpm: 1_000 });
     const { admit, settle, store } = await start();
     const call = await admit(limits, { tokens: 0 });
@@ -84,7 +84,7 @@ describeDatabases('counters and leases', (database) => {
     expect(await admit(limits, { tokens: 1 })).toBeNull();
   });
 
-  test('statements that wait for the locked counters of a project leave connections for others', async () => {
+  test('leaves connections for others while statements wait for the locked counters of a project', async () => {
     const separate = database().separate?.({ name: 'status', maxConnections: 4, statementTimeoutMs: 5_000 });
     if (!separate) return; // The embedded database has a single session.
     const leases = createLeaseStore(separate);
@@ -113,7 +113,7 @@ describeDatabases('counters and leases', (database) => {
     expect((await countersIn(database(), locked)).map(({ leased }) => leased).toSorted()).toEqual([0, 0, 0, 0, 5]);
   });
 
-  test('locked counters of many projects leave connections for others', async () => {
+  test('leaves connections for others while the counters of many projects are locked', async () => {
     const separate = database().separate?.({ name: 'admission', maxConnections: 4, statementTimeoutMs: 5_000 });
     if (!separate) return;
     const leases = createLeaseStore(separate);
@@ -134,7 +134,7 @@ describeDatabases('counters and leases', (database) => {
     expect((await refused).map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected', 'rejected']);
   });
 
-  test('a call that is never stored does not count', async () => {
+  test('does not count a call that is never stored', async () => {
     const limits = limitsOf({ calls: 1 });
     const { admission, admit, settle, journal } = await start();
     const call = await admit(limits);
@@ -145,7 +145,7 @@ describeDatabases('counters and leases', (database) => {
     expect(await admit(limits)).not.toBeNull();
   });
 
-  test('a call that takes no slot counts for rpm and cost of its key, not for calls, before and after the counters exist', async () => {
+  test('counts an exempt call for rpm and cost of its key, but not for calls', async () => {
     const limits = limitsOf({ calls: 10, cost: 1_000_000, rpm: 10 });
     const { projectId, keyId, source } = limits;
     const slotless = () =>
@@ -171,7 +171,7 @@ describeDatabases('counters and leases', (database) => {
     running?.reservation.release();
   });
 
-  test('counters of ended minutes and days are deleted, however many, and no others', async () => {
+  test('deletes only counters of ended minutes and days, however many there are', async () => {
     const clock = clockAt(noon);
     const projectId = randomUUID();
     await database().query(
@@ -219,7 +219,7 @@ describeDatabases('counters and leases', (database) => {
     expect(await countRemaining()).toEqual(lasting);
   });
 
-  test('a host whose clock is ahead deletes no counters that others use', async () => {
+  test("keeps counters that others use if a host's clock is ahead", async () => {
     const limits = limitsOf({ rpm: 10 });
     const { admit } = await start(database(), clockAt(systemClock.now()));
     await admit(limits);
@@ -229,7 +229,7 @@ describeDatabases('counters and leases', (database) => {
     expect(await countersIn(database(), limits.projectId)).toHaveLength(1);
   });
 
-  test('a statement that hangs makes only its own counter unavailable, and its grant is used when it arrives', async () => {
+  test('makes only one counter unavailable if its statement hangs, and uses its grant when it arrives', async () => {
     let release = (): void => undefined;
     let hangs = true;
     const given = database();

@@ -19,7 +19,7 @@ describe('a local quota', () => {
     expect(quota).toMatchObject({ leased: 70, reserved: 0, available: 70, isIdle: true });
   });
 
-  test('usage beyond the reservation uses the available quota, then is overdraft until it is counted', () => {
+  test('takes usage beyond the reservation from the available quota, and then as overdraft until it is counted', () => {
     const quota = new LocalQuota();
     quota.grant(100);
     quota.reserve(40);
@@ -33,7 +33,7 @@ describe('a local quota', () => {
     expect(quota).toMatchObject({ leased: 0, available: 0, overdraft: 0, isIdle: true });
   });
 
-  test('a reverted debit is available again', () => {
+  test('makes a reverted debit available again', () => {
     const quota = new LocalQuota();
     quota.grant(100);
     quota.reserve(40);

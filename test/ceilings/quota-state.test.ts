@@ -387,14 +387,14 @@ describe('the quota of a counter', () => {
     expect(quota.path).toEqual(path);
   });
 
-  test('these scenarios walk every transition of the table and no other', () => {
+  test('covers every transition of the table and no other in these scenarios', () => {
     const walked = scenarios.flatMap(({ path }) => path.slice(1).map((to, index) => `${path[index]} > ${to}`));
     const allowed = Object.entries(quotaTransitions).flatMap(([from, states]) => states.map((to) => `${from} > ${to}`));
     expect([...new Set(walked)].toSorted()).toEqual(allowed.toSorted());
   });
 });
 
-test('a transition that the table lacks throws', () => {
+test('throws for a transition that the table lacks', () => {
   const unexpected = async (): Promise<'idle'> => 'idle';
   const tasks = {
     verifying: unexpected,

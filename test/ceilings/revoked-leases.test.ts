@@ -24,7 +24,7 @@ describeDatabases('revoked leases', (database) => {
     return calls.filter((call) => call !== null);
   };
 
-  test('grant nothing once the process knows, and calls admitted under them do not debit the next lease', async () => {
+  test('grants nothing from a revoked lease once the process knows, and does not debit the next one', async () => {
     const limits = limitsOf({ calls: 100 });
     const [cutOff, other] = [await start(), await start()];
     const running = await admitted(cutOff, limits, 1);
@@ -38,7 +38,7 @@ describeDatabases('revoked leases', (database) => {
     expect(await countersIn(database(), limits.projectId)).toEqual([{ ceiling: 'calls', settled: 1, leased: 100, leases: 100, rows: 1 }]);
   });
 
-  test('are detected at the next acquisition and replaced; the counter reflects what is really held', async () => {
+  test('detects a revoked lease at the next acquisition and replaces it', async () => {
     const limits = limitsOf({ calls: 100 });
     const cutOff = await start();
     // A lease of two calls: one reserved, one available.
@@ -54,7 +54,7 @@ describeDatabases('revoked leases', (database) => {
     expect(await admitted(cutOff, limits, 120)).toHaveLength(96);
   });
 
-  test('a process whose leases still exist continues with them', async () => {
+  test('continues with leases that still exist', async () => {
     const limits = limitsOf({ calls: 100 });
     const process = await start();
     await admitted(process, limits, 10);

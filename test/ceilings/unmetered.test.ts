@@ -49,7 +49,7 @@ describePostgres('while the database is unavailable', () => {
   const admitMany = async (process: TestProcess, limits: Limits, bounds: Bounds, count: number): Promise<RunningCall[]> =>
     (await Promise.all(Array.from({ length: count }, () => admit(process, limits, bounds)))).flatMap((call) => call ?? []);
 
-  describe('and the policy is to allow calls', () => {
+  describe('and unmetered calls are allowed', () => {
     test('admits a tenth of a calls ceiling, however many calls run at once, and counts all of them afterwards', async () => {
       const process = start();
       const limits = limitsOf({ calls: 600 });
@@ -137,7 +137,7 @@ describePostgres('while the database is unavailable', () => {
     ['refuse', 'allow', null, 'allow'],
     ['allow', 'allow', 'refuse', 'refuse'],
     ['refuse', 'refuse', 'allow', 'allow'],
-  ])('with deployment %s, project %s and key %s the policy is %s', async (deployment, ofProject, ofKey, expected) => {
+  ])('resolves the policy of deployment %s, project %s and key %s to %s', async (deployment, ofProject, ofKey, expected) => {
     const process = start(deployment);
     const limits = { ...limitsOf({ calls: 1_000 }, { project: { onBudgetStoreDown: ofProject } }), onBudgetStoreDown: ofKey };
     await network.sever();
@@ -145,7 +145,7 @@ describePostgres('while the database is unavailable', () => {
     expect(process.admission.uncheckedRefusals()).toEqual({ policy: expected === 'refuse' ? 1 : 0, exhausted: 0 });
   });
 
-  test('a key with the policy to refuse does not make the process unready for other keys', async () => {
+  test("keeps the process ready for other keys if one key's policy is to refuse", async () => {
     const process = start('allow');
     const limits = { ...limitsOf({ calls: 1_000 }), onBudgetStoreDown: 'refuse' as const };
     await network.sever();

@@ -36,7 +36,7 @@ async function check(fileText: string, env: Record<string, string>, ...args: str
   return { ...(await run()), written: written.join(''), warned };
 }
 
-test('a valid configuration: a summary without secrets, warnings, and exit status 0', async () => {
+test('prints a summary without secrets and warnings for a valid configuration and exits with 0', async () => {
   const { status, written, warned } = await check(yaml, { ...secrets, DATABASE_URL: database, GATEWAY_TEMPORAL: 'off' });
   expect([status, written]).toEqual([0, expect.stringMatching(/^The configuration is valid for gateway serve\.\n\n/)]);
   expect(Object.fromEntries(written.split('\n').flatMap((line) => [line.split(/ {2,}/)]))).toMatchObject({
@@ -53,7 +53,7 @@ test('a valid configuration: a summary without secrets, warnings, and exit statu
   for (const secret of [...Object.values(secrets), 'password-of-gateway']) expect(written + warned.join()).not.toContain(secret);
 });
 
-test('every mistake is reported, of the environment and of the file', async () => {
+test('reports every mistake in the environment and the file', async () => {
   const { status, written, errors } = await check(`${yaml}colour: red\n`, { PORT: 'x', DATABASE_URL: database }, 'serve');
   expect([status, written]).toEqual([1, '']);
   expect(errors.map((error) => error.replace(/^\S+gateway\.yaml/, 'gateway.yaml'))).toEqual([
@@ -65,13 +65,13 @@ test('every mistake is reported, of the environment and of the file', async () =
   ]);
 });
 
-test('a certificate that cannot be read, and an unknown command, are mistakes', async () => {
+test('reports an unreadable certificate and an unknown command as mistakes', async () => {
   const tls = { TEMPORAL_ADDRESS: 'temporal:7233', TEMPORAL_TLS_SERVER_CA_CERT_PATH: join(folder, 'none.pem') };
   expect((await check(yaml, { ...secrets, ...tls })).errors).toEqual([expect.stringContaining('none.pem: cannot be read')]);
   expect((await check(yaml, {}, 'run')).errors).toEqual(['"run": gateway check-config checks one of start, serve, worker, migrate']);
 });
 
-test('without a file and a database it checks start', async () => {
+test('checks the start command without a file and a database', async () => {
   const { status, written } = await check('', {});
   expect([status, written]).toEqual([0, expect.stringMatching(/for gateway start\.\n[\s\S]*providers +demo vendor/)]);
 });
@@ -102,7 +102,7 @@ describe('with --online, each provider gets a request that costs nothing', () =>
     ['has nothing at this address', (response) => response.writeHead(404).end('{}'), 1, 'check that base_url includes the version prefix'],
     ['fails', (response) => response.writeHead(503).end('down'), 1, 'the vendor has a failure (503): try again later'],
     ['closes the connection', (response) => response.destroy(), 1, 'check base_url and the network'],
-  ] as [string, Responder, number, string][])('a vendor that %s', async (_name, respond, status, message) => {
+  ] as [string, Responder, number, string][])('reports a vendor that %s', async (_name, respond, status, message) => {
     await withVendor(respond, async ({ url, received }) => {
       const provider = { base_url: `${url}/v1`, dialect: 'chat', api_key: secrets.VENDOR_KEY };
       const file = JSON.stringify({ providers: { one: provider }, tiers: { standard: ['one/small'] } });

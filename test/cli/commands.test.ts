@@ -130,7 +130,7 @@ const gateway = (line: string, environment: Record<string, string> = {}): Promis
   );
 };
 
-test('keys create creates the project, reports it, and prints a valid key', async () => {
+test('creates the project on keys create, reports it, and prints a valid key', async () => {
   expect(await gateway('keys create --project fresh --name ci --rpm 60 --cost 1.5 --cost-window day --models standard,demo/echo')).toBe(0);
   expect(errors).toBe('Created the project fresh.\n');
   const [key = ''] = written.split('\n');
@@ -148,7 +148,7 @@ test('keys create creates the project, reports it, and prints a valid key', asyn
   expect(written).toMatch(/ refuse /);
 });
 
-test('keys list, rotate and revoke', async () => {
+test('lists, rotates and revokes keys', async () => {
   await gateway('keys create --project team --name first --json');
   const first: { prefix: string; key: string } = JSON.parse(written);
   expect(await gateway(`keys rotate ${first.prefix} --project team --grace 60 --json`)).toBe(0);
@@ -161,7 +161,7 @@ test('keys list, rotate and revoke', async () => {
   await expect(async () => keyring.find(second.key)).rejects.toMatchObject({ code: 'invalid_key' });
 });
 
-test('every operation under /provision has a command, and commands call no other', () => {
+test('has a command for every operation under /provision, and calls no other operation', () => {
   const described = Object.entries(asObject(describeApi().paths))
     .filter(([path]) => path.startsWith('/provision'))
     .flatMap(([path, methods]) => Object.keys(asObject(methods)).map((method) => `${method} ${path}`));
@@ -169,7 +169,7 @@ test('every operation under /provision has a command, and commands call no other
   expect([...called].sort()).toEqual(described.sort());
 });
 
-test('every command is in the help of its group, and has a help that names its options', async () => {
+test('lists every command in the help of its group and documents its options', async () => {
   for (const [name, command] of Object.entries(commands)) {
     expect(await gateway(`${name.split(' ')[0]} --help`)).toBe(0);
     expect(written.replaceAll(/\s+/g, ' ')).toContain(command.summary);
@@ -179,7 +179,7 @@ test('every command is in the help of its group, and has a help that names its o
   }
 });
 
-test('every command says in a sentence what is missing or malformed', async () => {
+test('says in a sentence for every command what is missing or malformed', async () => {
   const given: Readonly<Record<string, string>> = { project: 'asked', email: 'x@example.com', model: 'a/b' };
   // Their first argument is a file, or they read standard input.
   const tried = Object.entries(commands).filter(([name]) => !name.endsWith(' import'));
@@ -206,7 +206,7 @@ test('every command says in a sentence what is missing or malformed', async () =
   expect(failures.length).toBeGreaterThan(80);
 });
 
-test('projects set changes what is named, projects show prints every setting', async () => {
+test('changes only what projects set names, and prints every setting on projects show', async () => {
   await gateway('projects create tuned --name Tuned --may-call off');
   const options = '--tier standard=openai/a,openai/b --tier small=openai/c --monthly-cap 12.5 --providers openai --cache-ttl 60';
   expect(await gateway(`projects set tuned ${options} --time-zone Europe/Berlin --catalog-fill default`)).toBe(0);
@@ -238,7 +238,7 @@ test('projects set changes what is named, projects show prints every setting', a
   expect(await gateway('projects show misspelt')).toBe(1);
 });
 
-test('applications, rules and memory: set, show, list and reset', async () => {
+test('sets, shows, lists and resets applications, rules and memory', async () => {
   await gateway('projects create apps');
   expect(await gateway('applications set bot/1 --project apps --calls 10 --calls-window day --tier standard=openai/a')).toBe(0);
   expect(await gateway('applications list --project apps')).toBe(0);
@@ -265,7 +265,7 @@ test('applications, rules and memory: set, show, list and reset', async () => {
   expect(JSON.parse(written)).toMatchObject(expected);
 });
 
-test('memory export and import write and read files, and report what was refused', async () => {
+test('writes and reads files with memory export and import, and reports what was refused', async () => {
   const [list, file] = [join(dataDir, 'list.txt'), join(dataDir, 'exported')];
   await gateway('projects create archive');
   await gateway('projects create copy');
@@ -310,7 +310,7 @@ test('memory export and import write and read files, and report what was refused
   expect([compressed.status, await compressed.text()]).toEqual([415, 'a body with content-encoding is not supported\n']);
 });
 
-test('people, members, sessions, sign-in-link and audit', async () => {
+test('manages people, members, sessions and sign-in links, and prints the audit log', async () => {
   await gateway('projects create crew');
   expect(await gateway('people create Ann@example.com --name Ann')).toBe(0);
   expect(written).toMatch(/^sign_in_url +http\S+$/m);
@@ -368,7 +368,7 @@ test('people, members, sessions, sign-in-link and audit', async () => {
   expect(errors).toBe("gateway: missing required argument 'email'\n");
 });
 
-test('usage show and erasures list', async () => {
+test('prints usage show and erasures list', async () => {
   await gateway('projects create seen');
   expect(await gateway('usage show --project seen')).toBe(0);
   expect(written).toMatch(/^spend +\$1\.50$/m);
@@ -376,7 +376,7 @@ test('usage show and erasures list', async () => {
   expect(written).toBe('No erasures.\n');
 });
 
-test('projects create and list; create does not change an existing project', async () => {
+test('creates and lists projects without changing an existing one', async () => {
   expect(await gateway('projects create shop --name Shop')).toBe(0);
   expect(await gateway('projects create shop --name Other')).toBe(1);
   expect(errors).toBe('gateway: the project shop already exists\n');
@@ -384,7 +384,7 @@ test('projects create and list; create does not change an existing project', asy
   expect(written).toMatch(/^shop +Shop +yes +- +2026-11-20T10:00:00Z$/m);
 });
 
-test("calls prints a table, or with --json the service's response", async () => {
+test("prints calls as a table, or as the service's response with --json", async () => {
   await gateway('projects create called');
   expect(await gateway('calls --project called --limit 5 --source acme')).toBe(0);
   expect(written).toMatch(/^2026-11-20T10:00:00Z +called +chat +acme +standard +demo\/echo +200 +- +15 +\$0\.0000301 +12 +0193a8f0/m);
@@ -419,14 +419,14 @@ test.each([
     'projects list --url http://127.0.0.1:1',
     'no gateway responds at http://127.0.0.1:1; start one with npm start, or give its address with --url',
   ],
-])('%s: exit status 1 and one line', async (line, sentence) => {
+])('exits with 1 and one line for %s', async (line, sentence) => {
   await gateway('projects create team');
   expect(await gateway(line)).toBe(1);
   expect(written).toBe('');
   expect(errors).toBe(`gateway: ${sentence}\n`);
 });
 
-test('a missing or wrong token is reported with what to do', async () => {
+test('tells what to do about a missing or wrong token', async () => {
   expect(await gateway('projects list', { GATEWAY_DATA_DIR: join(dataDir, 'elsewhere') })).toBe(1);
   expect(errors).toMatch(/^gateway: no admin token: set GATEWAY_ADMIN_TOKEN, or run this where [^\n]+\n$/);
   expect(await gateway('projects list', { GATEWAY_ADMIN_TOKEN: 'wrong-token-wrong-token' })).toBe(1);
@@ -435,14 +435,14 @@ test('a missing or wrong token is reported with what to do', async () => {
   expect(errors).toMatch(/^gateway: GATEWAY_ADMIN_TOKEN_FILE: \S+absent cannot be read: ENOENT[^\n]+\n$/);
 });
 
-test('help is printed on request with status 0, and for an unknown command with status 1', async () => {
+test('prints help with status 0 on request and with status 1 for an unknown command', async () => {
   expect(await gateway('keys --help')).toBe(0);
   expect(written).toContain('rotate [options] <prefix>');
   expect(await gateway('keys paint')).toBe(1);
   expect(errors).toMatch(/^gateway: unknown command 'paint'\n\nUsage:/);
 });
 
-test('quarantine list shows files of the host with their projects, without text', async () => {
+test('lists the quarantined files of the host with their projects, but without text', async () => {
   quarantined = [];
   expect(await gateway('quarantine list')).toBe(0);
   expect(written).toBe('Nothing is in the quarantine.\n');
@@ -457,7 +457,7 @@ test('quarantine list shows files of the host with their projects, without text'
   expect(written).toMatch(/b\.segment +7 +2026-11-20T10:00:00\S* +unreadable/);
 });
 
-test('leases list shows the leases of a dead process, and leases release releases them', async () => {
+test('lists and releases the leases of a dead process', async () => {
   const process = '01936b1e-0000-7000-8000-00000000dead';
   expect(await gateway('leases list')).toBe(0);
   expect(written).toBe('No process holds a lease.\n');

@@ -83,7 +83,7 @@ describe('with runs of several keys', () => {
     });
   }
 
-  test('check counts them by key and exits with 1 while a key is missing; --remove is refused while an old key is needed', async () => {
+  test('counts runs by key, exits with 1 while a key is missing, and refuses --remove for a key in use', async () => {
     expect(await payloadKey(['check', '--json'], environment(newKey, oldKey))).toBe(1);
     const report = JSON.parse(written);
     expect(report).toMatchObject({ runs: 6, schedules: 1 });
@@ -119,13 +119,13 @@ describe('with runs of several keys', () => {
     expect(errors).toContain(oldId);
   });
 
-  test('check of a namespace that does not exist is one line', async () => {
+  test('reports a missing namespace in one line on check', async () => {
     expect(await payloadKey(['check'], { ...environment(newKey), TEMPORAL_NAMESPACE: 'absent' })).toBe(1);
     expect(errors).toMatch(/^gateway: Temporal at \S+ cannot be read: .*absent.*\n$/);
   });
 });
 
-test('rotate appends a new key, then --promote puts it first; keys are on standard output only', async () => {
+test('appends a new key on rotate, puts it first on --promote, and prints keys to standard output only', async () => {
   expect(await payloadKey(['rotate'], { TEMPORAL_PAYLOAD_KEY: settingOf(oldKey) })).toBe(0);
   const [, appended = ''] = /^TEMPORAL_PAYLOAD_KEY=(\S+)\n$/.exec(written) ?? [];
   const [first, added = '', ...more] = appended.split(',');
@@ -143,20 +143,20 @@ test('rotate appends a new key, then --promote puts it first; keys are on standa
   expect(errors).toBe('gateway: TEMPORAL_PAYLOAD_KEY has 2 keys already; finish that rotation with rotate --promote and rotate --remove\n');
 });
 
-test('rotate without a key prints the first one', async () => {
+test('prints the first key on rotate without a key', async () => {
   expect(await payloadKey(['rotate'], {})).toBe(0);
   expect(written).toMatch(/^TEMPORAL_PAYLOAD_KEY=[A-Za-z0-9+/]{43}=\n$/);
   expect(await payloadKey(['rotate', '--promote'], {})).toBe(1);
 });
 
-test('check without a Temporal server is one line', async () => {
+test('reports a missing Temporal server in one line on check', async () => {
   expect(await payloadKey(['check'], { GATEWAY_DATA_DIR: '/nonexistent' })).toBe(1);
   expect(errors).toMatch(/^gateway: no Temporal: set TEMPORAL_ADDRESS.*\n$/);
   expect(await payloadKey(['check'], { TEMPORAL_ADDRESS: '127.0.0.1:1' })).toBe(1);
   expect(errors).toMatch(/^gateway: Temporal at 127\.0\.0\.1:1 cannot be read: .*\n$/);
 });
 
-test('all mistakes of the command line and the settings are reported together', async () => {
+test('reports all mistakes in the command line and the settings together', async () => {
   const error: unknown = await payloadKey(['check', 'x', '--promote', '--remove'], { TEMPORAL_PAYLOAD_KEY: 'short' }).then(
     () => null,
     (reason: unknown) => reason,

@@ -32,7 +32,7 @@ onBothDatabases('usage reprice', (database) => {
   const lent = shareGateway({ database });
   const window = () => ['--from', new Date(Date.now() - hourMs).toISOString(), '--to', new Date(Date.now() + hourMs).toISOString()];
 
-  test('a key blocked by a wrong price is admitted again after price and calls are corrected, during other calls', async () => {
+  test('admits a key blocked by a wrong price again after the price and its calls are corrected', async () => {
     const { url, admin, withProject, database: store, app } = lent();
     const { call: callFreely, project: slug } = await withProject('typo');
     const setPrice = (input: number) => admin('PUT', '/provision/catalog', { models: { 'one/typo': { input, output: input } } });
@@ -84,7 +84,7 @@ onBothDatabases('usage reprice', (database) => {
     expect(audit).toMatchObject([{ outcome: 'ok', project_id: null, detail: { models: ['one/typo'] } }]);
   });
 
-  test('calls of unknown cost get the cost of the price at their time; --project limits the correction', async () => {
+  test('prices calls of unknown cost at the price of their time, and limits the correction with --project', async () => {
     const { url, withProject, database: store } = lent();
     const projects = [await withProject('first'), await withProject('second')];
     for (const { call } of projects) await (await call('/v1/chat/completions', chat('two/echo'))).text();
@@ -176,21 +176,21 @@ onBothDatabases('usage reprice with invalid arguments', (database) => {
       '--models: there is no price now for one/none',
     ],
     [['--from', '2026-11-01', '--to', '2026-11-02', '--project', 'nobody'], 'no such project'],
-  ])('%j: one line with the error', async (options, sentence) => {
+  ])('reports the error of %j in one line', async (options, sentence) => {
     const { status, written, errors } = await run(lent().url, 'usage', 'reprice', ...options);
     expect([status, written]).toEqual([1, '']);
     expect(errors).toContain(`gateway: ${sentence}`);
     expect(errors.trimEnd()).not.toContain('\n');
   });
 
-  test('--help describes both kinds of prices; a window without calls changes nothing', async () => {
+  test('describes both kinds of prices in --help, and changes nothing for a window without calls', async () => {
     expect((await run(lent().url, 'usage', 'reprice', '--help')).written).toMatch(/--prices dated [\s\S]*--prices now /);
     const { status, written } = await run(lent().url, 'usage', 'reprice', '--from', '2020-01-01', '--to', '2020-02-01');
     expect(status).toBe(0);
     expect(written).toMatch(/^calls in the window +0$/m);
   });
 
-  test('401 without the admin token, 400 without a body', async () => {
+  test('returns 401 without the admin token and 400 without a body', async () => {
     const { url, key, admin } = lent();
     const response = await fetch(`${url}/provision/usage/reprice`, { method: 'POST', headers: { authorization: `Bearer ${key}` } });
     expect(response.status).toBe(401);

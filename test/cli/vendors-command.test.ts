@@ -38,7 +38,7 @@ async function run(args: readonly string[], answers: Readonly<Record<string, str
 const load = (variables: Record<string, string>) =>
   loadConfig({ env: { EXISTING: 'x', ...variables }, fileText: readFileSync(file, 'utf8'), fileName: 'g' });
 
-test('gateway vendors lists every known vendor', async () => {
+test('lists every known vendor', async () => {
   const { written } = await run([]);
   for (const { name } of knownVendors) expect(written).toMatch(new RegExp(`^${name} `, 'm'));
   const json = JSON.parse((await run(['--json'])).written);
@@ -69,7 +69,7 @@ tiers:
     expect(load({ AZURE_OPENAI_API_KEY: 'k' })).toMatchObject({ providers: { 'azure-openai': { apiKey: 'k', responses: 'native' } } });
   });
 
-  test('keeps everything that the file has, byte for byte', async () => {
+  test('keeps the rest of the file byte for byte', async () => {
     const before = `# the head\r
 providers:   # ours
     own: { base_url: "https://own.test/v1", dialect: chat, api_key: "\${EXISTING}" }   # keep   this
@@ -91,7 +91,7 @@ tiers: { standard: [own/m] }
     expect(Object.keys(load({ GROQ: 'k' }).providers)).toEqual(['own', 'other', 'fast']);
   });
 
-  test('takes everything from options', async () => {
+  test('takes all values from options', async () => {
     const args = [
       'add',
       'claude-on-aws',
@@ -137,7 +137,7 @@ tiers: { standard: [own/m] }
     ],
     [['add', 'groq'], 'providers: [\n', "can't be extended"],
     [['add', 'groq'], 'colour: red\n', 'there is no such setting'],
-  ])('%j is refused and leaves the file as it was', async (args, before, message) => {
+  ])('rejects %j and leaves the file unchanged', async (args, before, message) => {
     writeFileSync(file, before);
     const error = await run(args).catch((cause: unknown) => cause);
     expect(error).toBeInstanceOf(ConfigError);

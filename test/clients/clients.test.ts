@@ -69,7 +69,7 @@ const failuresOf = startTogether(failing, async (client) => {
 });
 
 test.each(failing.map((client) => [`${client.packages[0]}, ${client.api}`, client] as const))(
-  '%s reports a failure of the vendor at least as well as without the gateway',
+  'reports a vendor failure to %s at least as well as without the gateway',
   async (_title, client) => {
     const outcomes = await failuresOf(client);
     expect(Object.keys(outcomes)).toEqual(failureNames);
@@ -87,7 +87,7 @@ const endings = {
 } as const;
 
 describe.each(agents.map(({ name }) => name))('recorded requests of %s', (name) => {
-  test.each(vendors)('are answered completely by a %s vendor', async (vendor) => {
+  test.each(vendors)('get a complete response from a %s vendor', async (vendor) => {
     const { url, key } = lent();
     const requests = await readRequests(name);
     expect(requests.length).toBeGreaterThan(0);
@@ -107,7 +107,7 @@ describe.each(agents.map(({ name }) => name))('recorded requests of %s', (name) 
   });
 });
 
-test('docs/clients.md is what the recorded matrix generates (npm run test-clients)', async () => {
+test('generates docs/clients.md from the recorded matrix (npm run test-clients)', async () => {
   const page = await readPage();
   expect(page).toBe(replaceTables(page, await readRecord()));
 });

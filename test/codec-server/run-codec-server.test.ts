@@ -15,7 +15,7 @@ async function errorsOf(args: readonly string[], environment: Readonly<Record<st
   return error instanceof ConfigError ? error.errors : [];
 }
 
-test('a UI on this machine needs no further options', async () => {
+test('needs no further options for a UI on this machine', async () => {
   expect(await readCodecServerSettings(['--ui-origin', 'http://localhost:8233', '--ui-origin', 'http://127.0.0.1:8233/'], env)).toEqual({
     host: '127.0.0.1',
     port: 8234,
@@ -28,7 +28,7 @@ test('a UI on this machine needs no further options', async () => {
   });
 });
 
-test('all mistakes are reported together', async () => {
+test('reports all mistakes together', async () => {
   const args = ['--port', '80x', '--ui-origin', 'localhost:8233', '--ui-origin', 'https://temporal.example.com'];
   const errors = await errorsOf(args, { GATEWAY_CONFIG: '/nonexistent', GATEWAY_DATA_DIR: '/nonexistent', LOG_LEVEL: 'loud' });
   expect(errors.map((error) => error.split(':', 1)[0])).toEqual([
@@ -47,11 +47,11 @@ test.each([
   ['any UI', ['--ui-origin', '*'], /^--ui-origin: "\*" is not an origin/],
   ['http on a network', ['--ui-origin', 'http://localhost:8233', '--public-url', 'http://codec.example.com'], /^--public-url: must be/],
   ['an unknown option', ['--origin', 'x'], /^Unknown option '--origin'/],
-])('%s is rejected', async (_case, args, expected) => {
+])('rejects %s', async (_case, args, expected) => {
   expect(await errorsOf(args)).toEqual([expect.stringMatching(expected)]);
 });
 
-test('the command prints one line with the address, serves it, and ends when the process is asked to stop', async () => {
+test('prints one line with the address, serves it, and exits when the process is asked to stop', async () => {
   const stop = new AbortController();
   let written = '';
   const write = (text: string): void => {

@@ -53,7 +53,7 @@ async function untilShown(page: Page, text: string | RegExp): Promise<void> {
   await page.getByText(text).first().waitFor();
 }
 
-test('the UI shows an error and no decoded input without a session, and the decoded input with one', async () => {
+test('shows an error without a session and the decoded input with one in the UI', async () => {
   const context = await browser().newContext();
   try {
     // What "Use my browser setting" of the UI's codec server settings stores.
@@ -89,7 +89,7 @@ test('the UI shows an error and no decoded input without a session, and the deco
   }
 });
 
-test('the CLI with the admin token decodes a run and sends an encrypted signal', async () => {
+test('lets the CLI with the admin token decode a run and send an encrypted signal', async () => {
   const { server } = shared();
   const program = await ensureTemporal();
   const options = ['--address', server.address, '--namespace', server.namespace, '--workflow-id', workflowId];

@@ -227,7 +227,7 @@ image_tiers:
       ]);
     });
 
-    test('is not logged for the example, vendors or other private addresses', () => {
+    test('logs no warning for the example, vendors or other private addresses', () => {
       const text = readFileSync(new URL('../../gateway.example.yaml', import.meta.url), 'utf8');
       expect(load(text, { OPENAI_API_KEY: 'o', ANTHROPIC_API_KEY: 'a', GEMINI_API_KEY: 'g' }).warnings).toEqual([]);
       expect(load(null, { OPENAI_API_KEY: 'o', ANTHROPIC_API_KEY: 'a' }).warnings).toEqual([]);

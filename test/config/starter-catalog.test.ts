@@ -109,7 +109,7 @@ describe('the starter catalog', () => {
     expect(models['openai/gpt-4o-mini-tts']?.takes).toEqual(['speed', 'instructions']);
   });
 
-  test("the file's rows replace whole starter rows and come first", () => {
+  test("replaces whole starter rows with the file's rows and lists those first", () => {
     const { models } = load(`providers: { openai: { base_url: https://api.openai.com/v1, dialect: chat } }
 models:
   openai/own: { input: 1, output: 2 }
@@ -209,7 +209,7 @@ models:
 describe('imported rows', () => {
   const findProvider = (name: string) => (name === 'a' ? { dialect: 'messages' as const, vendor: 'anthropic' } : null);
 
-  test('are parsed exactly like rows of the file, from numbers and strings', () => {
+  test('parses imported rows exactly like rows of the file, from numbers and strings', () => {
     const { rows, errors } = parseImportedRows({ 'a/b/c': { input: 0.1, output: '0.30', max_output_tokens: 5 } }, findProvider);
     expect(errors).toEqual([]);
     expect(rows['a/b/c']).toMatchObject({
@@ -220,7 +220,7 @@ describe('imported rows', () => {
     });
   });
 
-  test('report all their errors, and valid rows remain', () => {
+  test('reports all errors in imported rows and keeps the valid ones', () => {
     const { rows, errors } = parseImportedRows(
       {
         'a/good': { per_search: '0.002' },

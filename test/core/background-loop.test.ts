@@ -58,7 +58,7 @@ test('runs at the start and then at the interval', async () => {
   (await run(3)).finish();
 });
 
-test('without an interval an idle loop waits for a wake', async () => {
+test('waits for a wake if it is idle and has no interval', async () => {
   const { loop, runs, run } = createLoop();
   loop.start();
   (await run(1)).finish('idle');
@@ -68,7 +68,7 @@ test('without an interval an idle loop waits for a wake', async () => {
   await run(2);
 });
 
-test('a run may ask for the next at once, or after a time', async () => {
+test('runs again immediately, or after a delay, if a run asks for it', async () => {
   const { loop, run } = createLoop();
   loop.start();
   (await run(1)).finish('again');
@@ -78,7 +78,7 @@ test('a run may ask for the next at once, or after a time', async () => {
   expect(performance.now() - finishedAt).toBeGreaterThan(15);
 });
 
-test('the earliest wake counts, and several are one run', async () => {
+test('uses the earliest wake and merges several into one run', async () => {
   const { loop, runs, run } = createLoop();
   loop.wake(60_000);
   loop.wake(5);
@@ -89,7 +89,7 @@ test('the earliest wake counts, and several are one run', async () => {
   expect(runs).toHaveLength(1);
 });
 
-test('one run at a time; a wake meanwhile leads to another run', async () => {
+test('runs once at a time and repeats after a wake during a run', async () => {
   const { loop, runs, run } = createLoop();
   loop.start();
   const first = await run(1);
@@ -100,7 +100,7 @@ test('one run at a time; a wake meanwhile leads to another run', async () => {
   await run(2);
 });
 
-test('runNow joins the run in progress', async () => {
+test('joins the run in progress on runNow', async () => {
   const { loop, runs, run } = createLoop();
   loop.start();
   const first = await run(1);
@@ -110,7 +110,7 @@ test('runNow joins the run in progress', async () => {
   expect(runs).toHaveLength(1);
 });
 
-test('runNow rejects with the error of its run, without repeating a loop that was not started', async () => {
+test('rejects runNow with the error of its run, without repeating a loop that was not started', async () => {
   const { loop, runs, events, run } = createLoop({ intervalMs: 1 });
   const result = loop.runNow();
   (await run(1)).fail(new Error('away'));
@@ -120,7 +120,7 @@ test('runNow rejects with the error of its run, without repeating a loop that wa
   expect(runs).toHaveLength(1);
 });
 
-test('failures back off and are reported once per outage', async () => {
+test('backs off after failures and reports them once per outage', async () => {
   const { loop, events, run } = createLoop({ backoff: { initialMs: 10, maxMs: 40 } });
   loop.start();
   (await run(1)).fail();
@@ -134,7 +134,7 @@ test('failures back off and are reported once per outage', async () => {
   expect(events).toEqual(['failed: down', 'failure 1', 'failure 2', 'recovered', 'failed: down', 'failure 1']);
 });
 
-test('without a backoff a failed run is repeated at the interval', async () => {
+test('repeats a failed run at the interval without a backoff', async () => {
   const { loop, run } = createLoop({ intervalMs: 5 });
   loop.start();
   (await run(1)).fail();
@@ -143,7 +143,7 @@ test('without a backoff a failed run is repeated at the interval', async () => {
   expect(loop.isFailing).toBe(false);
 });
 
-test('a wake shortens the backoff', async () => {
+test('shortens the backoff on a wake', async () => {
   const { loop, run } = createLoop({ backoff: { initialMs: 60_000, maxMs: 60_000 } });
   loop.start();
   (await run(1)).fail();
@@ -152,7 +152,7 @@ test('a wake shortens the backoff', async () => {
   await run(2);
 });
 
-test('a run that throws synchronously has failed', async () => {
+test('treats a run that throws synchronously as failed', async () => {
   const { loop, events } = createLoop({
     run: () => {
       throw new Error('bug');
@@ -162,7 +162,7 @@ test('a run that throws synchronously has failed', async () => {
   expect(events).toEqual(['failed: bug', 'failure 1']);
 });
 
-test('stop aborts the signal, waits for the run and reports nothing', async () => {
+test('aborts the signal on stop, waits for the run and reports nothing', async () => {
   const events: string[] = [];
   const { loop } = createLoop({
     async run(signal) {
@@ -178,7 +178,7 @@ test('stop aborts the signal, waits for the run and reports nothing', async () =
   expect(events).toEqual(['aborted: true']);
 });
 
-test('nothing runs after stop, until it is started again', async () => {
+test('runs nothing after stop until it is started again', async () => {
   const { loop, runs, run } = createLoop({ intervalMs: 5 });
   loop.start();
   (await run(1)).finish();
@@ -192,7 +192,7 @@ test('nothing runs after stop, until it is started again', async () => {
   expect((await run(2)).signal.aborted).toBe(false);
 });
 
-test('a start during the last run of a stopped loop leads to another run', async () => {
+test('runs again if it is started during the last run of a stopped loop', async () => {
   const { loop, run } = createLoop();
   loop.start();
   await run(1);

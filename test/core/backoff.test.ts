@@ -11,7 +11,7 @@ describe('backoffMs', () => {
     expect(backoffMs(3, { initialMs: 10, factor: 4, maxMs: 1_000 })).toBe(160);
   });
 
-  test('jitter stays within its share', () => {
+  test('keeps jitter within its share', () => {
     const delays = Array.from({ length: 1_000 }, () => backoffMs(1, { initialMs: 1_000, maxMs: 1_000, jitter: 0.1 }));
     expect(Math.min(...delays)).toBeGreaterThanOrEqual(900);
     expect(Math.max(...delays)).toBeLessThanOrEqual(1_100);
@@ -19,7 +19,7 @@ describe('backoffMs', () => {
   });
 });
 
-test('backoffDelays ends after the retries', () => {
+test('ends backoffDelays after the retries', () => {
   expect([...backoffDelays({ initialMs: 50, maxMs: 150 }, 3)]).toEqual([50, 100, 150]);
 });
 
@@ -48,11 +48,11 @@ describe('retry', () => {
     await expect(retry(failing(9), { delays: [0, 0] })).rejects.toThrow('failure 3');
   });
 
-  test('throws at once what is not retryable', async () => {
+  test('throws an error that is not retryable immediately', async () => {
     await expect(retry(failing(9), { delays: [0, 0], isRetryable: () => false })).rejects.toThrow('failure 1');
   });
 
-  test('an abort ends the delay with its reason', async () => {
+  test('ends the delay with the abort reason', async () => {
     const stopping = new AbortController();
     const result = retry(failing(9), {
       delays: [60_000],

@@ -47,7 +47,7 @@ describe('nanosFromUsd', () => {
     ['123456789012345678901234567890.123456789', 123456789012345678901234567890123456789n],
     [1e21, 10n ** 30n],
     [1.5e22, 15n * 10n ** 30n],
-  ])('%p is %p nano-dollars', (usd, nanos) => {
+  ])('converts %p to %p nano-dollars', (usd, nanos) => {
     expect(nanosFromUsd(usd)).toBe(nanos);
   });
 
@@ -71,7 +71,7 @@ describe('nanosFromUsd', () => {
     Number.POSITIVE_INFINITY,
     -1,
     -1e-7,
-  ])('%p is not an amount', (usd) => {
+  ])('rejects %p as an amount', (usd) => {
     expect(() => nanosFromUsd(usd)).toThrow(RangeError);
   });
 
@@ -167,7 +167,7 @@ describe('tokenCost', () => {
     expect(tokenCost(noTokens, search)).toBe(0);
   });
 
-  test('image tokens, a part of the input, have their own price where the row has one', () => {
+  test('prices image tokens, a part of the input, separately if the row has a price for them', () => {
     const images: Price = { ...free, inputNanos: 5_000_000_000n, imageInputNanos: 8_000_000_000n };
     expect(tokenCost({ ...noTokens, input: 1_000 }, images, { imageTokens: 800 })).toBe(200 * 5_000 + 800 * 8_000);
     expect(tokenCost({ ...noTokens, input: 1_000 }, images)).toBe(5_000_000);
@@ -213,11 +213,11 @@ test.each([
   [1_500_000_000, '1.5'],
   [12_465_000, '0.012465'],
   [7_999_999_999_999_999, '7999999.999999999'],
-])('%p nano-dollars are shown as the decimal %s', (nanos, text) => {
+])('shows %p nano-dollars as the decimal %s', (nanos, text) => {
   expect(String(toUsd(nanos))).toBe(text);
 });
 
-test('amounts survive formatting and parsing', () => {
+test('preserves amounts in formatting and parsing', () => {
   fc.assert(fc.property(fc.nat({ max: 8_000_000_000_000_000 }), (nanos) => expect(nanosFromUsd(toUsd(nanos))).toBe(BigInt(nanos))));
 });
 
@@ -234,11 +234,11 @@ describe('shiftDecimal', () => {
     ['0', 0, '0'],
     ['12', -3, '0.012'],
     ['3.3333333333333335e-05', 6, '33.333333333333335'],
-  ])('%s shifted by %p places is %s', (text, places, moved) => {
+  ])('shifts %s by %p places to %s', (text, places, moved) => {
     expect(shiftDecimal(text, places)).toBe(moved);
   });
 
-  test.each(['', '-1', '1.', '.5', 'abc', '1e', '0x1', '1e9999', ' 1'])('%p is not an amount', (text) => {
+  test.each(['', '-1', '1.', '.5', 'abc', '1e', '0x1', '1e9999', ' 1'])('rejects %p as an amount', (text) => {
     expect(shiftDecimal(text, 6)).toBeNull();
   });
 

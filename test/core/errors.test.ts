@@ -38,7 +38,7 @@ const rows: { code: ErrorCode; status: number; retryAfterSeconds?: number }[] = 
 ];
 
 describe('the table of codes', () => {
-  test.each(rows)('$code has status $status and retry-after $retryAfterSeconds', ({ code, status, retryAfterSeconds }) => {
+  test.each(rows)('gives $code the status $status and retry-after $retryAfterSeconds', ({ code, status, retryAfterSeconds }) => {
     const row = errorSpecs[code];
     expect(row.status).toBe(status);
     expect(row.retryAfterSeconds).toBe(retryAfterSeconds);
@@ -64,7 +64,7 @@ describe('gatewayError', () => {
   });
 });
 
-test('errors of callers and vendors have no stack, those of the gateway have one', () => {
+test('omits the stack from errors of callers and vendors, but not from those of the gateway', () => {
   const { stackTraceLimit } = Error;
   const frame = /\n +at /;
   const vendorError = new VendorError('status', 'the vendor responded with 500');

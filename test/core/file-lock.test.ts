@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-test('one holder at a time in a process, and the next after a release', async () => {
+test('allows one holder at a time in a process, and the next one after a release', async () => {
   const file = join(folder, 'one', 'deep', 'owner.lock');
   const first = await acquireFileLock(file);
   expect(first).not.toBeNull();
@@ -25,7 +25,7 @@ test('one holder at a time in a process, and the next after a release', async ()
   second?.release();
 });
 
-test('one of many concurrent requests acquires it', async () => {
+test('lets one of many concurrent requests acquire it', async () => {
   const answers = await Promise.all(Array.from({ length: 20 }, () => acquireFileLock(join(folder, 'many.lock'))));
   const holders = answers.filter((lock) => lock !== null);
   expect(holders).toHaveLength(1);
@@ -33,7 +33,7 @@ test('one of many concurrent requests acquires it', async () => {
   holders[0]?.release();
 });
 
-test('the file and its folder are private, and no other file is created', async () => {
+test('creates only the file and its folder, both private', async () => {
   const lock = await acquireFileLock(join(folder, 'private', 'owner.lock'));
   expect((await stat(join(folder, 'private'))).mode & 0o777).toBe(0o700);
   expect((await stat(join(folder, 'private', 'owner.lock'))).mode & 0o777).toBe(0o600);
@@ -41,7 +41,7 @@ test('the file and its folder are private, and no other file is created', async 
   lock?.release();
 });
 
-test('another process is excluded while the holder runs; after SIGKILL the leftover file is harmless', async () => {
+test('excludes another process while the holder runs, but not because of a file that is left after SIGKILL', async () => {
   const file = join(folder, 'other.lock');
   const script = `
     const { acquireFileLock } = await import(${JSON.stringify(module)});
@@ -59,7 +59,7 @@ test('another process is excluded while the holder runs; after SIGKILL the lefto
   lock?.release();
 });
 
-test('the error names the file that cannot be created', async () => {
+test('names the file that cannot be created in the error', async () => {
   const file = join(folder, 'a file');
   await writeFile(file, '');
   await expect(acquireFileLock(join(file, 'owner.lock'))).rejects.toThrow(`cannot lock ${join(file, 'owner.lock')}`);

@@ -3,7 +3,7 @@ import { isUuid, minIdAt, newId } from '../../src/core/ids.ts';
 
 const instants = [0, 1, 1_763_632_800_000, 1_763_632_800_001, 281_474_976_710_655];
 
-test('ids are UUIDv7 with the given time', () => {
+test('creates UUIDv7 ids with the given time', () => {
   for (const instant of instants) {
     const id = newId(instant);
     expect(isUuid(id)).toBe(true);
@@ -12,13 +12,13 @@ test('ids are UUIDv7 with the given time', () => {
   }
 });
 
-test('ids sort by time, and two of the same time differ', () => {
+test('sorts ids by time and makes two of the same time different', () => {
   const ids = instants.map((instant) => newId(instant));
   expect(ids.toSorted()).toEqual(ids);
   expect(newId(5)).not.toBe(newId(5));
 });
 
-test('minIdAt is not above any id of its time, and above every earlier id', () => {
+test('returns a minIdAt that is above every earlier id and not above any id of its time', () => {
   for (const instant of instants) {
     const first = minIdAt(instant);
     expect(isUuid(first)).toBe(true);
@@ -35,6 +35,6 @@ test.each([
   '0193a5f0-0000-7000-8000-00000000000',
   'g193a5f0-0000-7000-8000-000000000000',
   "0193a5f0-0000-7000-8000-000000000000' or 1=1",
-])('%j is no id', (text) => {
+])('rejects %j as an id', (text) => {
   expect(isUuid(text)).toBe(false);
 });

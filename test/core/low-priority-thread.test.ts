@@ -9,14 +9,14 @@ const runFail = defineJob<typeof fail>(jobs, 'fail');
 const runBreak = defineJob<typeof breakThread>(jobs, 'breakThread');
 const runReadPriority = defineJob<typeof readPriority>(jobs, 'readPriority');
 
-test('owners take turns, so one with many jobs does not delay another by more than the running one', async () => {
+test('rotates between owners, so one with many jobs delays another by the running job at most', async () => {
   const ended: string[] = [];
   const run = (owner: string, text: string) => runEcho(owner, { text }).then(() => ended.push(text));
   await Promise.all([run('a', 'a1'), run('a', 'a2'), run('a', 'a3'), run('a', 'a4'), run('b', 'b1'), run('c', 'c1'), run('b', 'b2')]);
   expect(ended).toEqual(['a1', 'a2', 'b1', 'c1', 'a3', 'b2', 'a4']);
 });
 
-test('large bytes are moved to the thread and back, and small ones are copied', async () => {
+test('moves large bytes to the thread and back, and copies small ones', async () => {
   const large = Buffer.alloc(largeBytes, 7);
   const { bytes } = await runEcho('a', { text: '', bytes: large });
   expect(large.length).toBe(0);
@@ -28,7 +28,7 @@ test('large bytes are moved to the thread and back, and small ones are copied', 
   }
 });
 
-test('a job that throws, and one that breaks the thread, fail alone', async () => {
+test('fails only the job that throws or breaks the thread', async () => {
   const [before, thrown, broken, after] = await Promise.allSettled([
     runEcho('a', { text: 'before' }),
     runFail('b', { message: 'no such text' }),
@@ -41,6 +41,6 @@ test('a job that throws, and one that breaks the thread, fail alone', async () =
   expect(after).toMatchObject({ value: { text: 'after' } });
 });
 
-test('the thread runs with a lower priority than the event loop', async () => {
+test('runs the thread with a lower priority than the event loop', async () => {
   expect((await runReadPriority('a', {})).priority).toBeGreaterThan(getPriority());
 });

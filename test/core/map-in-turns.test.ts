@@ -6,7 +6,7 @@ function blockFor3Ms(): void {
   for (const end = performance.now() + 3; performance.now() < end; );
 }
 
-test('long work lets the event loop turn between its items, and keeps their order', async () => {
+test('lets the event loop turn between the items of long work and keeps their order', async () => {
   let turns = 0;
   const results = await mapInTurns([1, 2, 3], (item) => {
     setImmediate(() => {

@@ -17,7 +17,7 @@ async function download(respond: RequestListener, responseTimeoutMs?: number): P
   }
 }
 
-test('redirects within an origin are followed, five at most', async () => {
+test('follows up to five redirects within an origin', async () => {
   const redirectTimes =
     (times: number): RequestListener =>
     ({ url }, response) => {
@@ -29,7 +29,7 @@ test('redirects within an origin are followed, five at most', async () => {
   await expect(download(redirectTimes(6))).rejects.toThrow('too many redirects');
 });
 
-test('a redirect to another origin without TLS is not followed', async () => {
+test('does not follow a redirect to another origin without TLS', async () => {
   const requests: string[] = [];
   const other = await startLocalServer((request, response) => {
     requests.push(request.url ?? '');
@@ -42,7 +42,7 @@ test('a redirect to another origin without TLS is not followed', async () => {
   expect(requests).toEqual([]);
 });
 
-test('headers must arrive in time, redirects included; the body may take longer', async () => {
+test('limits the time for headers including redirects, but not for the body', async () => {
   await expect(download(() => undefined, 50)).rejects.toThrow('no response within 0.05 seconds');
   const redirectToSilence: RequestListener = ({ url }, response) => {
     if (url === '/') response.writeHead(302, { location: '/slow' }).end();
@@ -55,7 +55,7 @@ test('headers must arrive in time, redirects included; the body may take longer'
   expect(await download(slowBody, 1_000)).toBe('slow body');
 });
 
-test('a failure says its status, or why the server was not reached', async () => {
+test('reports the status of a failure or why the server was not reached', async () => {
   await expect(download((_request, response) => response.writeHead(404).end())).rejects.toThrow(/^status 404$/);
   await expect(openDownload(new URL('http://127.0.0.1:1/'), { signal: AbortSignal.timeout(60_000) })).rejects.toThrow(
     /ECONNREFUSED|bad port/,

@@ -65,7 +65,7 @@ const streamText = fc.oneof(
 );
 
 describe('events of a stream', () => {
-  test('do not depend on the chunk boundaries, and no byte is lost or changed', () => {
+  test('parses the same events at any chunk boundaries and keeps every byte', () => {
     fc.assert(
       fc.property(streamText, fc.array(fc.nat(), { maxLength: 6 }), (text, cuts) => {
         const bytes = Buffer.from(text);
@@ -137,7 +137,7 @@ describe('events of a stream', () => {
     expect(read(bytewise(Buffer.from(text))).events.map(({ name, data }) => ({ name, data }))).toEqual(events);
   });
 
-  test('characters split between chunks are complete', () => {
+  test('joins characters that are split between chunks', () => {
     const bytes = Buffer.from('data: grüße 漢字 😀\n\n');
     for (let cut = 0; cut <= bytes.length; cut += 1) {
       expect(read([bytes.subarray(0, cut), bytes.subarray(cut)]).events).toEqual([
@@ -166,7 +166,7 @@ describe('push', () => {
     expect(first.toString()).toBe('data: a\n\ndata: b');
   });
 
-  test('an event may consist of many chunks', () => {
+  test('accepts an event in many chunks', () => {
     const data = 'x'.repeat(3_000_000);
     const bytes = Buffer.from(`data: ${data}\n\n`);
     const chunks = Array.from({ length: Math.ceil(bytes.length / 1000) }, (_, index) => bytes.subarray(index * 1000, (index + 1) * 1000));
@@ -176,7 +176,7 @@ describe('push', () => {
     expect(whole === bytes.toString()).toBe(true);
   });
 
-  test('an event above the limit is rejected, many small ones are not', () => {
+  test('rejects an event above the limit, but not many small ones', () => {
     const parser = createSseParser(100);
     for (let n = 0; n < 50; n += 1) expect(parser.push(Buffer.from('data: 0123456789\n\n')).events).toHaveLength(1);
     const push = (): void => {
@@ -193,7 +193,7 @@ describe('end', () => {
     ['no line end', 'data: a\n\ndata: b', 'data: b', { name: '', data: 'b' }],
     ['several lines', 'data: a\n\nevent: e\ndata: b\ndata: c', 'event: e\ndata: b\ndata: c', { name: 'e', data: 'b\nc' }],
     ['CRLF', 'data: a\r\n\r\ndata: b\r\n', 'data: b\r\n', { name: '', data: 'b' }],
-  ])('an event without its end counts: %s', (_name, text, rest, event) => {
+  ])('counts an event without its end: %s', (_name, text, rest, event) => {
     const parser = createSseParser();
     parser.push(Buffer.from(text));
     const ended = parser.end();
@@ -202,7 +202,7 @@ describe('end', () => {
     expect(parser.end()).toEqual({ bytes: Buffer.alloc(0), events: [] });
   });
 
-  test('a CR at the very end is a line end', () => {
+  test('treats a CR at the very end as a line ending', () => {
     const parser = createSseParser();
     expect(parser.push(Buffer.from('data: a\r\r')).events).toEqual([]);
     const { bytes, events } = parser.end();
@@ -210,12 +210,12 @@ describe('end', () => {
     expect(bytes.toString()).toBe('data: a\r\r');
   });
 
-  test('returns nothing when nothing remains', () => {
+  test('returns nothing if nothing remains', () => {
     expect(createSseParser().end()).toEqual({ bytes: Buffer.alloc(0), events: [] });
   });
 });
 
-test('formatEvent writes what the parser parses', () => {
+test('writes with formatEvent what the parser parses', () => {
   fc.assert(
     fc.property(fc.option(fc.constantFrom('error', 'message_stop')), fc.jsonValue(), (name, value) => {
       const [event, ...more] = readText(formatEvent(name, value));

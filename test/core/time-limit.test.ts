@@ -4,11 +4,11 @@ import { pause, raceAbort, untilAborted, withTimeout } from '../../src/core/time
 const never = new Promise<never>(() => undefined);
 
 describe('withTimeout', () => {
-  test('returns what the work returns', async () => {
+  test('returns the result of the work', async () => {
     await expect(withTimeout(Promise.resolve('done'), 60_000, () => 'late')).resolves.toBe('done');
   });
 
-  test('rejects as the work does', async () => {
+  test('rejects with the error of the work', async () => {
     await expect(withTimeout(Promise.reject(new Error('broken')), 60_000, () => 'late')).rejects.toThrow('broken');
   });
 
@@ -16,14 +16,14 @@ describe('withTimeout', () => {
     await expect(withTimeout(never, 5, () => 'late')).resolves.toBe('late');
   });
 
-  test('rejects with what the substitute throws', async () => {
+  test('rejects with the error of the substitute', async () => {
     const onTimeout = (): never => {
       throw new Error('no response within 5 ms');
     };
     await expect(withTimeout(never, 5, onTimeout)).rejects.toThrow('no response within 5 ms');
   });
 
-  test('a failure after the timeout is not an unhandled rejection', async () => {
+  test('causes no unhandled rejection if the work fails after the timeout', async () => {
     let fail: (error: Error) => void = () => undefined;
     const work = new Promise<string>((_resolve, reject) => {
       fail = reject;
@@ -35,43 +35,43 @@ describe('withTimeout', () => {
 });
 
 describe('raceAbort', () => {
-  test('returns what the work returns', async () => {
+  test('returns the result of the work', async () => {
     await expect(raceAbort(Promise.resolve(1), new AbortController().signal)).resolves.toBe(1);
   });
 
-  test('rejects with the reason of the abort', async () => {
+  test('rejects with the abort reason', async () => {
     const stopping = new AbortController();
     const result = raceAbort(never, stopping.signal);
     stopping.abort('stopped');
     await expect(result).rejects.toBe('stopped');
   });
 
-  test('rejects at once when aborted before', async () => {
+  test('rejects immediately if it was already aborted', async () => {
     await expect(raceAbort(Promise.resolve(1), AbortSignal.abort('stopped'))).rejects.toBe('stopped');
   });
 });
 
 describe('untilAborted', () => {
-  test('resolves at the abort', async () => {
+  test('resolves on abort', async () => {
     const stopping = new AbortController();
     const aborted = untilAborted(stopping.signal);
     stopping.abort();
     await aborted;
   });
 
-  test('resolves at once when aborted before', async () => {
+  test('resolves immediately if it was already aborted', async () => {
     await untilAborted(AbortSignal.abort());
   });
 });
 
 describe('pause', () => {
-  test('lasts its time', async () => {
+  test('lasts as long as requested', async () => {
     const startedAt = performance.now();
     await pause(20, new AbortController().signal);
     expect(performance.now() - startedAt).toBeGreaterThan(15);
   });
 
-  test('an abort ends it', async () => {
+  test('ends on abort', async () => {
     const stopping = new AbortController();
     const paused = pause(60_000, stopping.signal);
     stopping.abort();

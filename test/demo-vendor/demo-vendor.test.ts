@@ -48,7 +48,7 @@ describe('chat completions', () => {
     expect(response.choices[0]).toMatchObject({ finish_reason: 'length', message: { content: 'You said' } });
   });
 
-  test('takes memories from what users say about themselves, and fills other JSON schemas', async () => {
+  test('extracts memories from what users say about themselves, and fills other JSON schemas', async () => {
     const ask = async (properties: object, content: string): Promise<unknown> => {
       const response = await openai.chat.completions.create({
         model: 'echo',
@@ -71,14 +71,14 @@ describe('chat completions', () => {
 });
 
 describe('model names of the quick start', () => {
-  test('fail-<status> and rate-limited-<seconds> return errors', async () => {
+  test('returns errors for fail-<status> and rate-limited-<seconds>', async () => {
     await expect(openai.chat.completions.create({ model: 'fail-500', messages })).rejects.toBeInstanceOf(OpenAI.InternalServerError);
     const limited = await openai.chat.completions.create({ model: 'rate-limited-2', messages }).catch((error: unknown) => error);
     expect(limited).toBeInstanceOf(OpenAI.RateLimitError);
     expect((limited as InstanceType<typeof OpenAI.RateLimitError>).headers?.get('retry-after')).toBe('2');
   });
 
-  test.each([0, 3])('break-after-%i breaks a stream off', async (after) => {
+  test.each([0, 3])('breaks a stream off for break-after-%i', async (after) => {
     const body = JSON.stringify({ model: `break-after-${after}`, stream: true, messages });
     const headers = { authorization: 'Bearer any', 'content-type': 'application/json' };
     const response = await fetch(`${vendor.url}/v1/chat/completions`, { method: 'POST', headers, body });
@@ -92,19 +92,19 @@ describe('model names of the quick start', () => {
     expect(text).not.toContain('[DONE]');
   });
 
-  test('echo-body responds with the request body', async () => {
+  test('returns the request body for echo-body', async () => {
     const response = await openai.chat.completions.create({ model: 'echo-body', messages });
     expect(JSON.parse(response.choices[0]?.message.content ?? '')).toEqual({ model: 'echo-body', messages });
   });
 
-  test('any other name echoes', async () => {
+  test('echoes for any other name', async () => {
     for (const model of ['gpt-4o-mini', 'constructor', 'fail-200', 'rapid-fail-500'])
       expect((await openai.chat.completions.create({ model, messages })).choices[0]?.message.content).toBe('You said: hello 🌍');
   });
 });
 
 describe('the other models of the built-in catalog', () => {
-  test('embeddings are unit vectors, similar for texts with common terms', async () => {
+  test('returns embeddings as unit vectors that are similar for texts with common terms', async () => {
     const input = ['my cat sleeps', 'the cat sleeps now', 'quarterly tax report'];
     // The library requests base64 by default.
     const packed = await openai.embeddings.create({ model: 'embed', input });
@@ -116,7 +116,7 @@ describe('the other models of the built-in catalog', () => {
     expect(dot(cat, cats)).toBeGreaterThan(dot(cat, tax) + 0.2);
   });
 
-  test('moderations, rerank, images and speech respond', async () => {
+  test('responds to moderations, rerank, images and speech', async () => {
     const { results } = await openai.moderations.create({ model: 'moderation', input: ['have a nice day', 'I will attack you'] });
     expect(results.map(({ flagged }) => flagged)).toEqual([false, true]);
     const rerank = { model: 'rerank', query: 'cat sleeps', documents: ['tax report', 'the cat sleeps'] };
@@ -127,7 +127,7 @@ describe('the other models of the built-in catalog', () => {
     expect([...new Uint8Array(await audio.arrayBuffer()).subarray(0, 2)]).toEqual([0xff, 0xfb]);
   });
 
-  test('uploads are transcribed and edited', async () => {
+  test('transcribes and edits uploads', async () => {
     const file = await toFile(new Uint8Array(64_000), 'talk.wav');
     const { text } = await openai.audio.transcriptions.create({ model: 'transcribe', file });
     expect(text).toBe('The demo vendor received 2 s of talk.wav.');
@@ -135,7 +135,7 @@ describe('the other models of the built-in catalog', () => {
     expect(edited.data).toHaveLength(1);
   });
 
-  test('a video is done after two polls', async () => {
+  test('finishes a video after two polls', async () => {
     const headers = { 'x-goog-api-key': 'any' };
     const request = async (path: string, body?: object): Promise<Operation> =>
       (
@@ -150,7 +150,7 @@ describe('the other models of the built-in catalog', () => {
   });
 });
 
-test('requests without a key, with an invalid body or on an unknown route are refused', async () => {
+test('rejects requests without a key, with an invalid body or on an unknown route', async () => {
   const send = async (path: string, body: string, key = 'Bearer any') =>
     (await fetch(vendor.url + path, { method: 'POST', headers: { authorization: key }, body })).status;
   const body = JSON.stringify({ model: 'echo', messages });

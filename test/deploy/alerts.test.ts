@@ -54,14 +54,14 @@ function checkPromql(expression: string): string[] {
   return problems;
 }
 
-test('an expression with an error, an unknown metric or an unknown label is found', () => {
+test('detects an expression with an error, an unknown metric or an unknown label', () => {
   expect(checkPromql('sum by (route) (rate(gateway_calls_total{outcome="ok"}[5m]))')).toEqual([]);
   expect(checkPromql('sum(gateway_calls_total').join()).toContain('syntax error');
   expect(checkPromql('gateway_call_total')).toEqual(['no metric gateway_call_total']);
   expect(checkPromql('gateway_calls_total{project="x"}').join()).toContain('no label project');
 });
 
-test('alerts are about metrics that exist, and link to the runbook of their name', () => {
+test('uses existing metrics in alerts and links each to its own runbook', () => {
   expect(rules.flatMap(({ expr }) => checkPromql(expr))).toEqual([]);
   const anchors = rules.map(({ alert }) => `alert-${alert.toLowerCase()}`);
   expect(rules.map(({ annotations }) => annotations.runbook_url)).toEqual(anchors.map((anchor) => `docs/operating.md#${anchor}`));
@@ -237,7 +237,7 @@ const firedAt = '80m';
 const healthyAt = '10m';
 
 describe('promtool', () => {
-  test('each alert fires for its fault, and not before or for a few failures', async () => {
+  test('fires each alert for its fault, but not early or after a few failures', async () => {
     const promtool = await ensurePrometheusProgram('promtool');
     if (promtool === null) {
       if (process.env.CI === 'true') throw new Error('promtool is not installed');
@@ -319,7 +319,7 @@ interface BoardJson {
 
 const targetsOf = ({ panels }: BoardJson) => panels.flatMap(({ targets = [] }) => targets);
 
-test('boards read metrics that exist; boards and alerts together use all of them', () => {
+test('reads only existing metrics in boards, and boards and alerts together use all of them', () => {
   expect(boards.map(({ name }) => name)).toEqual(['gateway.json', 'spend.json']);
   const expressions = boards.flatMap(({ board }) => targetsOf(board).flatMap(({ expr }) => expr ?? []));
   expect(expressions.length).toBeGreaterThan(15);
@@ -341,7 +341,7 @@ test('boards read metrics that exist; boards and alerts together use all of them
   ]);
 });
 
-test('a board shows what the alerts are about, except for metrics that say no more than their alert', () => {
+test('shows the metrics of alerts on a board, unless they say no more than the alert', () => {
   const shown = boards.flatMap(({ board }) => targetsOf(board).flatMap(({ expr }) => expr ?? [])).join('\n');
   const watched = Object.values(metrics).filter(({ name }) => rules.some(({ expr }) => expr.includes(name)));
   const missing = watched.filter(({ name }) => !shown.includes(name)).map(({ name }) => name);
@@ -349,7 +349,7 @@ test('a board shows what the alerts are about, except for metrics that say no mo
 });
 
 describePostgres('the board of spend', () => {
-  test('each of its statements runs for a role that reads sums and names of projects only', async () => {
+  test('runs each statement as a role that reads only sums and names of projects', async () => {
     const { url, drop } = await createTestDatabase();
     const database = openServerDatabase({ connectionString: url, maxConnections: 1 });
     try {

@@ -23,7 +23,7 @@ const namesWhere = (condition: (service: ComposeService) => boolean): string[] =
   services.filter(([, service]) => condition(service)).map(([name]) => name);
 
 describe('docker-compose.yml', () => {
-  test("fits Compose's schema, and the linter finds nothing", async () => {
+  test("matches Compose's schema and passes the linter", async () => {
     const folder = await mkdtemp(join(tmpdir(), 'gateway-compose-'));
     try {
       const file = join(folder, 'docker-compose.yml');
@@ -39,7 +39,7 @@ describe('docker-compose.yml', () => {
     }
   });
 
-  test.each(Object.keys(composeSecrets))('%s has no default: without it Compose stops with a sentence', (name) => {
+  test.each(Object.keys(composeSecrets))('has no default for %s, so Compose stops with a message without it', (name) => {
     expect(() => readCompose({ ...composeSecrets, [name]: '' })).toThrow(
       `required variable ${name} is missing a value: set ${name} in .env`,
     );
@@ -48,7 +48,7 @@ describe('docker-compose.yml', () => {
   test.each([
     ['grafana', 'GRAFANA_ADMIN_PASSWORD'],
     ['grafana-role', 'GRAFANA_DB_PASSWORD'],
-  ])('without the profile its secrets may be absent; with it, %s stops with a sentence', (name, secret) => {
+  ])('needs its secrets only with the profile, and then stops with a message without %s', (name, secret) => {
     const { entrypoint = [], command = [], environment, profiles, volumes = [] } = serviceOf(readCompose(), name);
     expect(profiles).toEqual(['observability']);
     const mounted = new Map(volumes.map((volume) => volume.split(':')).map(([source = '', target = '']) => [target, join(root, source)]));
@@ -58,7 +58,7 @@ describe('docker-compose.yml', () => {
     expect(stderr).toContain(`set ${secret} in .env`);
   });
 
-  test('Prometheus scrapes every replica, the worker and the proxy, at addresses that they have', () => {
+  test('lets Prometheus scrape every replica, the worker and the proxy at their addresses', () => {
     const { scrape_configs, rule_files } = parse(readFileSync(join(root, 'deploy/prometheus/prometheus.yml'), 'utf8'));
     const targets = scrape_configs.flatMap(({ static_configs }: { static_configs: { targets: string[] }[] }) => static_configs[0]?.targets);
     const ownMetrics = namesWhere(({ environment }) => environment?.GATEWAY_METRICS_ADDRESS === '0.0.0.0:9464');
@@ -72,7 +72,7 @@ describe('docker-compose.yml', () => {
       expect(networksOf(target.split(':')[0]).some((name) => networksOf('prometheus').includes(name))).toBe(true);
   });
 
-  test('holds no secret itself', () => {
+  test('contains no secret itself', () => {
     const names = Object.keys({ ...composeSecrets, ...observabilitySecrets });
     const own = readCompose(Object.fromEntries(names.map((name) => [name, `<${name}>`])));
     const secrets = Object.values(own.services).flatMap(({ environment = {} }) =>
@@ -82,7 +82,7 @@ describe('docker-compose.yml', () => {
     expect(secrets.filter(([, value]) => !/<\w+>/.test(String(value)))).toEqual([]);
   });
 
-  test('every service has an exact version, limits, no capability, no way to gain one, and a root that cannot be written', () => {
+  test('gives every service an exact version, limits, no capabilities and a read-only root', () => {
     expect(services.filter(([, service]) => !/^[\w./-]+:v?\d+\.\d+\.\d+[\w.-]*$/.test(service.image)).map(([name]) => name)).toEqual([]);
     for (const [name, service] of services) {
       const { read_only, cap_drop, cap_add = [], security_opt, logging, deploy } = service;
@@ -95,7 +95,7 @@ describe('docker-compose.yml', () => {
     }
   });
 
-  test('every service that keeps running has a health check, and jobs have none', () => {
+  test('gives every long-running service a health check, and jobs none', () => {
     expect(namesWhere((service) => !isJob(service) && !service.healthcheck?.test)).toEqual([]);
     expect(namesWhere((service) => isJob(service) && service.healthcheck?.test !== undefined && !service.healthcheck.disable)).toEqual([]);
   });
@@ -106,7 +106,7 @@ describe('docker-compose.yml', () => {
     expect(ports.filter((port) => !port.startsWith('127.0.0.1:'))).toEqual([]);
   });
 
-  test('a service shares a network with every service that it names, and PostgreSQL has no way out', () => {
+  test('shares a network between a service and every service that it names, and isolates PostgreSQL', () => {
     const networksOf = (name: string): readonly string[] => compose.services[name]?.networks ?? [];
     const unreachable = services.flatMap(([name, service]) => {
       const settings = JSON.stringify([service.environment, service.command]);
@@ -119,7 +119,7 @@ describe('docker-compose.yml', () => {
     expect(networksOf('postgres').map((name) => compose.networks[name])).toEqual([{ internal: true }]);
   });
 
-  test('every mounted file exists, scripts can be executed, and every named volume is declared', () => {
+  test('mounts existing files, executable scripts and declared volumes only', () => {
     const sources = services.flatMap(([, { volumes = [] }]) => volumes.map((volume) => volume.split(':')[0] ?? ''));
     const files = sources.filter((source) => source.startsWith('./'));
     expect(files.length).toBeGreaterThan(2);
@@ -129,7 +129,7 @@ describe('docker-compose.yml', () => {
     expect([...named].toSorted()).toEqual(Object.keys(compose.volumes).toSorted());
   });
 
-  test('the replicas are alike but for the volume of their journal', () => {
+  test('keeps the replicas identical except for their journal volumes', () => {
     const [one, two] = ['gateway-1', 'gateway-2'].map((name) => serviceOf(compose, name));
     const journals = [one, two].map((replica) => replica?.volumes?.find((volume) => volume.endsWith(':/data')));
     expect(new Set(journals).size).toBe(2);
@@ -137,7 +137,7 @@ describe('docker-compose.yml', () => {
     expect(namesWhere(({ volumes = [] }) => volumes.some((volume) => journals.includes(volume)))).toEqual(['gateway-1', 'gateway-2']);
   });
 
-  test('a replica is not ready for longer than the proxy needs to notice', () => {
+  test('keeps a replica unready for longer than the proxy needs to notice', () => {
     const proxy = readFileSync(join(root, 'deploy/haproxy/haproxy.cfg'), 'utf8');
     const millisecondsOf = (name: string): number => Number(new RegExp(` ${name} (\\d+)ms`).exec(proxy)?.[1]);
     const noticed = millisecondsOf('inter') + millisecondsOf('fastinter');
@@ -156,23 +156,23 @@ const ordering = [
 ].concat(['service-ports-alphabetical-order']);
 
 describe('Dockerfile', () => {
-  test('the linter finds nothing', () => {
+  test('passes the linter', () => {
     expect(validate(image.text)).toEqual([]);
   });
 
-  test('every stage uses the Node of .nvmrc', () => {
+  test('uses the Node version of .nvmrc in every stage', () => {
     const node = readFileSync(join(root, '.nvmrc'), 'utf8').trim();
     expect(new Set(image.from)).toEqual(new Set([`node:${node}-bookworm-slim`]));
     expect(image.text).toContain(`image.base.name="docker.io/library/node:${node}-bookworm-slim"`);
   });
 
-  test('image, label and tag have the version of package.json', () => {
+  test('gives the image, label and tag the version of package.json', () => {
     expect(image.instructions).toContain(`ARG VERSION=${version}`);
     expect(image.instructions.join('\n')).toContain('org.opencontainers.image.version="$VERSION"');
     expect(serviceOf(compose, 'gateway-1').image).toBe(`model-gateway:${version}`);
   });
 
-  test('copies what exists and .dockerignore lets pass, and nothing else is sent to the builder', () => {
+  test('copies existing files that .dockerignore allows, and sends nothing else to the builder', () => {
     const ignored = readFileSync(join(root, '.dockerignore'), 'utf8').trim().split('\n');
     expect(ignored[0]).toBe('*');
     const sent = ignored.slice(1).map((line) => line.slice(1));
@@ -182,7 +182,7 @@ describe('Dockerfile', () => {
     expect(readdirSync(join(root, 'src'))).toContain('main.ts');
   });
 
-  test('runs as a user that is not root, with the journal in a volume', () => {
+  test('runs as a user other than root, with the journal in a volume', () => {
     expect(image.instructions.findLast((line) => line.startsWith('USER '))).toBe('USER node');
     expect(image.instructions).toContain(`VOLUME ${image.env.GATEWAY_DATA_DIR}`);
     expect(image.instructions).toContain(`EXPOSE ${image.env.PORT}`);

@@ -79,7 +79,7 @@ const find = (kind: string, name: string): Manifest | undefined =>
   manifests.find((object) => object.kind === kind && object.metadata.name === name);
 
 describe('the manifests of docs/kubernetes.md', () => {
-  test('parse, and are the objects that the page names', () => {
+  test('parses the manifests and finds the objects that the page names', () => {
     expect(documents.flatMap(({ errors, warnings }) => [...errors, ...warnings])).toEqual([]);
     expect(manifests.map(({ kind, metadata }) => `${kind} ${metadata.name}`)).toEqual([
       ...['Secret gateway-superuser', 'Job gateway-vector', 'Job gateway-temporal-namespace'],
@@ -90,7 +90,7 @@ describe('the manifests of docs/kubernetes.md', () => {
     expect(new Set(named)).toEqual(new Set([`gateway-migrate-${version.replaceAll('.', '-')}`]));
   });
 
-  test('have selectors, services and volumes that exist', () => {
+  test('uses only selectors, services and volumes that exist', () => {
     const labels = new Set(workloads.map((workload) => workload.labels.app));
     for (const { spec } of manifests) {
       const app = spec?.selector?.matchLabels?.app ?? spec?.selector?.app;
@@ -104,7 +104,7 @@ describe('the manifests of docs/kubernetes.md', () => {
     }
   });
 
-  test('run the commands of this version, as the user of the image, on its port and with its data directory', () => {
+  test("runs the commands of this version as the image's user, on its port and with its data directory", () => {
     expect(workloads.map(({ container }) => container.args)).toEqual([['migrate'], ['serve'], ['worker']]);
     for (const { pod, container } of workloads) {
       expect(container.image).toBe(`registry.example.com/model-gateway:${version}`);
@@ -122,7 +122,7 @@ describe('the manifests of docs/kubernetes.md', () => {
     }
   });
 
-  test('restart on /healthz and send calls on /readyz, paths that every process serves', () => {
+  test('restarts on /healthz and sends calls on /readyz, which every process serves', () => {
     const server = readFileSync(join(root, 'src/http/server.ts'), 'utf8');
     for (const { container } of workloads.slice(1)) {
       const { startupProbe, livenessProbe, readinessProbe } = container;
@@ -138,7 +138,7 @@ describe('the manifests of docs/kubernetes.md', () => {
     }
   });
 
-  test('give the probe the time to notice that a process stops', () => {
+  test('gives the probe enough time to notice that a process stops', () => {
     for (const { container } of workloads.slice(1)) {
       const delay = Number(container.env?.find(({ name }) => name === 'GATEWAY_STOP_DELAY_SECONDS')?.value ?? 0);
       const { periodSeconds = 0, failureThreshold = 0 } = container.readinessProbe ?? {};
@@ -146,7 +146,7 @@ describe('the manifests of docs/kubernetes.md', () => {
     }
   });
 
-  test('hold settings that exist and that each process accepts together', () => {
+  test('contains only existing settings that each process accepts together', () => {
     const settings = readdirSync(join(root, 'src/config'))
       .filter((file) => file.endsWith('.ts'))
       .map((file) => readFileSync(join(root, 'src/config', file), 'utf8'));
@@ -170,7 +170,7 @@ describe('the manifests of docs/kubernetes.md', () => {
   });
 
   describePostgres('prepare PostgreSQL', () => {
-    test('with the extension vector, in a database that lacks it, also twice', async () => {
+    test('creates the vector extension in a database that lacks it, even twice', async () => {
       const { url, drop } = await createTestDatabase('empty');
       try {
         await runAsAdmin(url, 'drop extension if exists vector cascade');
@@ -186,7 +186,7 @@ describe('the manifests of docs/kubernetes.md', () => {
     });
   });
 
-  test('prepare Temporal with the namespace that the gateway uses, also twice', async () => {
+  test('prepares Temporal with the namespace that the gateway uses, even twice', async () => {
     const { command, env = [] } = containerOf('gateway-temporal-namespace');
     const variables = Object.fromEntries(env.map(({ name, value }) => [name, value]));
     const settings = find('ConfigMap', 'gateway')?.data;

@@ -56,17 +56,17 @@ describe('chat streams', () => {
     ['a member that the gateway does not know', { something_new: { parts: ['123', { deep: '45' }] } }, 5],
     ['an image, which is billed by the image', { images: [{ type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } }] }, 0],
     ['a signature', { reasoning_details: [{ type: 'reasoning.text', text: '', signature: 'AAAAAAAA' }] }, 0],
-  ])('count %s', (_what, delta, characters) => {
+  ])('counts %s', (_what, delta, characters) => {
     expect(countOf(chat, chunk(delta))).toBe(characters);
     expect(countOf(chat, chunk(delta), chunk(delta, 5))).toBe(2 * characters);
   });
 
-  test('do not count log probabilities, which repeat the text', () => {
+  test('does not count log probabilities, because they repeat the text', () => {
     const logprobs = { content: [{ token: 'abc', bytes: [1], top_logprobs: [{ token: 'def' }] }] };
     expect(countOf(chat, { choices: [{ index: 0, delta: { content: 'abc' }, logprobs, finish_reason: null }] })).toBe(3);
   });
 
-  test('count events that are read without being parsed', () => {
+  test('counts chat events that are skimmed without parsing', () => {
     const texts = ['Hello', ' world', ' grüße 😀', ' world', ' world'];
     expect(countOf(chat, ...texts.map((content) => chunk({ content })))).toBe(texts.join('').length);
     // These three events are identical, and their text is in `reasoning_content` instead of `content`. All three have
@@ -77,19 +77,19 @@ describe('chat streams', () => {
     expect(countOf(chat, both('a'), both('b'), both('c'))).toBe(15);
   });
 
-  test('keep the text of the first choice for memory, and count all of them', () => {
+  test('keeps the text of the first choice for memory and counts all of them', () => {
     const reader = readAsRelayed(chat, chunk({ content: 'one' }), chunk({ content: 'two' }, 1), chunk({ content: 'more' }, 1));
     expect(reader.summary()).toMatchObject({ turn: { text: 'one' }, generatedCharacters: 10 });
   });
 
-  test('have all output when as many choices have finished as were asked for', () => {
+  test('knows that all output has arrived once as many choices have finished as were requested', () => {
     const reader = readAsRelayed(chat, chunk({ content: 'a' }), chunk({}, 0, 'stop'));
     expect([1, 2].map(reader.hasAllOutput)).toEqual([true, false]);
     const two = readAsRelayed(chat, chunk({}, 0, 'stop'), chunk({ content: 'a' }, 1));
     expect([1, 2].map(two.hasAllOutput)).toEqual([false, false]);
   });
 
-  test('do not take the usage of an early chunk for the final one', () => {
+  test('does not take the usage of an early chunk for the final one', () => {
     const usage = { prompt_tokens: 9, completion_tokens: 0 };
     const early = readAsRelayed(chat, { ...chunk({ role: 'assistant' }), usage }, chunk({ content: 'abcd'.repeat(10) }));
     expect(early.summary()).toMatchObject({ tokens: { input: 9, output: 0 }, isFinal: false, generatedCharacters: 40 });
@@ -126,18 +126,18 @@ describe('messages streams', () => {
       [start({ type: 'compaction', content: '' }), delta({ type: 'compaction_delta', content: '12345' })],
       5,
     ],
-  ])('count %s', (_what, events, characters) => {
+  ])('counts %s', (_what, events, characters) => {
     expect(countOf(messages, ...events)).toBe(characters);
   });
 
-  test('count events that are read without being parsed', () => {
+  test('counts messages events that are skimmed without parsing', () => {
     const texts = ['Hello', ' world', ' grüße 😀', ' world'];
     expect(countOf(messages, ...texts.map((text) => delta({ type: 'text_delta', text })))).toBe(texts.join('').length);
     const both = (text: string) => delta({ type: 'text_delta', text, thinking: 'ab' });
     expect(countOf(messages, both('x'), both('y'), both('z'))).toBe(9);
   });
 
-  test('may have all output when no block is open', () => {
+  test('knows that all output may have arrived if no block is open', () => {
     const events = [start({ type: 'text', text: '' }), delta({ type: 'text_delta', text: 'a' }), stop()];
     expect(readAsRelayed(messages, ...events.slice(0, 2)).hasAllOutput(1)).toBe(false);
     expect(readAsRelayed(messages, ...events).hasAllOutput(1)).toBe(true);
@@ -161,11 +161,11 @@ describe('responses streams', () => {
     'code_interpreter_call_code',
     'audio.transcript',
     'something_new',
-  ])('count the deltas of %s', (name) => {
+  ])('counts the deltas of %s', (name) => {
     expect(countOf(responses, delta(name, '123'), delta(name, '45'), delta(name, '6', 1))).toBe(6);
   });
 
-  test('count an item once, whether it comes in deltas, as a whole or both', () => {
+  test('counts an item once, whether it comes in deltas, as a whole or both', () => {
     const call = { type: 'function_call', id: 'fc_1', call_id: 'call_1', name: 'look', arguments: '{"a":1}', status: 'completed' };
     const deltas = [added({ ...call, arguments: '' }), delta('function_call_arguments', '{"a":1}')];
     expect(countOf(responses, ...deltas)).toBe(11);
@@ -174,7 +174,7 @@ describe('responses streams', () => {
     expect(countOf(responses, done({ type: 'reasoning', summary: [], encrypted_content: 'A'.repeat(8) }))).toBe(6);
   });
 
-  test('may have all output when no item is open', () => {
+  test('knows that all output may have arrived if no item is open', () => {
     const events = [
       added({ type: 'message', content: [] }),
       delta('output_text', 'a'),
@@ -183,7 +183,7 @@ describe('responses streams', () => {
     expect([1, 2, 3].map((count) => readAsRelayed(responses, ...events.slice(0, count)).hasAllOutput(1))).toEqual([false, false, true]);
   });
 
-  test('are pending until the last event of a background response', () => {
+  test('treats a background response as pending until its last event', () => {
     const created = { type: 'response.created', response: { status: 'queued', background: true } };
     const completed = {
       type: 'response.completed',
@@ -196,7 +196,7 @@ describe('responses streams', () => {
   });
 });
 
-test('plain responses count all choices, reasoning and tool calls', () => {
+test('counts all choices, reasoning and tool calls of plain responses', () => {
   const parse = (codec: RouteCodec, body: object) => codec.parseResponse(Buffer.from(JSON.stringify(body)))?.generatedCharacters;
   const message = {
     role: 'assistant',
@@ -225,7 +225,7 @@ test('plain responses count all choices, reasoning and tool calls', () => {
   expect(parse(responses, { output })).toBe(5);
 });
 
-test('a queued or running response is pending', () => {
+test('treats a queued or running response as pending', () => {
   const parse = (status: string) => responses.parseResponse(Buffer.from(JSON.stringify({ status, output: [], usage: null })));
   expect(['queued', 'in_progress', 'completed', 'incomplete', 'failed', 'cancelled'].map((status) => parse(status)?.isPending)).toEqual([
     true,
@@ -237,13 +237,13 @@ test('a queued or running response is pending', () => {
   ]);
 });
 
-test('arguments that are an object count with the length of their JSON', () => {
+test('counts object arguments by the length of their JSON', () => {
   const input = { a: [1, 'two', null, { b: {} }, []], c: true };
   expect(countGeneratedText({ input })).toBe(JSON.stringify(input).length);
   expect(countGeneratedText({ input: {} })).toBe(0);
 });
 
-test('values nested deeper than the stack are counted', () => {
+test('counts values that are nested deeper than the stack', () => {
   const depth = 200_000;
   const nested: unknown = JSON.parse(`${'[{"a":'.repeat(depth)}"text"${'}]'.repeat(depth)}`);
   expect(countGeneratedText(nested)).toBe(4);

@@ -65,7 +65,7 @@ const forms = [
 test.each<[string, RouteCodec, fc.Arbitrary<string>]>([
   ['chat', chat, chatEvents],
   ['messages', messages, messagesEvents],
-])('events of %s that repeat others are read as if each were parsed', (_name, codec, event) => {
+])('reads repeated events of %s as if each one were parsed', (_name, codec, event) => {
   /** Reads a stream in pieces; returns what each event was, by its place in the stream, for those that were parsed. */
   const read = (pieces: readonly Buffer[], skips: boolean) => {
     const parser = createSseParser();
@@ -104,7 +104,7 @@ test.each<[string, RouteCodec, fc.Arbitrary<string>]>([
   expect(skippedInAll).toBeGreaterThan(50);
 });
 
-test('an event of megabytes is not taken as an example', () => {
+test('does not use an event of megabytes as an example', () => {
   const data = (text: string): string => JSON.stringify({ text });
   const createEvents = () =>
     createRepeatedEvent({ fieldsBefore: '', member: 'text', readText: (json) => JSON.parse(json).text, onText: () => undefined });

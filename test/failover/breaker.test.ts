@@ -29,7 +29,7 @@ const stream = (isBroken: boolean, times = 1): void => {
 };
 const report = (): BreakerReport | undefined => breakers.report('acme', ['openai'])[0];
 
-test('a clock that jumps back by an hour keeps no breaker open, no provider cooling and no failure counted', () => {
+test('keeps no breaker open, provider cooling or failure counted after the clock jumps back an hour', () => {
   fail(5);
   breakers.coolDown('acme', 'cooling', now + 60 * second);
   now -= 3_600 * second;
@@ -59,7 +59,7 @@ describe('a closed breaker', () => {
     });
   });
 
-  test('a success resets the count of consecutive failures', () => {
+  test('resets the count of consecutive failures after a success', () => {
     for (let n = 0; n < 4; n += 1) {
       fail(4);
       succeed(5);
@@ -68,7 +68,7 @@ describe('a closed breaker', () => {
     expect(report()?.failures).toBe(0);
   });
 
-  test('opens when half of twenty attempts within a minute failed', () => {
+  test('opens if half of twenty attempts within a minute failed', () => {
     for (let n = 0; n < 9; n += 1) {
       succeed();
       fail();
@@ -87,7 +87,7 @@ describe('a closed breaker', () => {
     expect(report()?.state).toBe('closed');
   });
 
-  test('attempts older than a minute do not count', () => {
+  test('does not count attempts older than a minute', () => {
     for (let n = 0; n < 9; n += 1) {
       succeed();
       fail();
@@ -98,7 +98,7 @@ describe('a closed breaker', () => {
     expect(report()?.state).toBe('closed');
   });
 
-  test('the window slides and is not aligned to the clock', () => {
+  test('uses a sliding window that is not aligned to the clock', () => {
     succeed();
     now += 50 * second;
     for (let n = 0; n < 5; n += 1) {
@@ -115,14 +115,14 @@ describe('a closed breaker', () => {
 });
 
 describe('streams that the vendor breaks off', () => {
-  test('open the breaker at the fifth in a row, although each of them had begun', () => {
+  test('opens the breaker at the fifth broken stream in a row, even though each had begun', () => {
     stream(true, 4);
     expect(report()).toMatchObject({ state: 'closed', failures: 4 });
     stream(true);
     expect(report()).toMatchObject({ state: 'open', failures: 5 });
   });
 
-  test.each(['stream', 'response'])('are not counted in a row after a complete %s', (complete) => {
+  test.each(['stream', 'response'])('does not count broken streams in a row after a complete %s', (complete) => {
     for (let n = 0; n < 5; n += 1) {
       stream(true, 4);
       if (complete === 'stream') stream(false, 5);
@@ -131,7 +131,7 @@ describe('streams that the vendor breaks off', () => {
     expect(report()?.state).toBe('closed');
   });
 
-  test('count as failures of the last minute', () => {
+  test('counts broken streams as failures of the last minute', () => {
     for (let n = 0; n < 10; n += 1) {
       stream(true);
       expect(report()?.state).toBe('closed');
@@ -141,7 +141,7 @@ describe('streams that the vendor breaks off', () => {
     expect(report()?.state).toBe('open');
   });
 
-  test('keep an open breaker open when the next one begins, until complete ones close it', () => {
+  test('keeps an open breaker open when the next stream begins, until complete ones close it', () => {
     stream(true, 5);
     now += 30 * second;
     expect(isAdmitted()).toBe(true);
@@ -167,21 +167,21 @@ describe('an open breaker', () => {
     expect(isAdmitted()).toBe(false);
   });
 
-  test('further failures while open do not prolong it', () => {
+  test('does not stay open longer because of further failures', () => {
     fail(5);
     now += 20 * second;
     fail(10);
     expect(report()).toMatchObject({ failures: 15, retry_at: '2026-11-20T10:00:30Z' });
   });
 
-  test('a failure after the open period counts as a failed probe, also without a probe slot', () => {
+  test('counts a failure after the open period as a failed probe, even without a probe slot', () => {
     fail(5);
     now += 40 * second;
     fail();
     expect(report()).toMatchObject({ state: 'open', opened_at: '2026-11-20T10:00:40Z', retry_at: '2026-11-20T10:01:40Z' });
   });
 
-  test('successes of calls sent despite the open breaker close it', () => {
+  test('closes after successes of calls that were sent despite it', () => {
     fail(5);
     succeed();
     expect(report()?.state).toBe('half_open');
@@ -216,7 +216,7 @@ describe('a half-open breaker', () => {
     }
   });
 
-  test('a success before the failure does not count later', () => {
+  test('does not count a success from before the failure', () => {
     succeed();
     fail();
     now += 60 * second;
@@ -225,7 +225,7 @@ describe('a half-open breaker', () => {
     expect(report()?.state).toBe('half_open');
   });
 
-  test('after closing, it opens for 30 s again', () => {
+  test('opens for 30 s again after it has closed', () => {
     fail();
     now += 60 * second;
     succeed(2);
@@ -234,7 +234,7 @@ describe('a half-open breaker', () => {
     expect(isAdmitted()).toBe(true);
   });
 
-  test('the slot of a probe without verdict is released after ten seconds', () => {
+  test('releases the slot of a probe without a result after ten seconds', () => {
     now += 10 * second - 1;
     expect(isAdmitted()).toBe(false);
     now += 1;
@@ -243,7 +243,7 @@ describe('a half-open breaker', () => {
 });
 
 describe('cooldown after a 429', () => {
-  test('admits no call until it ends, and does not change the state of the breaker', () => {
+  test('admits no call until it ends and does not change the state of the breaker', () => {
     breakers.coolDown('acme', 'openai', now + 5 * second);
     expect(isAdmitted()).toBe(false);
     expect(report()).toMatchObject({ state: 'closed', failures: 0 });
@@ -251,7 +251,7 @@ describe('cooldown after a 429', () => {
     expect(isAdmitted()).toBe(true);
   });
 
-  test('the longest cooldown applies', () => {
+  test('lasts as long as the longest of several', () => {
     breakers.coolDown('acme', 'openai', now + 5 * second);
     breakers.coolDown('acme', 'openai', now + 1 * second);
     now += 2 * second;
@@ -273,7 +273,7 @@ describe('cooldown after a 429', () => {
     expect(report()?.state).toBe('open');
   });
 
-  test('is not ended by a success, nor by closing the breaker', () => {
+  test('does not end after a success or when the breaker closes', () => {
     breakers.coolDown('acme', 'openai', now + 90 * second);
     succeed();
     expect(isAdmitted()).toBe(false);
@@ -286,7 +286,7 @@ describe('cooldown after a 429', () => {
     expect(isAdmitted()).toBe(true);
   });
 
-  test('of a probe releases its slot', () => {
+  test('releases the slot of a probe', () => {
     fail(5);
     now += 30 * second;
     expect(isAdmitted()).toBe(true);
@@ -297,7 +297,7 @@ describe('cooldown after a 429', () => {
   });
 });
 
-test('breakers are separate for each project and provider', () => {
+test('keeps separate breakers for each project and provider', () => {
   fail(5);
   expect(breakers.tryAcquire('other', 'openai')).toBe(true);
   expect(breakers.tryAcquire('acme', 'anthropic')).toBe(true);
@@ -308,7 +308,7 @@ test('breakers are separate for each project and provider', () => {
   expect(breakers.report('acme', [])).toEqual([]);
 });
 
-test('asking whether a call would be admitted takes no probe slot', () => {
+test('takes no probe slot to find out whether a call would be admitted', () => {
   fail(5);
   expect(breakers.canAcquire('acme', 'openai')).toBe(false);
   now += 30 * second;

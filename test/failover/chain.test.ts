@@ -197,7 +197,7 @@ describe('the order of attempts', () => {
   });
 });
 
-test('failures are returned in the order of the attempts, with retries, without cancellations', async () => {
+test('returns failures in the order of the attempts, with retries but without cancellations', async () => {
   expect(failuresOf(await run({ plan: 'a1 a2 b1', replies: { a1: [limited], b1: [refuses], a2: [limitedFor(1), fails] } }))).toEqual([
     'a1',
     'b1',
@@ -207,12 +207,12 @@ test('failures are returned in the order of the attempts, with retries, without 
   expect(failuresOf(await run({ plan: 'a1 b1', replies: { a1: [fails], b1: [aborted] } }))).toEqual(['a1']);
 });
 
-test('an unexpected error ends the chain and is thrown', async () => {
+test('ends the chain at an unexpected error and throws it', async () => {
   const bug = new TypeError('bug');
   await expect(run({ plan: 'a1 b1', replies: { a1: [bug] } })).rejects.toBe(bug);
 });
 
-test('for any replies the chain ends: each model is tried at most twice, and twice only after its 429', async () => {
+test('tries each model at most twice, and twice only after a 429, for any responses', async () => {
   const reply = fc.constantFrom<Reply>(answers, refuses, fails, limited, limitedFor(0), limitedFor(50), limitedFor(null));
   const names = ['a1', 'a2', 'a3', 'b1', 'b2', 'c1'];
   await fc.assert(

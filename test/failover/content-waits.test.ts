@@ -35,7 +35,7 @@ const secondsUntilSlow = (model = 'm', isStream = true): number | null => {
   return null;
 };
 
-test('an attempt of a fast model is slow after ten seconds, and is reported once', () => {
+test("reports a fast model's attempt as slow once after ten seconds", () => {
   answer(1, { times: 20 });
   expect(secondsUntilSlow()).toBe(11);
   pass(600);
@@ -43,19 +43,19 @@ test('an attempt of a fast model is slow after ten seconds, and is reported once
   expect(waits.countSlow().get('one')).toBe(1);
 });
 
-test('an attempt that has ended is not slow', () => {
+test('does not report an attempt that has ended as slow', () => {
   answer(1, { times: 20 });
   waits.end(begin(), false);
   pass(600);
   expect(slow).toEqual([]);
 });
 
-test('a model that usually thinks for a minute is given four', () => {
+test('gives a model that usually thinks for a minute four minutes', () => {
   answer(60, { times: 20 });
   expect(secondsUntilSlow()).toBe(241);
 });
 
-test('a minute passes while it is unknown how long the model usually takes', () => {
+test('waits a minute while it is unknown how long the model usually takes', () => {
   expect(secondsUntilSlow()).toBe(61);
   answer(1, { times: 19 });
   expect(secondsUntilSlow()).toBe(61);
@@ -63,14 +63,14 @@ test('a minute passes while it is unknown how long the model usually takes', () 
   expect(secondsUntilSlow()).toBe(11);
 });
 
-test('plain calls wait for the whole response, and so have a usual wait of their own, as has each model', () => {
+test('tracks the usual wait separately for each model and for plain calls, which wait for the whole response', () => {
   answer(1, { times: 20 });
   answer(30, { times: 20, isStream: false });
   answer(20, { times: 20, model: 'other' });
   expect([secondsUntilSlow(), secondsUntilSlow('m', false), secondsUntilSlow('other')]).toEqual([11, 121, 81]);
 });
 
-test('a single long wait hardly changes what is usual, and a model that stays slower becomes usual', () => {
+test('barely changes the usual wait after one long wait, but adapts to a model that stays slower', () => {
   answer(1, { times: 50 });
   answer(200);
   expect(secondsUntilSlow()).toBe(13);
@@ -80,12 +80,12 @@ test('a single long wait hardly changes what is usual, and a model that stays sl
   expect(secondsUntilSlow()).toBeGreaterThan(120);
 });
 
-test('attempts of a vendor that hangs do not become usual', () => {
+test('does not adapt to attempts of a vendor that hangs', () => {
   answer(1, { times: 20 });
   for (let n = 0; n < 50; n += 1) expect(secondsUntilSlow()).toBe(11);
 });
 
-test('a mixture settles where one of twenty waits is longer', () => {
+test('settles where one of twenty waits is longer for a mixture of waits', () => {
   for (let n = 0; n < 200; n += 1) answer(n % 10 === 0 ? 40 : 2);
   const seconds = secondsUntilSlow() ?? 0;
   expect(seconds).toBeGreaterThan(100);

@@ -77,7 +77,7 @@ const frames: readonly (readonly [string, (secret: string) => string])[] = [
   ['in JSON in a text', (secret) => JSON.stringify({ note: `first line\n${secret}\nnext` })],
 ];
 
-test.each(secrets)('a credential of kind %s is found and replaced in every context: %.16s', (kind, secret) => {
+test.each(secrets)('finds and replaces a credential of kind %s in every context: %.16s', (kind, secret) => {
   for (const [, frame] of frames) {
     const text = frame(secret);
     const masked = maskCredentials(text);
@@ -88,7 +88,7 @@ test.each(secrets)('a credential of kind %s is found and replaced in every conte
   expect(findCredentials(secret).map((found) => found.kind)).toEqual([kind]);
 });
 
-test('the examples cover at least 25 kinds', () => {
+test('covers at least 25 kinds with the examples', () => {
   expect(new Set(secrets.map(([kind]) => kind)).size).toBeGreaterThanOrEqual(25);
 });
 
@@ -126,12 +126,12 @@ test.each([
   ["vault login --auth-token 'abc123def456'", "vault login --auth-token '[credential]'"],
   [`private_key=${drawn(1_600)} end`, 'private_key=[credential] end'],
   [`token: ${drawn(70_000)}; end`, 'token: [credential]; end'],
-])('of what names or frames a secret only the secret is replaced: %s', (text, masked) => {
+])('replaces only the secret and keeps the text around it: %s', (text, masked) => {
   expect(maskCredentials(text)).toBe(masked);
   expect(maskCredentials(masked)).toBe(masked);
 });
 
-test('a truncated private key is replaced to its end', () => {
+test('replaces a truncated private key to its end', () => {
   const text = `file:\n-----BEGIN RSA PRIVATE KEY-----\n${drawn(64)}\n${drawn(64)}\nand then it ends`;
   expect(maskCredentials(text)).toBe('file:\n[credential]\nand then it ends');
 });
@@ -172,11 +172,11 @@ const benign = [
   'The api key is stored in the vault; the access token is refreshed hourly.',
 ];
 
-test.each(benign.map((text) => [text]))('ordinary text stays as it is: %s', (text) => {
+test.each(benign.map((text) => [text]))('leaves ordinary text unchanged: %s', (text) => {
   expect(maskCredentials(text)).toBe(text);
 });
 
-test('credentials are in order, separate and within the text; masking is idempotent', () => {
+test('returns ordered, separate credentials within the text and masks idempotently', () => {
   const piece = fc.oneof(
     fc.constantFrom(...secrets.map(([, secret]) => secret)),
     fc.constantFrom(...benign),
@@ -200,7 +200,7 @@ test('credentials are in order, separate and within the text; masking is idempot
 });
 
 /** The expression for all kinds only runs on long runs of characters with a digit. */
-test.each(Object.entries(prefixed))('a credential of kind %s is found between any characters', (_kind, pattern) => {
+test.each(Object.entries(prefixed))('finds a credential of kind %s between any characters', (_kind, pattern) => {
   // Assertions are about the next character, which fast-check does not generate.
   const credential = fc.stringMatching(new RegExp(`^${pattern.replaceAll(/\(\?![^)]*\)/g, '').replaceAll(/\{(\d+),\}/g, '{$1,80}')}$`));
   const surrounding = fc.constantFrom(
@@ -235,7 +235,7 @@ test.each(Object.entries(prefixed))('a credential of kind %s is found between an
   );
 });
 
-test('random secrets of random length are replaced as a whole', () => {
+test('replaces random secrets of random length completely', () => {
   const prefixes = ['sk-ant-', 'ghp_', 'hf_', 'glpat-', 'xoxb-', 'gsk_', 'npm_'];
   fc.assert(
     fc.property(fc.constantFrom(...prefixes), fc.integer({ min: 60, max: 400 }), (prefix, length) => {
@@ -275,7 +275,7 @@ test.each([
     '\u0430',
     '=',
   ].map((text) => [text]),
-])(`${longMib} MiB of %j are read in time that grows with their length`, (unit) => {
+])(`reads ${longMib} MiB of %j in linear time`, (unit) => {
   const text = unit.repeat(Math.ceil((longMib * mib) / unit.length));
   expect(maskCredentials(`${text} ghp_${drawn(36)}`)).toContain('[credential]');
 });
@@ -283,17 +283,17 @@ test.each([
 test.each([
   ['passwords', `password=${'a1b2c3d4'.repeat(32)}`],
   ['keys', `sk-${'a1b2c3d4'.repeat(8_192)}/`],
-])('16 MiB of %s that no space sets apart are read in time that grows with their length', (_what, unit) => {
+])('reads 16 MiB of %s without spaces in linear time', (_what, unit) => {
   const text = unit.repeat(Math.ceil((16 * mib) / unit.length));
   expect(maskCredentials(`${text} and text`)).toMatch(/^.{0,16}\[credential\] and text$/);
 });
 
-test('a name at the end of a long value belongs to the next value', () => {
+test('assigns a name at the end of a long value to the next value', () => {
   const value = 'a1b2c3d4'.repeat(40);
   expect(maskCredentials(`password=${value}.password = hunter2000`)).toBe('password=[credential] = [credential]');
 });
 
-test('a control character ends a value, and an escaped one starts a term', () => {
+test('ends a value at a control character and starts a term at an escaped one', () => {
   expect(maskCredentials('AWS_SECRET_ACCESS_KEY=A7gQXLh2HdVugxvEWeq3vEzN\u0001(x)')).toBe('AWS_SECRET_ACCESS_KEY=[credential]\u0001(x)');
   const github = `ghp_${'a1B2'.repeat(9)}`;
   for (const before of ['\\u0001', '\\b', '\\f', '\\n'])

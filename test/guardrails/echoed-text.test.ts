@@ -11,7 +11,7 @@ function removeFrom(message: string, content: string, more: object = {}): string
 
 const prompt = 'My name is Zora and\nI live at "Elm Street" 12. Código: größe';
 
-describe('what a vendor quotes from the request is removed', () => {
+describe('text that a vendor quotes from the request', () => {
   test.each([
     ['in quotes', `Invalid value: '${prompt}'. Try again.`, "Invalid value: '[…]'. Try again."],
     ['a part in quotes', "Invalid value: 'Zora'", "Invalid value: '[…]'"],
@@ -26,30 +26,30 @@ describe('what a vendor quotes from the request is removed', () => {
     expect(removeFrom(message, prompt)).toBe(expected);
   });
 
-  test('if the body escapes what is not ASCII', () => {
+  test('is removed if the body escapes non-ASCII characters', () => {
     const body = Buffer.from('{"messages":[{"role":"user","content":"Gr\\u00f6\\u00dfe 46 \\ud83d\\ude00"}]}');
     expect(removeEchoes("Invalid value: 'Größe 46 😀'", readRequestText(body) ?? '')).toBe("Invalid value: '[…]'");
   });
 
-  test('in the arguments of a tool call, which are JSON in a string', () => {
+  test('is removed from the arguments of a tool call, which are JSON in a string', () => {
     const tool_calls = [{ function: { name: 'save', arguments: JSON.stringify({ note: 'the "red" house\nof Zora' }) } }];
     expect(removeFrom('Bad arguments the "red" house of Zora here', 'x', { tool_calls })).not.toMatch(/red|Zora/);
   });
 
-  test('next to an image', () => {
+  test('is removed next to an image', () => {
     const image_url = { url: `data:image/png;base64,${'iVBORw0KGgo'.repeat(2_000)}` };
     expect(removeFrom("Invalid value: 'Zora' and data:image/png;base64,iVBORw0KGgo", prompt, { image_url })).toMatch(
       /^Invalid value: '\[…\]' and /,
     );
   });
 
-  test('and so are long quotes and words that the vendor may have changed', () => {
+  test('is removed from long quotes and for words that the vendor may have changed', () => {
     expect(removeFrom(`Invalid value: '${'reworded '.repeat(8)}'`, prompt)).toBe("Invalid value: '[…]'");
     expect(removeFrom(`Invalid image ${'iVBORw0KGgo'.repeat(20)} sent`, prompt)).toBe('Invalid image […] sent');
   });
 });
 
-describe('what the vendor itself says stays', () => {
+describe("the vendor's own text stays unchanged", () => {
   test.each([
     "Unsupported value: 'temperature' does not support 0.2 with this model. Only the default (1) value is supported.",
     'The model `gpt-4o` does not exist or you do not have access to it.',
@@ -63,7 +63,7 @@ describe('what the vendor itself says stays', () => {
   });
 });
 
-test('a request that is too long to be compared has no text', () => {
+test('compares no text of a request that is too long', () => {
   expect(readRequestText(bodyOf('word '.repeat(60_000)))).toBeNull();
   expect(readRequestText(bodyOf('x'.repeat(4_000_000)))).not.toBeNull();
 });

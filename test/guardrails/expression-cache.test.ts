@@ -6,7 +6,7 @@ const random = createRandom(34);
 /** For an expression with a large repeat count, RE2 adds an automaton state for every character of this text. */
 const text = Array.from({ length: 2_000 }, () => random.pick(['a', 'b'])).join('');
 
-test('the cache limits the total size of its automata', () => {
+test('limits the total size of the cached automata', () => {
   const cache = createExpressionCache(2 * 1024 * 1024);
   const sizes: number[] = [];
   for (let count = 0; count < 12; count += 1) {

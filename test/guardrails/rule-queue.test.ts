@@ -16,7 +16,7 @@ const emailRule: ContentRule = { class: 'email', place: 'input', action: 'block'
 const passed: RuleOutcome = { matched: new Set(), stopped: null };
 const work = { rules: [slowRule], texts: [slowText], signal: undefined };
 
-test('a project with a long queue delays other projects by only one turn', async () => {
+test('delays other projects by only one turn if a project has a long queue', async () => {
   const queue = createRuleQueue();
   let ended = 0;
   const slow = Array.from({ length: 5 }, () =>
@@ -35,7 +35,7 @@ test('a project with a long queue delays other projects by only one turn', async
   expect(await Promise.all(slow)).toEqual(slow.map(() => passed));
 });
 
-test('a project that keeps breaking the thread waits while other projects have work', async () => {
+test('makes a project that keeps breaking the thread wait while other projects have work', async () => {
   const turns: string[] = [];
   const queue = createRuleQueue({
     thread: {
@@ -107,7 +107,7 @@ test("limits a project's waiting work by calls and by characters", async () => {
   expect(await Promise.all([...calls, ...long])).toEqual([...calls, ...long].map(() => passed));
 });
 
-test('if the thread runs out of memory, only the call that it was working on fails', async () => {
+test('fails only the current call if the thread runs out of memory', async () => {
   const thread = createRuleThread({ maxHeapMb: 16, maxMs: 60_000 });
   const chunks = Array.from({ length: 150_000 }, (_, index) => ({ text: `text ${index}`, isStart: true, isEnd: true }));
   const tooLarge = () => thread.match({ rules: [emailRule], chunks, from: firstPosition });
@@ -124,7 +124,7 @@ test('if the thread runs out of memory, only the call that it was working on fai
   expect(other).toEqual({ matched: new Set([emailRule]), stopped: null });
 });
 
-test('the automata of many expressions do not use up the memory of the thread, so other projects still get verdicts', async () => {
+test('keeps automata of many expressions from using up the memory of the thread', async () => {
   // In a program of its own, whose threads have a small heap. Each expression fills its automaton with this text.
   const program = `
     import { compileRules, evaluateTexts } from '${new URL('../../src/guardrails/rules.ts', import.meta.url)}';

@@ -12,7 +12,7 @@ function inputRules(...rules: Omit<ContentRule, 'place'>[]): PlaceRules {
 
 const evaluateTexts = (rules: PlaceRules, texts: readonly string[]): Promise<RuleVerdict> => evaluate(rules, texts, { project: 'one' });
 
-test('returns the first blocking rule, and each observed class once', async () => {
+test('returns the first blocking rule and each observed class once', async () => {
   const rules = inputRules(
     { class: 'email', action: 'observe' },
     { class: 'expression', action: 'block', expression: 'ACME-\\d{4}' },
@@ -39,7 +39,7 @@ test.each([
   ['email', 'ad\u200ba@exam\u200bple.com'],
   ['iban', 'ＤＥ８９ 3704 0044 0532 0130 00'],
   ['expression', 'Ｐｒｏｊｅｃｔ\u3000Nightjar'],
-] as const)('%s is found as a reader takes the letters: %s', async (ruleClass, text) => {
+] as const)('finds %s as a reader sees the letters: %s', async (ruleClass, text) => {
   const rules = inputRules({
     class: ruleClass,
     action: 'block',
@@ -49,13 +49,13 @@ test.each([
   expect(await evaluateTexts(rules, ['ünrelated – text 👍 42'])).toMatchObject({ blockedBy: null });
 });
 
-test('input or output without rules compiles to null', () => {
+test('compiles input or output without rules to null', () => {
   expect(compileRules([])).toEqual({ input: null, output: null });
   const { input, output } = compileRules([{ class: 'email', place: 'output', action: 'observe' }]);
   expect([input, output?.blocks]).toEqual([null, false]);
 });
 
-test('matches are found anywhere in a long text, also across chunks', async () => {
+test('finds matches anywhere in a long text, even across chunks', async () => {
   const rules = inputRules({ class: 'card_number', action: 'block' }, { class: 'expression', action: 'block', expression: 'needle' });
   const around = 'terms and terms '.repeat(20_000);
   for (let at = 261_000; at < 262_400; at += 50) {
@@ -101,7 +101,7 @@ test('evaluates long runs of combining marks, whose normalization takes quadrati
   expect(findInjection(marks)).toBe(null);
 });
 
-test('expressions that are exponential in other engines are linear', async () => {
+test('evaluates expressions in linear time that are exponential in other engines', async () => {
   const rules = inputRules(
     ...['(a+)+$', '(a|aa)+c', '(x+x+)+y', '(?:a?){100}a{100}c', '(.*)(.*)(.*)(.*)z'].map((expression) => ({
       class: 'expression' as const,
@@ -127,7 +127,7 @@ test.each([
     Array.from({ length: 2_000 }, (_, index) => `${index % 7 === 0 ? 'confidential' : 'internal'} note ${index}`).join(' '),
     [{ class: 'expression', expression: '(?i)(?:confidential|internal).{0,400}(?:launch|merger)' }],
   ],
-] as const)('the event loop runs while a thread evaluates %s', async (_name, text, rules) => {
+] as const)('keeps the event loop running while a thread evaluates %s', async (_name, text, rules) => {
   let turns = 0;
   const count = (): void => {
     turns += 1;
@@ -140,7 +140,7 @@ test.each([
   expect(turns).toBeGreaterThan(1_000);
 });
 
-test('a thread evaluates many short texts together', async () => {
+test('evaluates many short texts together in a thread', async () => {
   const requests = jest.spyOn(Worker.prototype, 'postMessage');
   const rules = inputRules({ class: 'email', action: 'observe' }, { class: 'iban', action: 'block' });
   const texts = Array.from({ length: 20_000 }, (_, index) => `the description of parameter ${index}`);
@@ -180,12 +180,12 @@ test.each<[string, unknown, RegExp[]]>([
   ],
   ['an expression too long', { rules: [{ ...rule, class: 'expression', expression: 'a'.repeat(501) }] }, [/rules\.0\.expression/]],
   ['too many', { rules: Array.from({ length: 51 }, () => rule) }, [/rules: .*50/]],
-])('rules are refused with their place: %s', (_name, input, messages) => {
+])('rejects rules and reports the position: %s', (_name, input, messages) => {
   for (const message of messages)
     expect(() => parseRulesInput(input)).toThrow(expect.objectContaining({ code: 'bad_request', message: expect.stringMatching(message) }));
 });
 
-test('a stored expression that is larger than is accepted now stays in force', async () => {
+test('keeps a stored expression in force that is larger than allowed now', async () => {
   const [rule] = parseStoredRules([{ class: 'expression', place: 'input', action: 'block', expression: 'plan.{0,990}merger.{0,400}' }]);
   if (!rule) throw new Error('no rule');
   expect(() => parseRulesInput({ rules: [rule] })).toThrow(/would be too slow/);
@@ -204,7 +204,7 @@ test.each([
   ['^start', true],
   ['(?m)^the line$', true],
   ['(?m)^plan', false],
-])('anchors match at the ends of a text that is read in pieces, but not at the ends of each piece: %s', async (expression, isMatch) => {
+])('matches anchors at the ends of a text that is read in pieces, but not at the ends of each piece: %s', async (expression, isMatch) => {
   const rules = inputRules(
     { class: 'expression', action: 'block', expression },
     { class: 'expression', action: 'block', expression: 'x{900}nothing' },
@@ -216,7 +216,7 @@ test.each([
 test.each([
   ['control characters', 'ada\u0000@exam\u0007ple.com'],
   ['lone surrogates', 'ada\ud800@example.com'],
-])('%s, which some parsers drop, do not hide a match', async (_what, text) => {
+])('finds a match despite %s, which some parsers drop', async (_what, text) => {
   expect(await evaluateTexts(inputRules({ class: 'email', action: 'block' }), [text])).toMatchObject({ blockedBy: 'email' });
 });
 
@@ -229,7 +229,7 @@ describe('texts that were evaluated before', () => {
     await evaluate(inputRules({ class: 'email', action: 'block' }), history, { project: 'history' });
   });
 
-  test('are not evaluated again, only the new ones', async () => {
+  test('evaluates only new texts of a conversation', async () => {
     const rules = inputRules({ class: 'email', action: 'block' });
     expect(await evaluate(rules, history, aborted)).toEqual({ blockedBy: null, observed: [], unfinished: null });
     expect(await evaluate(rules, [...history, 'ask ada@example.com'], aborted)).toMatchObject({ blockedBy: 'email' });
@@ -238,17 +238,17 @@ describe('texts that were evaluated before', () => {
   test.each([
     ['other rules', inputRules({ class: 'email', action: 'observe' }), 'history'],
     ['another project', inputRules({ class: 'email', action: 'block' }), 'other'],
-  ])('are evaluated again for %s', async (_what, rules, project) => {
+  ])('evaluates known texts again for %s', async (_what, rules, project) => {
     await expect(evaluate(rules, history, { ...aborted, project })).rejects.toThrow('evaluated in the thread');
   });
 
-  test('are reported in each call if a rule matches', async () => {
+  test('reports known texts in each call if a rule matches', async () => {
     const rules = inputRules({ class: 'email', action: 'observe' });
     const texts = [long('ask ada@example.com'), 'ask ada@example.com'];
     for (let call = 0; call < 3; call += 1) expect(await evaluateTexts(rules, texts)).toMatchObject({ observed: ['email'] });
   });
 
-  test('do not hide texts that differ from them only in malformed characters', async () => {
+  test('evaluates texts that differ from known ones only in malformed characters', async () => {
     const rules = inputRules({ class: 'email', action: 'block' });
     const text = (hidden: string): string => `${'plan '.repeat(20)}ada${hidden}@example.com`;
     expect(await evaluateTexts(rules, [text('\ufffd ')])).toMatchObject({ blockedBy: null });

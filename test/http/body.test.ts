@@ -31,13 +31,13 @@ async function abandoned(head: string, use: (request: IncomingMessage) => Promis
   }
 }
 
-test('readBody rejects when the caller disconnected before, instead of waiting forever', async () => {
+test('rejects in readBody if the caller has already disconnected, instead of waiting forever', async () => {
   await abandoned('POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\nabc', async (request) => {
     await expect(readBody(request)).rejects.toBeInstanceOf(ClientDisconnectedError);
   });
 });
 
-test('readBody joins any number of small chunks in their order', async () => {
+test('joins any number of small chunks in order', async () => {
   for (const count of [1_023, 1_024, 1_025, 5_000]) {
     const chunks = Array.from({ length: count }, (_, index) => Buffer.from([index % 251]));
     const request = Object.assign(Readable.from(chunks), { headers: {} });
@@ -45,7 +45,7 @@ test('readBody joins any number of small chunks in their order', async () => {
   }
 });
 
-test('readBody reads a body that has arrived with its headers, within the memory', async () => {
+test('reads a body that arrived with its headers within the memory limit', async () => {
   const mebibyte = 1_048_576;
   const memory = createBodyMemory(32 * mebibyte);
   const bodies = memory.of('one');
@@ -67,7 +67,7 @@ test('readBody reads a body that has arrived with its headers, within the memory
   await expect(read('more')[1]).rejects.toMatchObject({ status: 413 });
 });
 
-test('readBody disconnects a caller that sends for five minutes', async () => {
+test('disconnects a caller that sends for five minutes', async () => {
   mock.timers.enable({ apis: ['setTimeout'] });
   try {
     const request = Object.assign(new Readable({ read: () => undefined }), { headers: {}, complete: false });
@@ -82,7 +82,7 @@ test('readBody disconnects a caller that sends for five minutes', async () => {
   }
 });
 
-test('one key cannot hold all of the memory for bodies, and each body fits alone', () => {
+test('keeps one key from holding all the memory for bodies, and accepts each body alone', () => {
   const mebibyte = 1_048_576;
   const fill = (memory: ReturnType<typeof createBodyMemory>, key: string, piece: number): number => {
     for (let held = 0; ; held += piece) {

@@ -46,7 +46,7 @@ test('delivers everything that was written to a caller who reads it later', asyn
   expect(await readToEnd(socket)).toBeGreaterThan(size);
 });
 
-test('discards later requests, which do not reset the connection', async () => {
+test('discards later requests without resetting the connection', async () => {
   let requests = 0;
   const broken = Promise.withResolvers<void>();
   const socket = await askWithoutReading((_request, response) => {
@@ -61,7 +61,7 @@ test('discards later requests, which do not reset the connection', async () => {
   expect(requests).toBe(1);
 });
 
-test('an incomplete body of a known length ends without a reset', async () => {
+test('ends an incomplete body of a known length without a reset', async () => {
   const socket = await askWithoutReading((_request, response) => {
     response.writeHead(200, { 'content-length': 2 * size }).write(Buffer.alloc(size));
     breakOff(response);

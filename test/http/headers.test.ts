@@ -24,7 +24,7 @@ describe('parseTextHeader', () => {
     ['', null],
     [undefined, null],
     ['gr\u00f6', 'gr\ufffd'],
-  ])('%j is %j', (value, text) => {
+  ])('parses %j as %j', (value, text) => {
     expect(parseTextHeader({ 'x-gateway-source': value }, 'x-gateway-source')).toBe(text);
   });
 });
@@ -48,7 +48,7 @@ describe('x-gateway-timeout-ms', () => {
     ['', null],
     [wire('٥'), null],
     [undefined, null],
-  ])('%j is %j', (value, timeoutMs) => {
+  ])('parses %j as %j', (value, timeoutMs) => {
     expect(parseTimeoutMs({ 'x-gateway-timeout-ms': value })).toBe(timeoutMs);
   });
 });
@@ -61,12 +61,12 @@ describe('x-gateway-first-content-timeout-ms', () => {
     ['3600000', 3_600_000],
     ['', null],
     [undefined, null],
-  ])('%j is %j', (value, timeoutMs) => {
+  ])('parses %j as %j', (value, timeoutMs) => {
     expect(parse(value)).toBe(timeoutMs);
   });
 
   test.each(['0', '-1', '+5', '1.5', '1e3', '5s', '5, 6', '0x10', '3600001', '9'.repeat(400), wire('٥')])(
-    '400 bad_request for %j',
+    'returns 400 bad_request for %j',
     (value) => {
       expect(() => parse(value)).toThrow(expect.objectContaining({ code: 'bad_request', status: 400 }));
     },
@@ -83,15 +83,18 @@ describe('x-gateway-memory', () => {
     ['RECALL', 'recall', false],
     ['off', 'off', false],
     ['oFF', 'off', false],
-  ])('%j is %s', (value, mode, explicitWrite) => {
+  ])('parses %j as %s', (value, mode, explicitWrite) => {
     expect(parseMemoryMode({ 'x-gateway-memory': value })).toEqual({ mode, explicitWrite });
   });
 
-  test.each(['on', 'true', 'write, off', 'writes', ' write', 'no', '0', wire('wrıte')])('400 invalid_memory_mode for %j', (value) => {
-    expect(() => parseMemoryMode({ 'x-gateway-memory': value })).toThrow(
-      expect.objectContaining({ code: 'invalid_memory_mode', status: 400 }),
-    );
-  });
+  test.each(['on', 'true', 'write, off', 'writes', ' write', 'no', '0', wire('wrıte')])(
+    'returns 400 invalid_memory_mode for %j',
+    (value) => {
+      expect(() => parseMemoryMode({ 'x-gateway-memory': value })).toThrow(
+        expect.objectContaining({ code: 'invalid_memory_mode', status: 400 }),
+      );
+    },
+  );
 });
 
 describe('the subject', () => {
@@ -123,7 +126,7 @@ describe('the subject', () => {
     ['half a character', wire('é').slice(0, 1)],
     ['a surrogate as UTF-8', '\u00ed\u00a0\u0080'],
     ['an overlong form', '\u00c0\u00af'],
-  ])('%s is an invalid header, which the body does not replace', (_name, value) => {
+  ])('rejects an invalid header with %s, which the body does not replace', (_name, value) => {
     expect(hasSubjectHeader(headerOf(value))).toBe(true);
     expect(parseSubject(headerOf(value), 'from the body')).toBeNull();
   });
@@ -167,13 +170,13 @@ describe('correlation', () => {
     ['--3', null],
     ['3 4', null],
     ['0x3', null],
-  ])('the integer %j is %j', (value, integer) => {
+  ])('parses the integer %j as %j', (value, integer) => {
     expect(parseCorrelation({ 'x-gateway-iteration': value }).iteration).toBe(integer);
     expect(parseCorrelation({ 'x-gateway-distil-saved': value }).distilSaved).toBe(integer);
   });
 });
 
-test('only four headers are forwarded to vendors', () => {
+test('forwards only four headers to vendors', () => {
   const passed = { 'anthropic-version': '2023-06-01', 'anthropic-beta': 'a,b', 'openai-beta': 'x', 'idempotency-key': 'i' };
   const kept = {
     authorization: 'Bearer sk-gw',

@@ -31,16 +31,16 @@ const operations = Object.entries(paths).flatMap(([path, methods]) =>
   Object.entries(asObject(methods)).map(([method, operation]) => ({ path, method, operation: asObject(operation) })),
 );
 
-test('it is version 0.1.0 of the API, in OpenAPI 3.1', () => {
+test('describes version 0.1.0 of the API in OpenAPI 3.1', () => {
   expect(document).toMatchObject({ openapi: '3.1.0', info: { version: '0.1.0' } });
 });
 
-test('docs/api/openapi.json and src/cli/api-operations.json are up to date (node scripts/write-openapi.js)', () => {
+test('keeps docs/api/openapi.json and src/cli/api-operations.json up to date (node scripts/write-openapi.js)', () => {
   expect(JSON.parse(readFileSync(join(root, 'docs/api/openapi.json'), 'utf8'))).toEqual(document);
   expect(JSON.parse(readFileSync(join(root, 'src/cli/api-operations.json'), 'utf8'))).toEqual(describeCommandOperations(document));
 });
 
-test('exactly the routes of the code are described', () => {
+test('describes exactly the routes of the code', () => {
   const names = readdirSync(join(root, 'src/http/routes'), { encoding: 'utf8', recursive: true }).filter((name) => name.endsWith('.ts'));
   const files = ['src/http/server.ts', ...names.map((name) => `src/http/routes/${name}`)];
   const found = files.flatMap((file) => {
@@ -51,7 +51,7 @@ test('exactly the routes of the code are described', () => {
   expect(operations.map(({ method, path }) => `${method} ${path}`).sort()).toEqual([...new Set(found)].sort());
 });
 
-test('all references resolve, and all components are referenced', () => {
+test('resolves all references and uses all components', () => {
   const refs = new Set<string>();
   const collect = (value: unknown): void => {
     if (isObject(value) && typeof value.$ref === 'string') refs.add(value.$ref);
@@ -63,7 +63,7 @@ test('all references resolve, and all components are referenced', () => {
   expect([...refs].sort()).toEqual(there.sort());
 });
 
-test('operations have unique ids, security, and all path parameters', () => {
+test('gives operations unique ids, security and all path parameters', () => {
   const names = operations.map(({ operation }) => operation.operationId);
   expect(new Set(names).size).toBe(operations.length);
   const schemes = Object.keys(asObject(asObject(document.components).securitySchemes));
@@ -75,7 +75,7 @@ test('operations have unique ids, security, and all path parameters', () => {
   }
 });
 
-test('every route with a key describes 401 and 503, every route with a body 413 and 415', () => {
+test('describes 401 and 503 for every route with a key, and 413 and 415 for every route with a body', () => {
   for (const { path, method, operation } of operations) {
     const statuses = Object.keys(asObject(operation.responses));
     const needsKey = (operation.security as unknown[]).length > 0;

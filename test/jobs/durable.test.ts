@@ -120,7 +120,7 @@ describe('durable work', () => {
     expect(await waiting()).toBe(1);
   });
 
-  test('waits for an external Temporal that is unavailable, and logs it once', async () => {
+  test('waits for an external Temporal that is unavailable and logs it once', async () => {
     await put('d');
     const durable = start({ temporal: { mode: 'external', address: '127.0.0.1:1', namespace: 'default' } });
     const warnings = (): string[] => lines.filter(({ level }) => level === 'warn').map(({ message }) => message);
@@ -132,7 +132,7 @@ describe('durable work', () => {
     expect(await waiting()).toBe(1);
   });
 
-  test('uses an external Temporal and creates its namespace when asked to; a client runs no workflows', async () => {
+  test('uses an external Temporal and creates its namespace on request, and runs no workflows in a client', async () => {
     const { server } = shared();
     const temporal = { mode: 'external', address: server.address, namespace: 'model-gateway', createNamespace: true } as const;
     await put('e');
@@ -149,7 +149,7 @@ describe('durable work', () => {
     await observer.close();
   });
 
-  test('waits while the network to Temporal passes nothing on, says so, and delivers the work once afterwards', () =>
+  test('waits, reports it and delivers the work once if the network to Temporal passes nothing on', () =>
     withFaultProxy(`http://${shared().server.address}`, async (network) => {
       await network.connect();
       const temporal = { mode: 'external', address: new URL(network.url).host, namespace: 'half-open', createNamespace: true } as const;
@@ -167,7 +167,7 @@ describe('durable work', () => {
       await durable.stop();
     }));
 
-  test('a batch whose start is refused is stopped if an operator ended its run, and else starts again', async () => {
+  test('stops a batch whose start is refused if an operator ended its run, and otherwise starts it again', async () => {
     const { server } = shared();
     const temporal = { mode: 'external', address: server.address, namespace: 'batches', createNamespace: true } as const;
     start({ temporal, role: 'client' });
@@ -197,7 +197,7 @@ describe('durable work', () => {
     await observer.close();
   });
 
-  test('waits for a namespace that does not exist and says so', async () => {
+  test('waits for a namespace that does not exist and reports it', async () => {
     const { server, temporal: observer } = shared();
     await put('f');
     const durable = start({ temporal: { mode: 'external', address: server.address, namespace: 'missing' } });
@@ -216,7 +216,7 @@ describe('durable work', () => {
     await until('it is ready', () => durable.waitReasons().length === 0);
   });
 
-  test('with another payload key, only runs of the missing key wait', async () => {
+  test('keeps waiting only with runs of a missing key after the payload key changes', async () => {
     const { server } = shared();
     const [keyA, keyB] = [randomBytes(32), randomBytes(32)];
     const startWith = (payloadKeys: TemporalSettings['payloadKeys'] & {}, role: 'client' | 'worker' = 'worker'): Durable =>

@@ -50,7 +50,7 @@ async function workOff(temporal: Temporal): Promise<readonly string[]> {
 describe('the task queue of the development server', () => {
   const shared = sharedTemporal();
 
-  test('reports its backlog, and a project with many runs does not delay another', async () => {
+  test('reports its backlog and does not delay one project because of another with many runs', async () => {
     const { temporal } = shared();
     await until('the server responds', () =>
       temporal.probe().then(
@@ -87,7 +87,7 @@ describe('a server without fairness', () => {
     await server?.remove();
   });
 
-  test('ignores the projects of the runs, and executes all of them', async () => {
+  test('ignores the projects of the runs and executes all of them', async () => {
     const { quiet } = await startRuns(temporal);
     const order = await workOff(temporal);
     expect(order.filter((projectId) => projectId === quiet)).toHaveLength(few);
@@ -101,7 +101,7 @@ test.each([
   ['1.31.0-148.2', true],
   ['2.0.0', true],
   ['', null],
-])('a server of version %j may know fairness keys: %j', (version, expected) => {
+])('detects whether a server of version %j may know fairness keys: %j', (version, expected) => {
   expect(knowsFairness(version)).toBe(expected);
 });
 
@@ -151,7 +151,7 @@ describe('the watch', () => {
   });
 });
 
-test('an activity reports how long it waited, unless it is local', async () => {
+test('reports how long an activity waited, unless it is local', async () => {
   const { measureWaits } = await import('../../src/jobs/worker/measure-waits.ts');
   const waits = createHistogram();
   const run = (isLocal: boolean) =>

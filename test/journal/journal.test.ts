@@ -118,7 +118,7 @@ describe('writing', () => {
 });
 
 describe('segments', () => {
-  test('are sealed when full and deleted by deleteSegment', () =>
+  test('seals a segment when it is full and deletes it on deleteSegment', () =>
     withJournal(async ({ journal, records }) => {
       for (let round = 0; round < 3; round += 1) await journal.settle(settledCall({ content: withText('x'.repeat(25_000)) }));
       expect(journal.segments().map(({ number, sealed }) => [number, sealed])).toEqual([
@@ -131,7 +131,7 @@ describe('segments', () => {
       expect(settledIds(await records())).toHaveLength(2);
     }));
 
-  test('copy an open call forward to the newest segment with all its attempts', () =>
+  test('copies an open call forward to the newest segment with all its attempts', () =>
     withJournal(async ({ journal, records }) => {
       const metadata = factsOf();
       await journal.open(metadata, attemptStart);
@@ -142,7 +142,7 @@ describe('segments', () => {
       expect(journal.segments().map(({ number }) => number)).toEqual([2]);
     }));
 
-  test('leave an empty folder to be deleted on close, but keep one with records', () =>
+  test('deletes an empty folder on close, but keeps one with records', () =>
     withFolder(async (dataDir) => {
       const options = { dataDir, clock: clockAt(noon), logger: keepingLogger(), sync: false, ballastBytes: 100 };
       const empty = await createJournal(options);

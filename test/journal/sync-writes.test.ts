@@ -20,13 +20,13 @@ describe('synchronous writes', () => {
     return { writes, write, wait };
   };
 
-  test('are allowed while they are fast, unless they are large', () => {
+  test('writes synchronously while writes are fast, unless they are large', () => {
     const { writes, write } = setUp();
     write(1);
     expect([writes.allows(1_000), writes.allows(256 * 1_024), writes.allows(256 * 1_024 + 1)]).toEqual([true, true, false]);
   });
 
-  test('pause after a stall, for ten times its duration', () => {
+  test('pauses after a stall for ten times its duration', () => {
     const { writes, write, wait } = setUp();
     write(51);
     wait(509);
@@ -35,7 +35,7 @@ describe('synchronous writes', () => {
     expect(writes.allows(1)).toBe(true);
   });
 
-  test('take at most a tenth of the time on a disk that is always slow', () => {
+  test('takes at most a tenth of the time on a disk that is always slow', () => {
     const { writes, write, wait } = setUp();
     let spent = 0;
     for (let elapsed = 0; elapsed < 60_000; elapsed += 10) {
@@ -49,7 +49,7 @@ describe('synchronous writes', () => {
     expect(spent / 60_000).toBeLessThan(0.11);
   });
 
-  test('continue when a few are interrupted for milliseconds', () => {
+  test('continues if a few writes are interrupted for milliseconds', () => {
     const { writes, write, wait } = setUp();
     for (let at = 0; at < 1_000; at += 1) {
       expect(writes.allows(1)).toBe(true);
@@ -58,7 +58,7 @@ describe('synchronous writes', () => {
     }
   });
 
-  test('pause after a slow one that failed', () => {
+  test('pauses after a slow write that failed', () => {
     const { writes, wait } = setUp();
     const fail = (): void =>
       writes.measure(() => {

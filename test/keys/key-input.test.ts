@@ -3,7 +3,7 @@ import { parseGraceSeconds, parseKeyInput } from '../../src/keys/key-input.ts';
 
 const now = Date.parse('2026-11-20T10:00:00Z');
 
-test('only the name is required; without ceilings a key is unlimited', () => {
+test('requires only the name, and leaves a key without ceilings unlimited', () => {
   expect(parseKeyInput({ name: 'ci' }, now)).toEqual({
     name: 'ci',
     models: null,
@@ -19,7 +19,7 @@ test('only the name is required; without ceilings a key is unlimited', () => {
   });
 });
 
-test('costs become whole nano-dollars, times become epoch milliseconds', () => {
+test('converts costs to whole nano-dollars and times to epoch milliseconds', () => {
   const settings = parseKeyInput(
     {
       name: 'ci',
@@ -40,7 +40,7 @@ test('costs become whole nano-dollars, times become epoch milliseconds', () => {
   expect(settings.expiresAt).toBe(Date.parse('2027-01-01T00:00:00Z'));
 });
 
-test('every mistake is named in one error', () => {
+test('names every mistake in one error', () => {
   const read = (): unknown =>
     parseKeyInput(
       {
@@ -65,16 +65,16 @@ test('every mistake is named in one error', () => {
   }
 });
 
-test('mistakes across several members are named too', () => {
+test('also names mistakes across several members', () => {
   const read = (): unknown => parseKeyInput({ name: 'a', windows: { calls: 'day' }, expires_at: '2026-11-20T10:00:00Z' }, now);
   expect(read).toThrow('expires_at: must be in the future; windows.calls: there is no ceiling calls');
 });
 
-test.each([null, 'text', [], 7])('%j is no body', (body) => {
+test.each([null, 'text', [], 7])('rejects %j as a body', (body) => {
   expect(() => parseKeyInput(body, now)).toThrow(expect.objectContaining({ code: 'bad_request' }));
 });
 
-test('grace_seconds defaults to 0 and must be a whole number', () => {
+test('defaults grace_seconds to 0 and requires a whole number', () => {
   expect(parseGraceSeconds(undefined)).toBe(0);
   expect(parseGraceSeconds({})).toBe(0);
   expect(parseGraceSeconds({ grace_seconds: 60 })).toBe(60);

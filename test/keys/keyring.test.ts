@@ -46,7 +46,7 @@ describeDatabases('a keyring', (database) => {
     await until(() => isRejected(keyring, secret));
   };
 
-  test('an issued key works at once in every process', async () => {
+  test('accepts an issued key immediately in every process', async () => {
     const { secret, record } = await keyring.issue(project.id, {
       ...{ name: 'ci', models: ['standard'], expires_at: '2027-01-01T00:00:00Z' },
       ...{ on_budget_store_down: 'refuse', default_max_output_tokens: 500 },
@@ -65,7 +65,7 @@ describeDatabases('a keyring', (database) => {
     expect(await otherKeyring.find(secret)).toEqual(caller);
   });
 
-  test('a cached key is found synchronously without a query', async () => {
+  test('finds a cached key synchronously without a query', async () => {
     const { secret, record } = await keyring.issue(project.id, { name: 'ci' });
     await receiveNotifications();
     await keyring.find(secret);
@@ -74,7 +74,7 @@ describeDatabases('a keyring', (database) => {
     expect(queries).toEqual([]);
   });
 
-  test('a key with a wrong checksum costs no query, an invented one a single query', async () => {
+  test('needs no query for a key with a wrong checksum and a single one for an invented key', async () => {
     expect(() => keyring.find('sk-gw-abcdefgh-nonsense')).toThrow(invalid);
     expect(queries).toEqual([]);
     const { secret } = generateSecret();
@@ -83,14 +83,14 @@ describeDatabases('a keyring', (database) => {
     expect(queries.length).toBe(1);
   });
 
-  test('a prefix with another secret is rejected', async () => {
+  test('rejects a prefix with another secret', async () => {
     const { record } = await keyring.issue(project.id, { name: 'ci' });
     const forged = generateSecret().secret;
     await database().query('update virtual_keys set prefix = $2::text where id = $1::uuid', [record.id, forged.slice(6, 14)]);
     await expect(keyring.find(forged)).rejects.toEqual(invalid);
   });
 
-  test('a revoked key is rejected at once here, and after the notification in another process', async () => {
+  test('rejects a revoked key immediately, and after the notification in another process', async () => {
     const { secret, record } = await keyring.issue(project.id, { name: 'ci' });
     await Promise.all([keyring.find(secret), otherKeyring.find(secret)]);
     const revoked = await keyring.revoke(project.id, record.prefix);
@@ -102,7 +102,7 @@ describeDatabases('a keyring', (database) => {
     expect(await keyring.revoke(project.id, record.prefix)).toMatchObject({ revokedAt: start });
   });
 
-  test('a key expires at its exact time, also while it is cached', async () => {
+  test('expires a key at its exact time, even while it is cached', async () => {
     const { secret } = await keyring.issue(project.id, { name: 'ci', expires_at: '2026-11-20T10:00:05Z' });
     await receiveNotifications();
     await keyring.find(secret);
@@ -112,7 +112,7 @@ describeDatabases('a keyring', (database) => {
     expect(() => keyring.find(secret)).toThrow(invalid);
   });
 
-  test('rotation issues a key with the same settings; the old one works during the grace period', async () => {
+  test('rotates a key with the same settings and accepts the old one during the grace period', async () => {
     const settings = {
       name: 'ci',
       models: ['standard'],
@@ -135,7 +135,7 @@ describeDatabases('a keyring', (database) => {
     await keyring.find(fresh.secret);
   });
 
-  test('a pass finds its key in every process until it ends or the key is revoked', async () => {
+  test('finds the key of a pass in every process until the pass ends or the key is revoked', async () => {
     const { secret, record } = await keyring.issue(project.id, { name: 'ci' });
     const endsAt = start + 60_000;
     const pass = await keyring.issuePass(secret, endsAt);
@@ -158,7 +158,7 @@ describeDatabases('a keyring', (database) => {
     await expect(keyring.issuePass(secret, endsAt)).rejects.toEqual(invalid);
   });
 
-  test('rotation without a grace period revokes the old key at once, and a revoked key cannot be rotated', async () => {
+  test('revokes the old key immediately on rotation without a grace period, and does not rotate a revoked key', async () => {
     const old = await keyring.issue(project.id, { name: 'ci' });
     await keyring.find(old.secret);
     await keyring.rotate(project.id, old.record.prefix, undefined);
@@ -166,7 +166,7 @@ describeDatabases('a keyring', (database) => {
     await expect(keyring.rotate(project.id, old.record.prefix, {})).rejects.toMatchObject({ code: 'conflict' });
   });
 
-  test('two concurrent rotations of a key produce one successor', async () => {
+  test('creates one successor for two concurrent rotations of a key', async () => {
     const old = await keyring.issue(project.id, { name: 'ci' });
     const results = await Promise.allSettled([
       keyring.rotate(project.id, old.record.prefix, {}),
@@ -175,7 +175,7 @@ describeDatabases('a keyring', (database) => {
     expect(results.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
   });
 
-  test('keys are listed per project, newest first, with ceilings and without secrets', async () => {
+  test('lists keys per project, newest first, with ceilings and without secrets', async () => {
     const first = await keyring.issue(project.id, { name: 'first', ceilings: { calls: 5 }, windows: { calls: 'day' } });
     now += 1;
     const second = await keyring.issue(project.id, { name: 'second' });
@@ -187,11 +187,11 @@ describeDatabases('a keyring', (database) => {
     await expect(keyring.rotate(other.id, first.record.prefix, {})).rejects.toMatchObject({ code: 'not_found' });
   });
 
-  test('404 not_found when the project of a key does not exist', async () => {
+  test("returns 404 not_found if the key's project does not exist", async () => {
     await expect(keyring.issue('0193a8f0-0000-7000-8000-000000000000', { name: 'ci' })).rejects.toMatchObject({ code: 'not_found' });
   });
 
-  test('ceilings come from the cache, or from the database when they are not cached', async () => {
+  test('reads ceilings from the cache, or from the database if they are not cached', async () => {
     const { secret, record } = await keyring.issue(project.id, { name: 'ci', ceilings: { rpm: 60 } });
     await receiveNotifications();
     const caller = await keyring.find(secret);
@@ -203,7 +203,7 @@ describeDatabases('a keyring', (database) => {
   });
 
   describe('during a database outage', () => {
-    test('a key that is not cached fails with keystore_unavailable, or limits_unavailable when only ceilings cannot be read', async () => {
+    test('fails with keystore_unavailable for an uncached key, and limits_unavailable if only ceilings are unreadable', async () => {
       const { secret } = await keyring.issue(project.id, { name: 'ci' });
       failing = /from virtual_keys/;
       await expect(keyring.find(secret)).rejects.toMatchObject({ code: 'keystore_unavailable', status: 503 });
@@ -213,7 +213,7 @@ describeDatabases('a keyring', (database) => {
       await keyring.find(secret);
     });
 
-    test('a cached key works for an hour, but not beyond its expiry', async () => {
+    test('accepts a cached key for an hour, but not beyond its expiry', async () => {
       const lasting = await keyring.issue(project.id, { name: 'lasting' });
       const short = await keyring.issue(project.id, { name: 'short', expires_at: '2026-11-20T10:30:00Z' });
       await receiveNotifications();

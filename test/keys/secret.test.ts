@@ -16,7 +16,7 @@ describe('a virtual key', () => {
     expect(new Set(made.map(({ prefix }) => prefix)).size).toBe(200);
   });
 
-  test('with one changed character is rejected by its checksum', () => {
+  test('is rejected by its checksum if one character changed', () => {
     const { secret } = generateSecret();
     const position = fc.integer({ min: 0, max: secret.length - 1 });
     fc.assert(
@@ -27,16 +27,19 @@ describe('a virtual key', () => {
     );
   });
 
-  test.each(['', 'sk-gw-', 'sk-abc', `sk-gw-abcdefgh-${'0'.repeat(49)}`, `sk-gw-ABCDEFGH-${'0'.repeat(49)}`])('%j is not a key', (text) => {
-    expect(parseSecret(text)).toBeNull();
-  });
+  test.each(['', 'sk-gw-', 'sk-abc', `sk-gw-abcdefgh-${'0'.repeat(49)}`, `sk-gw-ABCDEFGH-${'0'.repeat(49)}`])(
+    'is not accepted as %j',
+    (text) => {
+      expect(parseSecret(text)).toBeNull();
+    },
+  );
 
-  test('with leading or trailing characters is rejected', () => {
+  test('is rejected with leading or trailing characters', () => {
     const { secret } = generateSecret();
     for (const text of [` ${secret}`, `${secret} `, `${secret}\n`, `${secret}0`]) expect(parseSecret(text)).toBeNull();
   });
 
-  test('matches its own hash only', () => {
+  test('matches only its own hash', () => {
     const [one, other] = [generateSecret().secret, generateSecret().secret];
     expect(matchesHash(one, hashSecret(one))).toBe(true);
     expect(matchesHash(other, hashSecret(one))).toBe(false);

@@ -52,14 +52,14 @@ function listTools(token: string): Promise<Response> {
   });
 }
 
-test('the metadata names the issuer and the public address, also when reached by another name', async () => {
+test('names the issuer and the public address in the metadata, even if it is reached by another name', async () => {
   const response = await fetch(`${shared().url}/.well-known/oauth-protected-resource/mcp`);
   expect(await response.json()).toMatchObject({ resource, authorization_servers: [provider.issuer] });
   const challenge = (await listTools('')).headers.get('www-authenticate');
   expect(challenge).toContain(`resource_metadata="${publicUrl}/.well-known/oauth-protected-resource/mcp"`);
 });
 
-test('a person signs in at the provider, and the client calls tools with the token', async () => {
+test('lets a person sign in at the provider and the client call tools with the token', async () => {
   provider.people.set('ada', { email, email_verified: true });
   const verifier = randomBytes(32).toString('base64url');
   const url = new URL('/auth', provider.issuer);
@@ -83,7 +83,7 @@ test('a person signs in at the provider, and the client calls tools with the tok
   });
 });
 
-test('a change is audited as the person, with the client of the token', async () => {
+test('audits a change as the person with the client of the token', async () => {
   const token = await provider.sign(claims({ scope: 'settings:write' }));
   await withClient(shared(), { token }, (mcp) => callTool(mcp, 'gateway_set_memory_settings', { batch_of: 6 }));
   const rows = await shared().database.query(
@@ -93,27 +93,27 @@ test('a change is audited as the person, with the client of the token', async ()
   expect(rows).toEqual([{ actor: 'person', outcome: 'ok', client: 'agent' }]);
 });
 
-test('a personal token is accepted too', async () => {
+test('also accepts a personal token', async () => {
   const token = await issueToken(shared(), await addPerson(shared(), ['acme']));
   expect((await listTools(token)).status).toBe(200);
 });
 
-describe('200', () => {
+describe('accepted tokens', () => {
   test.each([
     ['several audiences, scopes as a list', () => ({ aud: ['other', resource], scope: undefined, scp: ['usage:read'] })],
     ['a clock that is 20 seconds off', () => ({ exp: nowSeconds() - 20, nbf: nowSeconds() + 20 })],
-  ])('%s', async (_title, changes) => {
+  ])('accepts a token with %s', async (_title, changes) => {
     expect((await listTools(await provider.sign(claims(changes())))).status).toBe(200);
   });
 
-  test('a person who has never signed in with the provider, by the verified address', async () => {
+  test('accepts a person who has never signed in with the provider by the verified address', async () => {
     const person = await addPerson(shared(), []);
     const byEmail = { sub: 'new', email: person.email.toUpperCase(), email_verified: true };
     expect((await listTools(await provider.sign(claims(byEmail)))).status).toBe(200);
   });
 });
 
-describe('401', () => {
+describe('rejected tokens', () => {
   test.each([
     ['an expired token', () => ({ exp: nowSeconds() - 60 }), /has expired/],
     ['a token that is not valid yet', () => ({ nbf: nowSeconds() + 60 }), /wrong nbf/],
@@ -124,24 +124,24 @@ describe('401', () => {
     ['an unknown subject', () => ({ sub: 'eve' }), /nobody who is active/],
     ['an unknown subject with an unverified address', () => ({ sub: 'eve', email, email_verified: false }), /nobody who is active/],
     ['another subject with the address of a connected person', () => ({ sub: 'eve', email, email_verified: true }), /nobody who is active/],
-  ])('%s', async (_title, changes, message) => {
+  ])('returns 401 for %s', async (_title, changes, message) => {
     const response = await listTools(await provider.sign(claims(changes())));
     expect([response.status, await response.text()]).toEqual([401, expect.stringMatching(message)]);
     expect(response.headers.get('www-authenticate')).toContain('resource_metadata=');
   });
 
-  test('a token with the signature of another key, without a signature, or that is no JWT', async () => {
+  test('returns 401 for a token with a foreign signature or none, or that is not a JWT', async () => {
     const { privateKey } = await generateKeyPair('RS256');
     const forged = await new SignJWT(claims()).setProtectedHeader({ alg: 'RS256', kid: 'test' }).sign(privateKey);
     const unsigned = `${Buffer.from('{"alg":"none"}').toString('base64url')}.${Buffer.from(JSON.stringify(claims())).toString('base64url')}.`;
     for (const token of [forged, unsigned, 'opaque']) expect([token, (await listTools(token)).status]).toEqual([token, 401]);
   });
 
-  test('a virtual key', async () => {
+  test('returns 401 for a virtual key', async () => {
     expect((await listTools(shared().key)).status).toBe(401);
   });
 
-  test('a disabled person', async () => {
+  test('returns 401 for a disabled person', async () => {
     const person = await addPerson(shared(), []);
     const token = await provider.sign(claims({ sub: 'leaving', email: person.email, email_verified: true }));
     expect((await listTools(token)).status).toBe(200);

@@ -60,7 +60,7 @@ function expectChallenge({ status, headers, body }: Answer, message: RegExp): vo
   expect(headers['www-authenticate']).not.toContain('resource_metadata');
 }
 
-test('401 without the address of the metadata: no token, no bearer token, an unknown token, a virtual key', async () => {
+test('returns 401 with the metadata address for a missing, malformed or unknown token and for a virtual key', async () => {
   expectChallenge(await send(null), /Missing Authorization header/);
   expectChallenge(await send(null, { headers: { authorization: 'Basic dXNlcjpwYXNz' } }), /Bearer TOKEN/);
   expectChallenge(await send('unknown'), /not a personal token/);
@@ -68,7 +68,7 @@ test('401 without the address of the metadata: no token, no bearer token, an unk
   expectChallenge(await send(shared().key), /a virtual key is not a sign-in/);
 });
 
-test('401: an expired or revoked token, a wrong secret, and the token of a disabled person', async () => {
+test('returns 401 for an expired or revoked token, a wrong secret, and the token of a disabled person', async () => {
   const gateway = shared();
   const person = await addPerson(gateway, [gateway.project]);
   const [expired, revoked, active] = [
@@ -90,7 +90,7 @@ test('401: an expired or revoked token, a wrong secret, and the token of a disab
   expectChallenge(await send(active), /invalid, revoked or expired/);
 });
 
-test('403 insufficient_scope: a tool whose scope the token lacks, in both protocol eras', async () => {
+test('returns 403 insufficient_scope for a tool whose scope the token lacks, in both protocol versions', async () => {
   const gateway = shared();
   const token = await issueToken(gateway, await addPerson(gateway, [gateway.project]), ['usage:read']);
   expect((await send(token)).status).toBe(200);
@@ -114,7 +114,7 @@ test('403 insufficient_scope: a tool whose scope the token lacks, in both protoc
   await withClient(gateway, { token }, (client) => callTool(client, 'gateway_usage'));
 });
 
-test('a person who leaves a project loses it with the next call', async () => {
+test('hides a project from the next call of a person who left it', async () => {
   const gateway = await shared().withProject('left');
   const person = await addPerson(gateway, [gateway.project]);
   const members = createMembers({ database: gateway.database, clock: { now: () => Date.now() } });
@@ -126,7 +126,7 @@ test('a person who leaves a project loses it with the next call', async () => {
   });
 });
 
-test('403: a foreign Host or Origin, before the token is read', async () => {
+test('returns 403 for a foreign Host or Origin before it reads the token', async () => {
   for (const token of [null, await issueToken(shared(), await addPerson(shared(), []))]) {
     const host = await send(token, { headers: { host: 'attacker.example.com' } });
     expect([host.status, host.body]).toEqual([403, expect.stringMatching(/Invalid Host: attacker\.example\.com/)]);
@@ -136,14 +136,14 @@ test('403: a foreign Host or Origin, before the token is read', async () => {
   }
 });
 
-test('405: GET and DELETE, since the server keeps no sessions', async () => {
+test('returns 405 for GET and DELETE, because the server keeps no sessions', async () => {
   const token = await issueToken(shared(), await addPerson(shared(), []));
   expect((await send(token, { method: 'GET' })).status).toBe(405);
   expect((await send(token, { method: 'DELETE' })).status).toBe(405);
   expectChallenge(await send(null, { method: 'GET' }), /Missing Authorization header/);
 });
 
-test('413: a body over 1 MB; 400: a body that is not JSON, or nested too deeply; 415: another content type', async () => {
+test('returns 413 for a body over 1 MB, 400 for invalid JSON or deep nesting, and 415 for another content type', async () => {
   const token = await issueToken(shared(), await addPerson(shared(), []));
   expect((await send(token, { body: ' '.repeat(1024 * 1024 + 1) })).status).toBe(413);
   const invalid = await send(token, { body: '{' });
@@ -158,7 +158,7 @@ test('413: a body over 1 MB; 400: a body that is not JSON, or nested too deeply;
   expect((await send(token, { headers: { 'content-type': 'text/plain' } })).status).toBe(415);
 });
 
-test('429 with retry-after: more than 120 requests of a person in a minute', async () => {
+test('returns 429 with retry-after for more than 120 requests of a person in a minute', async () => {
   const gateway = shared();
   const [busy, other] = [await addPerson(gateway, []), await addPerson(gateway, [])];
   const [token, otherToken] = [await issueToken(gateway, busy), await issueToken(gateway, other)];
@@ -172,7 +172,7 @@ test('429 with retry-after: more than 120 requests of a person in a minute', asy
   expect((await send(otherToken)).status).toBe(200);
 });
 
-test('the metadata is public to every origin at both addresses, and refused for a foreign Host', async () => {
+test('serves the metadata to every origin at both addresses, but not for a foreign Host', async () => {
   const { url } = shared();
   const expected = {
     resource: `${url}/mcp`,

@@ -25,7 +25,7 @@ const turns = setInterval(() => {
 }, 5);
 `;
 
-test('a pipe without a reader blocks nothing; dropped lines are counted, and writing continues when it is read', async () => {
+test('blocks nothing on a pipe without a reader, counts dropped lines and resumes when it is read', async () => {
   const child = spawn(process.execPath, ['--no-warnings', '--input-type=module', '-e', program]);
   await once(child.stderr, 'data');
   let text = '';
@@ -48,7 +48,7 @@ test('a pipe without a reader blocks nothing; dropped lines are counted, and wri
   expect(lines.at(-1)).toEqual({ last: true });
 });
 
-test('a full disk neither blocks nor ends the process', async () => {
+test('survives a full disk without blocking', async () => {
   const child = spawn('sh', ['-c', 'exec "$0" --no-warnings --input-type=module -e "$1" > /dev/full', process.execPath, program]);
   await once(child.stderr, 'data');
   child.stdin.end('go on');
@@ -56,7 +56,7 @@ test('a full disk neither blocks nor ends the process', async () => {
   expect(status).toBe(0);
 });
 
-test('after a slow write the thread pool writes, and keeps the order of the lines', async () => {
+test('writes in the thread pool after a slow write and keeps the order of the lines', async () => {
   const file = join(await mkdtemp(join(tmpdir(), 'gateway-log-')), 'log');
   const handle = await open(file, 'w');
   let writes = 0;
@@ -78,7 +78,7 @@ test('after a slow write the thread pool writes, and keeps the order of the line
   await rm(dirname(file), { recursive: true });
 });
 
-test('lines of several turns are collected into one write, and an exit writes what is left', async () => {
+test('collects lines of several turns into one write and writes the rest on exit', async () => {
   const collecting = `
 import { writeSync } from 'node:fs';
 import { setImmediate as nextTurn } from 'node:timers/promises';
@@ -108,7 +108,7 @@ process.exit();
   expect(JSON.parse(report)).toEqual(['0\n1\n2\n']);
 });
 
-test('an output adds a listener to the process with its first line only', async () => {
+test('adds a process listener with the first line only', async () => {
   const file = join(await mkdtemp(join(tmpdir(), 'gateway-log-')), 'log');
   const handle = await open(file, 'w');
   const before = process.listenerCount('exit');

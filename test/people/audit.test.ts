@@ -16,7 +16,7 @@ describeDatabases('the audit log', (database) => {
   const write = (action: string, personId: string | null = null) =>
     audit.begin({ actor: personId ? 'person' : 'admin_token', personId, projectId: project, action, target: 'a1' });
 
-  test('a change is in the log before it is made, and has its outcome after', async () => {
+  test('records a change before it is made and its outcome afterwards', async () => {
     const person = await insertPerson(database());
     const id = await write('key.issue', person.id);
     const list = () => audit.list({ projectId: project, limit: 10 });
@@ -26,7 +26,7 @@ describeDatabases('the audit log', (database) => {
     expect(await list()).toMatchObject([{ outcome: 'refused', detail: { name: ['a', 'b'] }, actor: 'person', person: { email, name } }]);
   });
 
-  test('entries are filtered and paged, newest first', async () => {
+  test('filters and pages entries, newest first', async () => {
     const ann = await insertPerson(database());
     const ids: number[] = [];
     for (const action of ['a', 'b', 'a', 'b']) {
@@ -43,7 +43,7 @@ describeDatabases('the audit log', (database) => {
     expect(await list({ projectId: await insertProject(database()) })).toEqual([]);
   });
 
-  test('the row of a deleted person keeps only the id', async () => {
+  test('keeps only the id in the row of a deleted person', async () => {
     const ann = await insertPerson(database());
     await write('a', ann.id);
     await database().query('delete from people where id = $1::uuid', [ann.id]);

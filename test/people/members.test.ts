@@ -14,7 +14,7 @@ describeDatabases('members', (database) => {
     project = await insertProject(database());
   });
 
-  test('a role holds in its project only; a deployment admin owns every project; a disabled person has no role', async () => {
+  test('gives a role in its own project only, and none to disabled people', async () => {
     const [ann, admin] = [await insertPerson(database()), await insertPerson(database(), { isAdmin: true })];
     const other = await insertProject(database());
     await members.put(project, ann.id, 'member');
@@ -28,7 +28,7 @@ describeDatabases('members', (database) => {
     expect([await members.roleOf(ann.id, project), await members.roleOf(admin.id, project)]).toEqual([null, null]);
   });
 
-  test('the last owner who can sign in stays', async () => {
+  test('keeps the last owner who can sign in', async () => {
     const [ann, bob, gone] = [await insertPerson(database()), await insertPerson(database()), await insertPerson(database())];
     expect(await members.put(project, ann.id, 'owner')).toMatchObject({ previous: null, member: { role: 'owner', email: ann.email } });
     await members.put(project, gone.id, 'owner');
@@ -42,7 +42,7 @@ describeDatabases('members', (database) => {
     expect((await members.list(project)).map(({ personId }) => personId).sort()).toEqual([ann.id, bob.id].sort());
   });
 
-  test('an address that an owner adds gets an account limited to the project, whether or not the deployment knows it', async () => {
+  test('creates an account limited to the project if an owner adds an address, known or not', async () => {
     const people = createPeople({ database: database(), clock });
     const other = await insertProject(database());
     const [known, unknown] = [(await insertPerson(database())).email, uniqueEmail()];
@@ -66,7 +66,7 @@ describeDatabases('members', (database) => {
     expect(victim.personId).not.toBe(added[1]?.personId);
   });
 
-  test('a confirmed person has the roles that owners gave to the address, and a sign-in does not tell the owners', async () => {
+  test('gives a confirmed person the roles that owners gave to the address, without telling the owners about sign-ins', async () => {
     const people = createPeople({ database: database(), clock });
     const [ann, elsewhere] = [await insertPerson(database()), await insertProject(database())];
     await members.put(elsewhere, ann.id, 'member');
@@ -86,14 +86,14 @@ describeDatabases('members', (database) => {
     expect(await rows()).toEqual([confirmed, confirmed]);
   });
 
-  test('ids of people do not contain when an account was created', async () => {
+  test('creates ids that do not contain when the account was created', async () => {
     const people = createPeople({ database: database(), clock });
     const created = await people.accounts.create({ email: uniqueEmail() });
     const invited = await members.invite(project, { email: uniqueEmail() }, 'member');
     expect([created.id, invited.personId].map((id) => id[14])).toEqual(['4', '4']);
   });
 
-  test('disabling or deleting a confirmed person ends the access of every account with the address', async () => {
+  test('ends access to every account with the address if the confirmed person is disabled or deleted', async () => {
     let now = 1_000;
     const people = createPeople({ database: database(), clock: { now: () => now } });
     const ann = await people.accounts.create({ email: uniqueEmail() });
@@ -125,7 +125,7 @@ describeDatabases('members', (database) => {
     expect(await people.accounts.get(stranger.personId)).toMatchObject({ disabledAt: null });
   });
 
-  test('when a deployment admin or the identity provider confirms an address, all existing access to its accounts ends', async () => {
+  test('ends all existing access to accounts when their address is confirmed', async () => {
     const people = createPeople({ database: database(), clock });
     const other = await insertProject(database());
     for (const confirm of [
@@ -153,7 +153,7 @@ describeDatabases('members', (database) => {
     }
   });
 
-  test('removing an unconfirmed member deletes the account, and adding the address again creates a new one', async () => {
+  test('deletes an unconfirmed account when its member is removed, and creates a new one when added again', async () => {
     const people = createPeople({ database: database(), clock });
     const email = uniqueEmail();
     const { personId } = await members.invite(project, { email }, 'member');
@@ -163,7 +163,7 @@ describeDatabases('members', (database) => {
     expect((await members.invite(project, { email }, 'member')).personId).not.toBe(personId);
   });
 
-  test('of two owners who leave at the same time, one stays', async () => {
+  test('keeps one of two owners who leave at the same time', async () => {
     const owners = [await insertPerson(database()), await insertPerson(database())];
     for (const { id } of owners) await members.put(project, id, 'owner');
     const results = await Promise.allSettled(owners.map(({ id }) => members.remove(project, id)));

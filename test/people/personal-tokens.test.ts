@@ -15,7 +15,7 @@ describeDatabases('personal tokens', (database) => {
     tokens = createPersonalTokens({ database: database(), clock: { now: () => now } });
   });
 
-  test('a token finds its person and scopes, and is not stored', async () => {
+  test('finds the person and scopes of a token without storing the token', async () => {
     const person = await insertPerson(database(), { isAdmin: true });
     const { token, record } = await tokens.create(person.id, input);
     expect(record).toMatchObject({
@@ -31,7 +31,7 @@ describeDatabases('personal tokens', (database) => {
     expect(await tokens.find('gwp_')).toBeNull();
   });
 
-  test('the last use is written at most once a minute', async () => {
+  test('writes the last use at most once a minute', async () => {
     const { id } = await insertPerson(database());
     const { token } = await tokens.create(id, input);
     const useAt = async (time: number) => {
@@ -44,7 +44,7 @@ describeDatabases('personal tokens', (database) => {
     expect(await useAt(start + 60_000)).toBe(start + 60_000);
   });
 
-  test('a token ends when it expires, is revoked by its person, or the person is disabled', async () => {
+  test('ends a token when it expires, is revoked, or its person is disabled', async () => {
     const { id } = await insertPerson(database());
     const [short, revoked, other] = [
       await tokens.create(id, { ...input, days: 1 }),
@@ -69,7 +69,7 @@ describeDatabases('personal tokens', (database) => {
     ['an unknown scope', { scopes: ['admin'] }, 'scopes.0: '],
     ['more than 90 days', { days: 91 }, 'days: '],
     ['not a number of days', { days: Number.NaN }, 'days: '],
-  ])('bad_request: %s', async (_title, change, message) => {
+  ])('returns bad_request for %s', async (_title, change, message) => {
     const { id } = await insertPerson(database());
     await expect(tokens.create(id, { ...input, ...change })).rejects.toMatchObject({
       code: 'bad_request',
@@ -78,7 +78,7 @@ describeDatabases('personal tokens', (database) => {
     expect(await tokens.list(id)).toEqual([]);
   });
 
-  test('conflict: more than 50 usable tokens of a person', async () => {
+  test('returns conflict above 50 usable tokens of a person', async () => {
     const { id } = await insertPerson(database());
     for (let count = 0; count < 50; count += 1) await tokens.create(id, input);
     await expect(tokens.create(id, input)).rejects.toMatchObject({ code: 'conflict' });

@@ -13,7 +13,7 @@ import { insertPerson, insertProject } from './rows.ts';
 const migrations = new URL('../../src/db/migrations/', import.meta.url);
 
 describePostgres('accounts from before the migration', () => {
-  test('stay confirmed if an admin or the identity provider made them; an owner’s account loses other projects', () =>
+  test('keeps accounts confirmed that an admin or the identity provider made, but not those of owners', () =>
     withPostgres(async (connectionString) => {
       const database = openServerDatabase({ connectionString, maxConnections: 2 });
       const folder = await mkdtemp(join(tmpdir(), 'gateway-migrations-'));

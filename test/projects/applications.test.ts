@@ -22,7 +22,7 @@ describeDatabases('applications of a project', (database) => {
 
   const put = (source: string, input: unknown, id = project.id) => projects.applications.put(id, source, input);
 
-  test('an unknown application has the default settings, and reading it creates nothing', async () => {
+  test('returns default settings for an unknown application without creating it', async () => {
     expect(toApplicationJson(await projects.applications.find(project.id, 'bot'))).toEqual({
       source: 'bot',
       ceilings: { calls: null, cost: null },
@@ -38,7 +38,7 @@ describeDatabases('applications of a project', (database) => {
     expect((await projects.get(project.id)).settings.applications.size).toBe(0);
   });
 
-  test('a change of settings that were read before another change is a conflict', async () => {
+  test('returns a conflict for a change based on outdated settings', async () => {
     await put('bot', { tiers: { standard: ['openai/a'] } });
     const { applications } = projects;
     await expect(applications.put(project.id, 'bot', { tiers: {} }, { tiers: { standard: ['openai/b'] } })).rejects.toMatchObject({
@@ -59,7 +59,7 @@ describeDatabases('applications of a project', (database) => {
     expect(await projects.contentRules.find(project.id)).toEqual([rule]);
   });
 
-  test('omitted members keep their value, null removes a ceiling, tiers are replaced as a whole', async () => {
+  test('keeps omitted members, removes a ceiling for null, and replaces tiers completely', async () => {
     await put('bot', {
       ceilings: { calls: 100, cost: 12.5 },
       windows: { cost: 'day' },
@@ -87,7 +87,7 @@ describeDatabases('applications of a project', (database) => {
     expect(toApplicationJson(await put('bot', undefined))).toMatchObject({ ceilings: { cost: 12.5 }, tiers: { own: [] } });
   });
 
-  test('two concurrent changes are both kept', async () => {
+  test('keeps both of two concurrent application changes', async () => {
     await Promise.all([put('bot', { ceilings: { calls: 5 } }), otherProcess.applications.put(project.id, 'bot', { tiers: { own: [] } })]);
     expect((await projects.applications.find(project.id, 'bot')).settings).toMatchObject({
       ceilings: { calls: { limit: 5 } },
@@ -98,7 +98,7 @@ describeDatabases('applications of a project', (database) => {
     });
   });
 
-  test('a change takes effect at once here, and by notification in other processes', async () => {
+  test('applies a change immediately, and by notification in other processes', async () => {
     await Promise.all([projects.get(project.id), otherProcess.get(project.id)]);
     await put('bot', { tiers: { standard: ['openai/a'] } });
     expect((await projects.get(project.id)).settings.applications.get('bot')?.tiers).toEqual({ standard: ['openai/a'] });
@@ -110,7 +110,7 @@ describeDatabases('applications of a project', (database) => {
     expect(otherProcess.get(project.id)).not.toBeInstanceOf(Promise);
   });
 
-  test('a change to the project keeps its applications', async () => {
+  test('keeps the applications when the project changes', async () => {
     await put('bot', { tiers: { own: ['openai/a'] } });
     const changed = await projects.put(project.slug, { name: 'Acme' });
     expect(changed.project.settings.applications.get('bot')?.tiers).toEqual({ own: ['openai/a'] });
@@ -118,7 +118,7 @@ describeDatabases('applications of a project', (database) => {
     expect((await projects.list()).find(({ id }) => id === project.id)?.settings.applications.size).toBe(1);
   });
 
-  test('applications belong to one project and are listed by name', async () => {
+  test('keeps applications within one project and lists them by name', async () => {
     const { project: other } = await projects.put(`other-${generateSecret().prefix}`, {});
     for (const source of ['b', 'a', 'B']) await put(source, {});
     await put('a', { ceilings: { calls: 1 } }, other.id);
@@ -127,7 +127,7 @@ describeDatabases('applications of a project', (database) => {
   });
 
   test.each(['a/b c', 'ä🙂', '__proto__', 'constructor', '10', '.', '%2F', "'; drop table", 'x'.repeat(256), '🙂'.repeat(256)])(
-    '%j is a valid name',
+    'accepts %j as a name',
     async (source) => {
       await put(source, { tiers: { own: ['openai/a'] } });
       const { applications } = (await projects.get(project.id)).settings;
@@ -136,7 +136,7 @@ describeDatabases('applications of a project', (database) => {
     },
   );
 
-  test.each(['', 'x'.repeat(257), '🙂'.repeat(257), 'a\0b', 'a\ud800'])('%j is not a valid name', async (source) => {
+  test.each(['', 'x'.repeat(257), '🙂'.repeat(257), 'a\0b', 'a\ud800'])('rejects %j as a name', async (source) => {
     await expect(put(source, {})).rejects.toMatchObject({ code: 'bad_request' });
     await expect(projects.applications.find(project.id, source)).rejects.toMatchObject({ code: 'bad_request' });
   });
@@ -160,7 +160,7 @@ describeDatabases('applications of a project', (database) => {
     });
   });
 
-  test('409 conflict above 1,000 applications', async () => {
+  test('returns 409 conflict above 1,000 applications', async () => {
     await database().query(`insert into applications (project_id, source) select $1::uuid, 'app-' || n from generate_series(1, 1000) n`, [
       project.id,
     ]);

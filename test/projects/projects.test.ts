@@ -19,7 +19,7 @@ describeDatabases('projects', (database) => {
   });
   afterEach(() => Promise.all([projects.stop(), otherProcess.stop()]));
 
-  test('a new project has every default, and its slug as its name', async () => {
+  test('creates a project with every default and its slug as its name', async () => {
     const { project, created } = await projects.put(slug, undefined);
     expect(created).toBe(true);
     expect(toProjectJson(project)).toEqual({
@@ -45,7 +45,7 @@ describeDatabases('projects', (database) => {
     });
   });
 
-  test('omitted members keep their value, null removes where it is allowed', async () => {
+  test('keeps omitted members and removes nullable ones for null', async () => {
     await projects.put(slug, {
       name: 'Acme',
       providers: ['openai'],
@@ -78,7 +78,7 @@ describeDatabases('projects', (database) => {
     });
   });
 
-  test('models and providers can be retired', async () => {
+  test('retires models and providers', async () => {
     const retired = ['openai', 'openai/b', 'router/meta/llama'];
     expect((await projects.put(slug, { retired })).project.settings.retired).toEqual(retired);
     for (const wrong of ['', 'a b', '/b', 'a/', '-a']) {
@@ -86,7 +86,7 @@ describeDatabases('projects', (database) => {
     }
   });
 
-  test('the time zone is an IANA name', async () => {
+  test('requires an IANA name as the time zone', async () => {
     expect((await projects.put(slug, {})).project.settings.timeZone).toBe('UTC');
     for (const name of ['Europe/Berlin', 'Asia/Kolkata', 'America/Argentina/Buenos_Aires', 'UTC'])
       expect((await projects.put(slug, { time_zone: name })).project.settings.timeZone).toBe(name);
@@ -94,7 +94,7 @@ describeDatabases('projects', (database) => {
       await expect(projects.put(slug, { time_zone: wrong })).rejects.toMatchObject({ code: 'bad_request' });
   });
 
-  test('every mistake of a change is named, and none of it is stored', async () => {
+  test('reports every mistake of a change and stores nothing of it', async () => {
     await projects.put(slug, {});
     const change = projects.put(slug, {
       name: '',
@@ -110,12 +110,12 @@ describeDatabases('projects', (database) => {
     expect((await projects.findBySlug(slug))?.settings.monthlyCapNanos).toBeNull();
   });
 
-  test.each(['', '-a', 'A', 'a_b', 'a.b', 'ä', 'a'.repeat(64)])('%j is not a valid slug', async (wrong) => {
+  test.each(['', '-a', 'A', 'a_b', 'a.b', 'ä', 'a'.repeat(64)])('rejects %j as a slug', async (wrong) => {
     await expect(projects.put(wrong, {})).rejects.toMatchObject({ code: 'bad_request' });
     await expect(projects.put(wrong, { may_call: 7 })).rejects.toThrow(/^project: .+; may_call: /);
   });
 
-  test('a cached project is returned synchronously; a change reaches every process', async () => {
+  test('returns cached projects synchronously and applies a change in every process', async () => {
     const { project } = await projects.put(slug, {});
     await Promise.all([projects.get(project.id), otherProcess.get(project.id)]);
     expect(otherProcess.get(project.id)).toMatchObject({ slug });
@@ -128,19 +128,19 @@ describeDatabases('projects', (database) => {
     }
   });
 
-  test('two concurrent creations create one project', async () => {
+  test('creates one project for two concurrent creations', async () => {
     const results = await Promise.all([projects.put(slug, { name: 'one' }), otherProcess.put(slug, { retired: ['a/b'] })]);
     expect(results.filter(({ created }) => created).length).toBe(1);
     expect(await projects.findBySlug(slug)).toMatchObject({ name: 'one', settings: { retired: ['a/b'] } });
   });
 
-  test('the default project is created once and then left unchanged', async () => {
+  test('creates the default project once and then leaves it unchanged', async () => {
     expect((await projects.ensureDefault(slug)).created).toBe(true);
     await projects.put(slug, { name: 'Renamed' });
     expect(await projects.ensureDefault(slug)).toMatchObject({ created: false, project: { name: 'Renamed' } });
   });
 
-  test('projects are listed by slug; an unknown slug gives null, an unknown id not_found', async () => {
+  test('lists projects by slug and returns null for an unknown slug and not_found for an unknown id', async () => {
     await projects.put(`b-${slug}`, {});
     await projects.put(`a-${slug}`, {});
     const slugs = (await projects.list()).map((project) => project.slug).filter((name) => name.endsWith(`-${slug}`));
@@ -150,7 +150,7 @@ describeDatabases('projects', (database) => {
   });
 });
 
-test('a project that is not cached and cannot be read is keystore_unavailable', async () => {
+test('fails with keystore_unavailable if a project is not cached and cannot be read', async () => {
   const projects = createProjects({
     clock: { now: () => 0 },
     database: {

@@ -90,14 +90,14 @@ describeDatabases('/provision', (database) => {
       [{ authorization: `Basic ${adminToken}` }, 'missing_key'],
       [{ authorization: 'Bearer wrong' }, 'invalid_key'],
       [{ authorization: `Bearer ${adminToken}x` }, 'invalid_key'],
-    ])('401 for %j, before the path and the body are checked', async (headers, code) => {
+    ])('returns 401 for %j before it checks the path and the body', async (headers, code) => {
       for (const path of ['/teams', '/teams/unknown/keys', '/nothing']) {
         expect(await send('POST', path, '{not json', headers)).toMatchObject({ status: 401, json: { error: { code, type: code } } });
       }
     });
   });
 
-  test('201 creates a project, 200 changes it, 200 reads it and lists it', async () => {
+  test('creates, changes, reads and lists projects', async () => {
     const created = await send('PUT', '/teams/acme', { name: 'Acme', monthly_cap: 5 });
     expect(created).toMatchObject({ status: 201, json: { project: 'acme', name: 'Acme', monthly_cap: 5, may_call: true } });
     expect(await send('PUT', '/teams/acme', { may_call: false })).toMatchObject({ status: 200, json: { monthly_cap: 5, may_call: false } });
@@ -110,12 +110,12 @@ describeDatabases('/provision', (database) => {
     expect(await send('GET', '/teams')).toMatchObject({ status: 200, json: { object: 'list', data: expect.arrayContaining([read.json]) } });
   });
 
-  test('200 for a project without a body', async () => {
+  test('accepts a project without a body', async () => {
     expect((await send('PUT', '/teams/bare')).status).toBe(201);
     expect((await send('PUT', '/teams/bare')).status).toBe(200);
   });
 
-  test('201 issues a key and returns its secret once; 200 lists and revokes; 201 rotates', async () => {
+  test('issues a key and returns its secret once, and lists, rotates and revokes it', async () => {
     await send('PUT', '/teams/keys', {});
     const body = {
       name: 'ci',
@@ -150,7 +150,7 @@ describeDatabases('/provision', (database) => {
     expect((await send('POST', `/teams/keys/keys/${prefix}/rotate`)).status).toBe(409);
   });
 
-  test('200 changes an application of any name, reads it and lists it', async () => {
+  test('changes, reads and lists an application of any name', async () => {
     await send('PUT', '/teams/apps', {});
     const path = `/teams/apps/applications/${encodeURIComponent('ci/ä 100%')}`;
     const body = { ceilings: { calls: 10, cost: 1.5 }, windows: { calls: 'day' }, tiers: { standard: ['openai/a'] } };
@@ -178,7 +178,7 @@ describeDatabases('/provision', (database) => {
     expect(await send('GET', '/teams/apps/applications/unset')).toMatchObject({ status: 200, json: { source: 'unset', created_at: null } });
   });
 
-  test('400 for an invalid application name', async () => {
+  test('returns 400 for an invalid application name', async () => {
     await send('PUT', '/teams/apps', {});
     for (const [name, body] of [
       ['x'.repeat(257), {}],
@@ -193,7 +193,7 @@ describeDatabases('/provision', (database) => {
     expect((await send('GET', '/teams/apps/applications/%ff')).status).toBe(400);
   });
 
-  test('404 for an unknown project or key, and for a key of another project', async () => {
+  test('returns 404 for an unknown project or key, and for a key of another project', async () => {
     await send('PUT', '/teams/one', {});
     await send('PUT', '/teams/two', {});
     const { json } = await send('POST', '/teams/one/keys', { name: 'a' });
@@ -215,7 +215,7 @@ describeDatabases('/provision', (database) => {
     }
   });
 
-  test('400 names every mistake', async () => {
+  test('reports every mistake with 400', async () => {
     await send('PUT', '/teams/acme', {});
     const response = await send('POST', '/teams/acme/keys', { name: 7, ceilings: { rpm: 'many' }, x: 1 });
     expect(response).toMatchObject({ status: 400, json: { error: { code: 'bad_request' } } });
@@ -223,7 +223,7 @@ describeDatabases('/provision', (database) => {
     expect((await send('PUT', '/teams/Not_A_Slug', {})).status).toBe(400);
   });
 
-  test('400 in plain text for invalid JSON', async () => {
+  test('returns 400 in plain text for invalid JSON', async () => {
     for (const [method, path] of [
       ['PUT', '/teams/acme'],
       ['POST', '/teams/acme/keys'],
@@ -234,7 +234,7 @@ describeDatabases('/provision', (database) => {
     }
   });
 
-  test('400 in plain text for a path id that is not a UUID', async () => {
+  test('returns 400 in plain text for a path id that is not a UUID', async () => {
     for (const [method, path] of [
       ['GET', '/teams/acme/batches/7'],
       ['POST', '/batches/7/replay'],
@@ -246,7 +246,7 @@ describeDatabases('/provision', (database) => {
     expect(await send('DELETE', '/leases/7')).toMatchObject({ status: 400, text: 'process: must be a UUID\n' });
   });
 
-  test('415 in plain text for a content type other than JSON, or a compressed body', async () => {
+  test('returns 415 in plain text for a content type other than JSON, or a compressed body', async () => {
     expect(await send('PUT', '/teams/acme', '{}', { 'content-type': 'text/plain' })).toMatchObject({
       status: 415,
       json: null,
@@ -255,11 +255,11 @@ describeDatabases('/provision', (database) => {
     expect((await send('PUT', '/teams/acme', '{}', { 'content-encoding': 'gzip' })).status).toBe(415);
   });
 
-  test('413 for a body above 1 MiB', async () => {
+  test('returns 413 for a body above 1 MiB', async () => {
     expect(await send('PUT', '/teams/acme', { name: 'x'.repeat(1_100_000) })).toMatchObject({ status: 413, json: null });
   });
 
-  test('200 applies the filter of calls, 400 for an invalid filter', async () => {
+  test('applies the filter of calls and returns 400 for an invalid one', async () => {
     const { json } = await send('PUT', '/teams/acme', {});
     expect((await send('GET', '/teams/acme/calls')).json).toEqual({ object: 'list', data: [{ id: 'row' }] });
     expect(filters.at(-1)).toEqual({ projectId: json.id, limit: 100, before: null, taskId: null, source: null, failed: false });

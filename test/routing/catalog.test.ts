@@ -14,12 +14,12 @@ describe('the price of a model', () => {
     expect(toPrice(row({ price: tokens, aboveTokens: above, perSearchNanos: 7n }))).toEqual({ ...tokens, above, perSearchNanos: 7n });
   });
 
-  test('of a model charged by the search has free tokens', () => {
+  test('has free tokens for a model that charges per search', () => {
     const price = toPrice(row({ kind: 'rerank', perSearchNanos: 2_000_000n }));
     expect(price && tokenCost({ ...noTokens, input: 1_000 }, price, { searches: 2 })).toBe(4_000_000);
   });
 
-  test('of moderations is zero by default, and unknown for other models without a price', () => {
+  test('is zero by default for moderations and unknown for other models', () => {
     const free = toPrice(row({ kind: 'moderations' }));
     expect(free && tokenCost({ ...noTokens, input: 1_000 }, free)).toBe(0);
     expect(toPrice(row({ kind: 'moderations', price: tokens }))).toEqual(tokens);
@@ -28,7 +28,7 @@ describe('the price of a model', () => {
   });
 });
 
-test('a catalog has the kind and limits of each model, with chat as the default kind', () => {
+test('stores the kind and limits of each model, with chat as the default kind', () => {
   const { models } = buildCatalog({
     providers: {},
     models: { 'a/x': row({ kind: 'embeddings', maxInputTokens: 8 }), 'a/y': row({ maxOutputTokens: 9 }) },

@@ -34,7 +34,7 @@ describe('the classifier rules', () => {
     expect(classify({ ...small, ...features }, all)).toBe(tier);
   });
 
-  test('standard replaces a missing tier', () => {
+  test('chooses standard if the tier is missing', () => {
     expect(classify(small, ['standard', 'strong'])).toBe('standard');
     expect(classify({ ...small, inputBytes: 60_000 }, ['trivial', 'standard'])).toBe('standard');
   });
@@ -57,15 +57,15 @@ describe('the classifier model', () => {
     ['stronger', 'standard'],
     ['', 'standard'],
     ['42', 'standard'],
-  ])('%j is %s', async (answer, tier) => {
+  ])('reads %j as %s', async (answer, tier) => {
     expect(await choose(ask(answer))).toBe(tier);
   });
 
-  test('standard replaces a tier that was not offered', async () => {
+  test('falls back to standard for a tier that was not offered', async () => {
     expect(await choose(ask('strong'), { tiers: ['trivial', 'standard'] })).toBe('standard');
   });
 
-  test('any error results in standard', async () => {
+  test('falls back to standard after any error', async () => {
     expect(await choose(() => Promise.reject(new Error('no route')))).toBe('standard');
     const throwing: Complete = () => {
       throw new Error('no route');
@@ -73,7 +73,7 @@ describe('the classifier model', () => {
     expect(await choose(throwing)).toBe('standard');
   });
 
-  test('the deadline results in standard and cancels the call', async () => {
+  test('falls back to standard at the deadline and cancels the call', async () => {
     let signal: AbortSignal | null = null;
     const silent: Complete = (request) => {
       signal = request.signal;
@@ -83,7 +83,7 @@ describe('the classifier model', () => {
     expect(signal).toMatchObject({ aborted: true });
   });
 
-  test('sends one call to the tier trivial with the features and up to 2,000 characters of text', async () => {
+  test('sends one call to the trivial tier with the features and up to 2,000 characters of text', async () => {
     const asked: CompletionRequest[] = [];
     const recording: Complete = async (request) => {
       asked.push(request);
@@ -157,18 +157,18 @@ describe('the tier of a call', () => {
       { tiers: { standard: ['a/b'] }, project: { applications: new Map([['acme', { tiers: { trivial: ['a/b'] } }]]) } },
       'trivial',
     ],
-  ])('%s: at once', (_name, asked, tier) => {
+  ])('is known immediately for %s', (_name, asked, tier) => {
     expect(choose(asked)).toBe(tier);
   });
 
-  test('the classifier model returns a promise', async () => {
+  test('is a promise if the classifier model is called', async () => {
     const choice = choose({ classifier: 'model', text: 'Prove it.' });
     expect(choice).toBeInstanceOf(Promise);
     expect(await choice).toBe('strong');
     expect(asks.at(-1)?.text).toContain('<request>\nProve it.\n</request>');
   });
 
-  test('a model without a response is awaited for a quarter of the remaining time', async () => {
+  test('is awaited for a quarter of the remaining time if the model does not respond', async () => {
     // Without this limit the wait would last until the test times out.
     expect(await choose({ classifier: 'model', remainingMs: 40, ask: () => new Promise(() => undefined) })).toBe('standard');
   });

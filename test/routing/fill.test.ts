@@ -83,7 +83,7 @@ describe('a tier that no provider of the project serves is filled, cheapest firs
     expect(idsOf(asked)).toEqual(ids);
   });
 
-  test('with at most twenty models', () => {
+  test('adds at most twenty models', () => {
     const many = Object.fromEntries(Array.from({ length: 30 }, (_, n) => [`openai/m${n}`, row('chat', BigInt(n))]));
     const full = buildCatalog({ ...source, models: { ...source.models, ...many } });
     expect(idsOf({ model: 'standard', catalog: full })).toHaveLength(20);
@@ -101,12 +101,12 @@ describe('a model that no provider of the project serves is filled with models o
   });
 });
 
-describe('no fill', () => {
-  test.each(['nobody/embed-small', 'away/embed-small', 'away/gpt'])('for embeddings of the explicit model %s', (model) => {
+describe('fill', () => {
+  test.each(['nobody/embed-small', 'away/embed-small', 'away/gpt'])('is not used for embeddings of the explicit model %s', (model) => {
     expect(() => plan({ model, route: 'embeddings' })).toThrow('no models available for route');
   });
 
-  test('if a provider serves a model of the chain', () => {
+  test('is not used if a provider serves a model of the chain', () => {
     expect(idsOf({ model: 'served' })).toEqual(['openai/gpt']);
     expect(plan({ model: 'served' }).entries).toEqual([
       { model: 'openai/gpt', skipped: null },
@@ -131,11 +131,11 @@ describe('no fill', () => {
     ['the key does not permit the served chain', { model: 'served', keyModels: ['azure/gpt'] }, 'model not permitted for this key: served'],
     ['the key permits no substitute', { model: 'standard', keyModels: ['away/gpt'] }, 'model not permitted for this key: standard'],
     ['the key permits only the requested id', { model: 'away/gpt', keyModels: ['away/gpt'] }, 'model not permitted for this key: away/gpt'],
-  ])('400 no_route: %s', (_name, asked, message) => {
+  ])('is not used, so the call gets 400 no_route, if %s', (_name, asked, message) => {
     expect(() => plan(asked)).toThrow(expect.objectContaining({ code: 'no_route', status: 400, message }));
   });
 
-  test('a project may enable it when the deployment disables it', () => {
+  test('may be enabled by a project if the deployment disables it', () => {
     expect(idsOf({ model: 'standard', catalogFill: false, project: { catalogFill: true } })).toEqual(chatModels);
   });
 });
@@ -151,7 +151,7 @@ describe("the key's allow-list applies to substitutes", () => {
   });
 });
 
-test('retired substitutes come last', () => {
+test('puts retired substitutes last', () => {
   expect(idsOf({ model: 'standard', project: { retired: ['openai/mini'] } })).toEqual([
     'anthropic/claude',
     'azure/gpt',
@@ -161,7 +161,7 @@ test('retired substitutes come last', () => {
   ]);
 });
 
-test('the recorded plan has the substitutes, the denied ones, and the reasons for the skipped chain', () => {
+test('records the substitutes, the denied models and the reasons for the skipped chain', () => {
   expect(plan({ model: 'unheard', keyModels: ['gpt'] }).entries).toEqual([
     { model: 'azure/gpt', skipped: null, filled: true },
     { model: 'openai/gpt', skipped: null, filled: true },

@@ -37,7 +37,7 @@ function setUp() {
   return { fail, asked, pass };
 }
 
-test('models after the chosen one take no probe slot', () => {
+test('takes no probe slot for models after the chosen one', () => {
   const { fail, asked, pass } = setUp();
   fail('second');
   expect(asked('two')).toBe('first/a');
@@ -47,7 +47,7 @@ test('models after the chosen one take no probe slot', () => {
   expect(asked('two')).toBe('first/a');
 });
 
-test('when all are unhealthy the first is called, and a retired one only without alternative', () => {
+test('calls the first model if all are unhealthy, and a retired one only without an alternative', () => {
   const { fail, asked } = setUp();
   fail('first');
   fail('second');

@@ -24,12 +24,12 @@ describe('resolution of a model name', () => {
     expect(idsOf({ model })).toEqual(ids);
   });
 
-  test('a chain spans both dialects, and a candidate has that of its vendor', () => {
+  test("returns a chain with both dialects and gives each candidate its vendor's", () => {
     expect(idsOf({ model: 'both' })).toEqual(['openai/gpt', 'anthropic/claude', 'azure/mini']);
     expect(plan({ model: 'both', route: 'messages' }).candidates.map(({ dialect }) => dialect)).toEqual(['chat', 'messages', 'chat']);
   });
 
-  test("a project's tiers override those of the configuration by name", () => {
+  test("prefers a project's tiers over those of the configuration", () => {
     const tiers = { standard: ['azure/mini'], own: ['mini'] };
     expect(idsOf({ model: 'auto', project: { tiers } })).toEqual(['azure/mini']);
     expect(idsOf({ model: 'own', project: { tiers } })).toEqual(['openai/mini', 'azure/mini']);
@@ -75,11 +75,11 @@ describe('the routes', () => {
     ['moderations', ['openai/gpt', 'azure/mini']],
     ['rerank', ['openai/gpt', 'azure/mini']],
     ['embeddings', ['azure/mini']],
-  ])('auto on %s', (route, ids) => {
+  ])('resolves auto on %s', (route, ids) => {
     expect(idsOf({ route })).toEqual(ids);
   });
 
-  test.each<TextRoute>(['embeddings', 'moderations', 'rerank'])('%s skips providers that do not serve it, with the reason', (route) => {
+  test.each<TextRoute>(['embeddings', 'moderations', 'rerank'])('skips providers that do not serve %s and records the reason', (route) => {
     const { candidates, entries: lines } = plan({
       route,
       model: 'all',
@@ -93,7 +93,7 @@ describe('the routes', () => {
     ]);
   });
 
-  test('responses goes to every vendor: on its own route, or translated to its dialect', () => {
+  test('sends responses to every vendor, on its own route or translated to its dialect', () => {
     const providers = {
       ...source.providers,
       azure: { dialect: 'chat', serves: ['chat', 'responses'] as const, responses: 'unknown' as const },
@@ -122,7 +122,7 @@ describe('the routes', () => {
     expect(entries).toContainEqual({ model: 'none/x', skipped: 'route_not_served' });
   });
 
-  test('a vendor that does not serve the route of its dialect is skipped', () => {
+  test('skips a vendor that does not serve the route of its dialect', () => {
     const providers = { ...source.providers, openai: { dialect: 'chat', serves: ['embeddings'] as const } };
     const catalog = buildCatalog({ ...source, providers });
     expect(idsOf({ catalog })).toEqual(['azure/mini']);
@@ -130,7 +130,7 @@ describe('the routes', () => {
     expect(plan({ catalog }).entries).toContainEqual({ model: 'openai/gpt', skipped: 'route_not_served' });
   });
 
-  test('a model only for responses is skipped on chat and messages', () => {
+  test('skips a responses-only model on chat and messages', () => {
     const providers = { ...source.providers, openai: { dialect: 'chat', serves: ['chat', 'responses'] as const } };
     const models = { ...source.models, 'openai/gpt': { price: null, maxOutputTokens: null, serves: ['responses'] as const } };
     const catalog = buildCatalog({ ...source, providers, models });
@@ -160,7 +160,7 @@ describe('the tier that a classifier chose for auto', () => {
 });
 
 describe('a candidate', () => {
-  test('has everything its attempt needs', () => {
+  test('has everything that its attempt needs', () => {
     expect(plan({ model: 'openai/gpt' }).candidates).toEqual([
       {
         id: 'openai/gpt',
@@ -245,18 +245,18 @@ describe("a key's allow-list", () => {
     expect(idsOf({ model, keyModels })).toEqual(ids);
   });
 
-  test('a permitted tier does not permit its models by other names', () => {
+  test('permits a tier without permitting its models by other names', () => {
     expect(() => plan({ model: 'openai/gpt', keyModels: ['standard'] })).toThrow('model not permitted for this key: openai/gpt');
     expect(() => plan({ model: 'repeated', keyModels: ['standard'] })).toThrow('model not permitted for this key: repeated');
   });
 
-  test('a provider on the list permits nothing', () => {
+  test('permits nothing for the name of a provider', () => {
     expect(() => plan({ model: 'openai/gpt', keyModels: ['openai'] })).toThrow('model not permitted');
   });
 });
 
 describe('the order of candidates', () => {
-  test('retired models and providers come last, and are never skipped', () => {
+  test('puts retired models and providers last without skipping them', () => {
     expect(idsOf({ model: 'wide', project: { retired: ['openai/mini'] } })).toEqual([
       'azure/mini',
       'router/meta/llama',
@@ -278,11 +278,11 @@ describe('the order of candidates', () => {
     expect(idsOf({ model: 'openai/gpt', project: { retired: ['openai/gpt'] } })).toEqual(['openai/gpt']);
   });
 
-  test('a bare name or tier cannot be retired', () => {
+  test('ignores retirement for a bare name or tier', () => {
     expect(idsOf({ model: 'standard', project: { retired: ['gpt', 'standard'] } })).toEqual(['openai/gpt', 'azure/mini']);
   });
 
-  test('a provider with an open breaker comes after the others, before the retired ones', () => {
+  test('puts a provider with an open breaker after the others and before the retired ones', () => {
     const breakers = createBreakers({ now: () => 0 });
     for (let n = 0; n < 5; n += 1) breakers.recordFailure('acme', 'openai');
     expect(idsOf({ model: 'wide', breakers })).toEqual(['azure/mini', 'router/meta/llama', 'openai/mini', 'openai/gpt']);
@@ -294,20 +294,20 @@ describe('the order of candidates', () => {
     ]);
   });
 
-  test('with all breakers open the order is unchanged', () => {
+  test('is unchanged if all breakers are open', () => {
     const breakers = createBreakers({ now: () => 0 });
     for (const provider of ['openai', 'azure', 'router']) for (let n = 0; n < 5; n += 1) breakers.recordFailure('acme', provider);
     expect(idsOf({ model: 'wide', breakers })).toEqual(['openai/mini', 'azure/mini', 'router/meta/llama', 'openai/gpt']);
     expect(idsOf({ model: 'openai/gpt', breakers })).toEqual(['openai/gpt']);
   });
 
-  test('a provider in cooldown comes after the others', () => {
+  test('puts a provider in cooldown after the others', () => {
     const breakers = createBreakers({ now: () => 0 });
     breakers.coolDown('acme', 'openai', 1000);
     expect(idsOf({ model: 'repeated', breakers })).toEqual(['azure/mini', 'openai/gpt']);
   });
 
-  test('in half-open state one model takes the probe slot and keeps its position', () => {
+  test('lets one model take the probe slot in half-open state and keep its position', () => {
     let now = 0;
     const breakers = createBreakers({ now: () => now });
     for (let n = 0; n < 5; n += 1) breakers.recordFailure('acme', 'openai');
@@ -316,7 +316,7 @@ describe('the order of candidates', () => {
     expect(idsOf({ model: 'wide', breakers })).toEqual(['azure/mini', 'router/meta/llama', 'openai/mini', 'openai/gpt']);
   });
 
-  test('a model after the first healthy one takes no probe slot, and comes after the healthy ones', () => {
+  test('gives no probe slot to a model after the first healthy one and puts it after the healthy ones', () => {
     let now = 0;
     const breakers = createBreakers({ now: () => now });
     for (let n = 0; n < 5; n += 1) breakers.recordFailure('acme', 'azure');
@@ -327,7 +327,7 @@ describe('the order of candidates', () => {
     expect(idsOf({ model: 'turned', breakers, project: azureFirst })).toEqual(['openai/mini', 'azure/mini']);
   });
 
-  test('a retired model and a call with one candidate take no probe slot', () => {
+  test('gives no probe slot to a retired model or a call with one candidate', () => {
     let now = 0;
     const breakers = createBreakers({ now: () => now });
     for (let n = 0; n < 5; n += 1) breakers.recordFailure('acme', 'openai');
@@ -339,7 +339,7 @@ describe('the order of candidates', () => {
 });
 
 describe('the recorded entries', () => {
-  test('are the candidates in order, then the skipped models with reasons', () => {
+  test('lists the candidates in order, then the skipped models with reasons', () => {
     const { entries: lines } = plan({
       model: 'all',
       keyModels: ['gpt', 'claude', 'x'],
@@ -359,7 +359,7 @@ describe('the recorded entries', () => {
   });
 });
 
-test('an unordered plan assumes healthy vendors and takes no probe slot; ordering keeps the reasons of its entries', () => {
+test('assumes healthy vendors in an unordered plan without probe slots, and keeps reasons when it is ordered', () => {
   let now = 0;
   const breakers = createBreakers({ now: () => now });
   for (let n = 0; n < 5; n += 1) breakers.recordFailure('acme', 'openai');
@@ -387,7 +387,7 @@ test('uses the current catalog', () => {
   expect(planner.plan(request).candidates).toMatchObject([{ id: 'azure/mini' }]);
 });
 
-test('a plan does not depend on the earlier plans of the key', () => {
+test("builds a plan independently of the key's earlier plans", () => {
   const caller = callerWith(['standard', 'mini', 'openai/gpt']);
   const projects = [project, { ...project, tiers: { standard: ['mini'] } }, { ...project, retired: ['openai'] }];
   const catalog = buildCatalog(source);
@@ -424,6 +424,6 @@ test.each([
   ['/', null],
   ['/gpt', null],
   ['openai/', null],
-])('%j splits into %j', (id, parts) => {
+])('splits %j into %j', (id, parts) => {
   expect(splitModelId(id)).toEqual(parts);
 });

@@ -13,14 +13,14 @@ import { run } from '../support/run.ts';
 
 const limitMs = 300_000;
 
-it('Node has the same flag in the image, in processes of a cluster and in benchmarks', () => {
+it('uses the same Node flag in the image, in cluster processes and in benchmarks', () => {
   expect(readDockerfile().entrypoint).toEqual(['node', ...heapFlags, 'src/main.ts']);
   expect(nodeFlags).toEqual(heapFlags);
 });
 
 describePostgres('the benchmark', () => {
   it(
-    'reports medians of the floor and of the gateway, with ratios of the same round',
+    'reports medians for the baseline and the gateway, with ratios from the same round',
     async () => {
       const folder = await mkdtemp(join(tmpdir(), 'gateway-bench-test-'));
       try {
@@ -54,7 +54,7 @@ it.each([
   ['in one piece', 1_000],
   ['byte by byte', 1],
   ['in pieces of seven bytes', 7],
-])('messages that arrive %s are read one after the other', (_title, pieceBytes) => {
+])('reads messages that arrive %s one after the other', (_title, pieceBytes) => {
   const read: string[] = [];
   let body = '';
   const take = createMessageReader({
@@ -78,7 +78,7 @@ it.each([
   expect(read).toEqual(['HTTP/1.1 200 OK | hello', 'HTTP/1.1 204 No Content | ', 'HTTP/1.1 200 OK | 3\r\nabc\r\n2\r\n0\n\r\n0\r\n\r\n']);
 });
 
-it('every mark of a numbered message gets the number', () => {
+it('puts the number in every placeholder of a numbered message', () => {
   const message = createNumbered('ä ########## and ##########');
   message.setNumber(42);
   expect(message.bytes.toString()).toBe('ä 0000000042 and 0000000042');

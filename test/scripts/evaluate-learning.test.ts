@@ -22,7 +22,7 @@ beforeAll(async () => {
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
 describe('the learning set', () => {
-  test('covers what learning is judged by', () => {
+  test('covers everything that learning is judged by', () => {
     expect(set.length).toBeGreaterThanOrEqual(60);
     expect(new Set(set.map(({ category }) => category)).size).toBeGreaterThanOrEqual(15);
     // Each says what must be learned or what must not.
@@ -42,7 +42,7 @@ describe('the learning set', () => {
     await expect(loadLearningSet(broken)).rejects.toThrow(/^broken/);
   });
 
-  test('has statements of a model that also invents: each is kept or refused as said, and what is kept is what must be learned', async () => {
+  test('includes invented statements, and keeps exactly what must be learned', async () => {
     for (const each of set) {
       const items = [];
       const refusals: string[] = [];
@@ -62,7 +62,7 @@ describe('the learning set', () => {
     }
   });
 
-  test('is learned by the service: secrets are masked, injections refused, and each end user has their own facts', async () => {
+  test('is learned by the service, which masks secrets, refuses injections and separates end users', async () => {
     copyEmbeddedTemplate(folder);
     const database = await openEmbeddedDatabase({ dataDir: folder });
     try {
@@ -79,7 +79,7 @@ describe('the learning set', () => {
     }
   });
 
-  test('is failed by a model that learns nothing, and by one that learns what it must not', () => {
+  test('fails a model that learns nothing, and one that learns forbidden things', () => {
     const failed = (id: string, text: string | null, subject = 'account-1') => {
       const each = set.find((other) => other.id === id);
       const judged = each && judge(each, text === null ? [] : [{ text, kind: 'event', subject }]);
@@ -96,7 +96,7 @@ describe('the learning set', () => {
 });
 
 describe('an evaluation', () => {
-  test('continues with the results of a run that was killed while it wrote one', async () => {
+  test('continues with the results of a run that was killed while writing one', async () => {
     const path = join(folder, 'kept', 'results.jsonl');
     const first = await openResults<number>(path);
     expect(await first.getOrRun(['a', 1], async () => 7)).toBe(7);
@@ -111,7 +111,7 @@ describe('an evaluation', () => {
     expect((await readFile(path, 'utf8')).split('\n').filter((line) => line.startsWith('{"key":'))).toHaveLength(3);
   });
 
-  test('estimates its cost from lengths and prices, and calls nothing without consent', async () => {
+  test('estimates its cost from lengths and prices and calls nothing without consent', async () => {
     const price = {
       inputNanos: 2_000_000_000n,
       outputNanos: 10_000_000_000n,

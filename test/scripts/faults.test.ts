@@ -13,14 +13,14 @@ const read = (path: string): string => readFileSync(join(root, path), 'utf8');
 const rules: { alert: string }[] = parse(read('deploy/prometheus/alerts.yaml')).groups.flatMap(({ rules }: { rules: object[] }) => rules);
 
 describe.each(Object.entries(kinds))('%s', (_name, { title, expected }) => {
-  it('has a row in docs/faults.md, in which no call is lost or doubled', () => {
+  it('has a row in docs/faults.md in which no call is lost or duplicated', () => {
     const row = read('docs/faults.md')
       .split('\n')
       .find((line) => line.startsWith(`| ${title} |`));
     expect(row?.split('|').slice(4, 6)).toEqual([' 0 ', ' 0 ']);
   });
 
-  it('is expected to show in a metric that exists, and in an alert and a log line that have a runbook', () => {
+  it('points to an existing metric, and to an alert and a log line with a runbook', () => {
     const names = Object.values(metrics).map(({ name }) => name);
     const [used = ''] = /\b(?:gateway_\w+|up\b)/.exec(expected.metric) ?? [];
     expect([...names, 'up']).toContain(used);
@@ -33,19 +33,19 @@ describe.each(Object.entries(kinds))('%s', (_name, { title, expected }) => {
   });
 });
 
-test('rules run faster with all of their durations', () => {
+test('runs rules faster by scaling all of their durations', () => {
   const rule = 'expr: rate(a[5m]) > 0.5 and max(gateway_outbox_lag_seconds) > 300\nfor: 2m\nkeep_firing_for: 10m\nscrape_interval: 15s\n';
   expect(scaleDurations(rule, 10)).toBe(
     'expr: rate(a[30000ms]) > 0.5 and max(gateway_outbox_lag_seconds) > 30\nfor: 12000ms\nkeep_firing_for: 60000ms\nscrape_interval: 1500ms\n',
   );
 });
 
-test('a value that is there twice is found', () => {
+test('finds a value that occurs twice', () => {
   expect(findDoubled(['a', 'b', 'a'])).toEqual(['a']);
   expect(findDoubled(['a', 'b'])).toEqual([]);
 });
 
-test('the table has a line for each fault, and says how fast the rules ran', () => {
+test('prints a line for each fault and the speed of the rules in the table', () => {
   const signs = { readyz: null, metric: { seconds: 3.4, text: 'up == 0' }, alert: null, log: null };
   const row = { kind: 'api-killed', seconds: 9, calls: 40, failed: { 'no answer': 2 }, lost: [], doubled: ['a'], facts: 1, signs };
   const table = formatTable([{ ...row, others: [], broken: [] }], 5);

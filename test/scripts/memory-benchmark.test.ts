@@ -13,7 +13,7 @@ test.each([
   ['a configuration that does not exist', ['--config', '/nowhere/gateway.yaml'], '--config: ENOENT'],
   ['a file that cannot be written', ['--json', '/nowhere/results.json'], '--json: ENOENT'],
   ['data that do not exist', ['--locomo', '/nowhere/locomo10.json'], '/nowhere/locomo10.json: cannot be read (ENOENT)'],
-])('%s is reported before anything is installed or started', async (_title, args, message) => {
+])('reports %s before anything is installed or started', async (_title, args, message) => {
   const failed = runMemoryBenchmark(args);
   await expect(failed).rejects.toThrow(BootstrapError);
   await expect(failed).rejects.toThrow(message);
@@ -41,7 +41,7 @@ describe('LoCoMo', () => {
     ],
   };
 
-  test('makes memories of statements, and keeps the questions that a memory answers', () => {
+  test('makes memories of statements and keeps the questions that a memory answers', () => {
     const [conversation] = parseLocomo(JSON.stringify([sample]));
     const of = (session: number, speaker: string, date: string) => ({ conversation: 'conv-1', session, speaker, date });
     const may = '2023-05-08T00:05:00.000Z';
@@ -57,7 +57,7 @@ describe('LoCoMo', () => {
     ]);
   });
 
-  test('halves alternate', () => {
+  test('alternates between the halves', () => {
     expect(parseLocomo(JSON.stringify([sample, sample, sample])).map(({ half }) => half)).toEqual(['tuned', 'held-out', 'tuned']);
   });
 });
@@ -74,7 +74,7 @@ describe('BEAM', () => {
     abstention: [{ question: 'Without an answer' }, { question: 'Of no message', source_chat_ids: [99] }],
   };
 
-  test('makes memories of messages, long ones in parts, with the date of the last message that has one', () => {
+  test('makes memories of messages, splits long ones, and dates them by the last message with a date', () => {
     const conversation = parseBeam('7', JSON.stringify(chat), JSON.stringify(questions));
     expect(
       conversation.memories.map(({ id, text, session, date, sources }) => [id, text.length, session, date.slice(0, 10), sources]),
@@ -97,20 +97,20 @@ describe('BEAM', () => {
     ]);
   });
 
-  test('parts lose nothing but space, and separate no surrogate pair', () => {
+  test('splits without losing anything but spaces and without separating surrogate pairs', () => {
     expect(splitText('one two\nthree four', 12)).toEqual(['one two', 'three four']);
     expect(splitText(`x${'😀'.repeat(5)}`, 4)).toEqual(['x😀', '😀😀', '😀😀']);
   });
 });
 
-test('a file that is missing or of another version is an error that names it', async () => {
+test('names the file in the error if it is missing or has another version', async () => {
   await expect(loadLocomo('/nowhere/locomo10.json')).rejects.toThrow('/nowhere/locomo10.json: cannot be read (ENOENT)');
   await expect(loadLocomo(import.meta.filename)).rejects.toThrow(/LoCoMo: its SHA-256 is not 79fa87e9/);
   await expect(loadBeam('/nowhere')).rejects.toThrow('/nowhere/1/chat.json: cannot be read (ENOENT)');
 });
 
 describe('figures', () => {
-  test('the rank is that of the first result with any of the sources; equal scores keep their order', () => {
+  test('ranks by the first result with any of the sources and keeps the order of equal scores', () => {
     const results = [['a'], ['b', 'c'], ['c'], ['d']];
     expect(rankOf(results, ['c', 'd'])).toBe(2);
     expect(rankOf(results, ['a'])).toBe(1);
@@ -118,7 +118,7 @@ describe('figures', () => {
     expect(rankOf([], ['a'])).toBeNull();
   });
 
-  test('hits at 1, 5 and 10 and the mean reciprocal rank, of all and by kind', () => {
+  test('includes hits at 1, 5 and 10 and the mean reciprocal rank, overall and by kind', () => {
     const outcomes = [
       { kind: 'temporal', rank: 1 },
       { kind: 'temporal', rank: 5 },

@@ -8,7 +8,7 @@ import { run } from '../support/run.ts';
 const limitMs = 420_000;
 
 it(
-  'thousands of calls of every kind do not grow the heap and the buffers of the service',
+  'does not grow the heap and buffers of the service over thousands of calls of every kind',
   async () => {
     const program = [join(root, 'scripts', 'soak.js'), '--rounds', '8', '--calls', '320'];
     const said = await run(process.execPath, program, { cwd: root, env: { ...process.env, DATABASE_URL: '' }, timeoutMs: limitMs });

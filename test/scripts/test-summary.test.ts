@@ -5,17 +5,17 @@ const clean = { path: 'test/a.test.ts', seconds: 1, passed: 5, failed: 0, broken
 const failed = { ...clean, path: 'test/b.test.ts', passed: 3, failed: 2 };
 const broken = { ...clean, path: 'test/c.test.ts', passed: 0, broken: 1 };
 
-test('a successful run ends with its counts', () => {
+test('ends a successful run with its counts', () => {
   const summary = summarizeRun({ files: [clean, clean], exitCode: 0, allowSkipped: true });
   expect(summary).toEqual({ lines: ['10 passed, 0 failed'], exitCode: 0 });
 });
 
-test('a file that could not be loaded counts as one failure', () => {
+test('counts a file that could not be loaded as one failure', () => {
   const summary = summarizeRun({ files: [clean, failed, broken], exitCode: 1, allowSkipped: true });
   expect(summary).toEqual({ lines: ['8 passed, 3 failed'], exitCode: 1 });
 });
 
-test('skipped tests are counted; with CI=true they are failures with their names', () => {
+test('counts skipped tests, and with CI=true reports them as failures with their names', () => {
   const files = [{ ...clean, skippedNames: ['one', 'two'] }];
   expect(summarizeRun({ files, exitCode: 0, allowSkipped: true })).toEqual({ lines: ['5 passed, 0 failed, 2 skipped'], exitCode: 0 });
   expect(summarizeRun({ files, exitCode: 0, allowSkipped: false })).toEqual({
@@ -24,7 +24,7 @@ test('skipped tests are counted; with CI=true they are failures with their names
   });
 });
 
-test('a failed jest process is a failure even when no test failed, and when none had run', () => {
+test('reports a failed jest process as a failure even if no test failed or ran', () => {
   expect(summarizeRun({ files: [clean], exitCode: 1, allowSkipped: true })).toEqual({
     lines: ['jest ended with 1 though no test failed: see above', '5 passed, 1 failed'],
     exitCode: 1,
@@ -35,7 +35,7 @@ test('a failed jest process is a failure even when no test failed, and when none
   });
 });
 
-test('the slowest files are listed first, twenty of them', () => {
+test('lists the twenty slowest files first', () => {
   const files = Array.from({ length: 25 }, (_, index) => ({ ...clean, path: `test/${index}.test.ts`, seconds: index + 0.25 }));
   const lines = formatDurations(files);
   expect(lines).toHaveLength(21);

@@ -1,13 +1,13 @@
 import { expect, test } from '@jest/globals';
 import { compareVersions, satisfies } from '../../scripts/versions.js';
 
-test('versions are compared by number, not by text, and missing parts are zero', () => {
+test('compares versions by number and treats missing parts as zero', () => {
   expect(compareVersions('22.9.0', '22.18.0')).toBeLessThan(0);
   expect(compareVersions('v24.0.1', '24')).toBeGreaterThan(0);
   expect(compareVersions('22.18', '22.18.0')).toBe(0);
 });
 
-test('a Node satisfies `>=22.18` from that release on', () => {
+test('accepts a Node for `>=22.18` from that release on', () => {
   expect(['20.20.2', '22.17.9', '22.18.0', '24.0.0-rc.1'].map((version) => satisfies(version, '>=22.18'))).toEqual([
     false,
     false,
@@ -16,6 +16,6 @@ test('a Node satisfies `>=22.18` from that release on', () => {
   ]);
 });
 
-test('a range of another form is an error that shows it', () => {
+test('shows a range in an unknown format in the error', () => {
   expect(() => satisfies('24.0.0', '^22 || ^24')).toThrow('"^22 || ^24"');
 });

@@ -1,8 +1,8 @@
 /**
- * kill -9 of the worker at each activity: when its write is about to be committed, and when it is committed and Temporal does not have the
- * result. Each crash has a separate project, whose rows must finally equal those of a project without a crash. One kill ends several
- * activities, each at its point. Crashes during a model call are tested in learning-kill.test.ts, those during a video in
- * video-processes.test.ts.
+ * Kills the worker with kill -9 at each activity, once when the activity's write is about to be committed and once when
+ * it is committed but Temporal does not have the result. Each crash has a separate project, whose rows must finally
+ * equal those of a project without a crash. One kill stops several activities, each at its own point.
+ * learning-kill.test.ts covers crashes during a model call, and video-processes.test.ts covers those during a video.
  */
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import type { Activities } from '../../workflows/contract.ts';
@@ -15,11 +15,11 @@ import { openWorkOf, rowsOf } from '../support/project-rows.ts';
 type Work = 'cleanup' | 'embedding' | 'erasure' | 'learning' | 'replay' | 'reset' | 'video';
 
 /**
- * For each activity the work that causes it, and the points at which its worker crashes (test/support/crash-worker.ts). Only runs of older
- * versions call `readConversation`.
+ * Maps each activity to the work that triggers it and to the points at which its worker crashes (see
+ * test/support/crash-worker.ts). Only runs of older versions call `readConversation`.
  */
 const table: Readonly<Record<Exclude<keyof Activities, 'readConversation'>, readonly [Work, ...string[]]>> = {
-  // Temporal notices a crash of these after half a minute.
+  // Temporal only notices a crash of these activities after half a minute.
   embedPassages: ['embedding', 'before memory_passages', 'before memory_embeddings', 'after'],
   cleanUp: ['cleanup', 'before conversations', 'before memory_items', 'after'],
   lookAtErasure: ['erasure', 'before erasures', 'after'],
@@ -44,11 +44,14 @@ const crashes: readonly Crash[] = [
   ...Object.entries(table).flatMap(([activity, [work, ...points]]) =>
     points.map((point) => ({ activity: activity as keyof Activities, point, work })),
   ),
-  // Only the first activity after a reset writes there.
+  // Only the first activity after a reset writes to this table.
   { activity: 'openBatch', point: 'before memory_batches', work: 'reset' },
 ];
 
-/** Crashes that share one kill: fewer than the activities and the database connections of a worker, and one of the cleanup at most. */
+/**
+ * Crashes that share one kill. There must be fewer of them than a worker has activities and database connections, and
+ * at most one in the cleanup.
+ */
 const kills: readonly (readonly Crash[])[] = Array.from({ length: 6 }, (_, kill) => crashes.filter((_crash, index) => index % 6 === kill));
 
 /** Creates the data that the work needs: something to erase or clean up, with a run in Temporal, and earlier vectors. */
@@ -68,7 +71,9 @@ async function arrange(service: CrashService, work: Work, slug: string): Promise
   return project;
 }
 
-/** As if the batch of the project, which had learned before, had been given up. Returns its workflow id. */
+/**
+ * Makes the batch of the project, which has learned before, look as if it had been given up. Returns its workflow id.
+ */
 async function giveUp({ database }: CrashService, { id }: Project): Promise<string> {
   await database.query(`update memory_batch_groups set state = 'failed' where project_id = $1::uuid`, [id]);
   const [batch] = await database.query<{ id: string }>(
@@ -90,7 +95,7 @@ const requestWork: Readonly<Record<Work, (service: CrashService, project: Projec
       `update memory_settings set settings = settings || '{"delete_conversations_after_days": 1}' where project_id = $1::uuid`,
       [id],
     );
-    // In parallel to the run that waits for its retry.
+    // Runs in parallel with the run that waits for its retry.
     await temporal.client.schedule.getHandle('daily-cleanup').trigger('ALLOW_ALL');
   },
   async embedding(_, { slug, call }) {
@@ -124,15 +129,15 @@ async function say({ call }: Project, content: string, subject: string | null): 
 
 describePostgres('kill -9 of the worker', () => {
   let service: CrashService;
-  /** Projects without a crash. */
+  /** The projects without a crash. */
   const calm = new Map<Work, Project>();
-  /** Projects with a crash, by its name. */
+  /** The projects with a crash, keyed by its name. */
   const crashed = new Map<string, Project>();
   /** The activities of the worker, and the points that it passed without a crash. */
   let activities: readonly string[] = [];
   const passed = new Set<string>();
 
-  /** The cleanup belongs to no project: all its crashes share one. */
+  /** The cleanup does not belong to a project, so all its crashes share one. */
   const nameOf = ({ activity, point, work }: Crash): string => (work === 'cleanup' ? activity : `${activity} ${point}`);
   const untilDone = (projects: readonly Project[], limitMs: number): Promise<void> =>
     eventually(async () => {
@@ -208,7 +213,7 @@ describePostgres('kill -9 of the worker', () => {
     const [conversation] = await database.query<{ id: string }>('select id from conversations where project_id = $1::uuid', [project.id]);
     const { batch_id: batchId } = await jsonOf<{ batch_id: string }>(project.call(`/v1/memory/episodes/${conversation?.id}/remember`, {}));
     const run = temporal.client.workflow.getHandle(`learning/${project.id}/batch/${batchId}`);
-    await eventually(() => run.terminate(), 60_000); // When the API process has started it.
+    await eventually(() => run.terminate(), 60_000); // Resolves once the API process has started it.
     const worker = await service.startWorker();
     const untilState = (state: string): Promise<void> =>
       eventually(
@@ -225,7 +230,7 @@ describePostgres('kill -9 of the worker', () => {
     const { requests: asked, database } = service;
     expect(asked.filter(({ isOpen }) => !isOpen)).toEqual([]);
     const countOf = (...jobs: string[]): number => asked.filter(({ job }) => jobs.includes(job)).length;
-    // There may be more records: a process may crash between the record and its request.
+    // There may be more records than requests, because a process may crash between the two.
     await eventually(async () => {
       const [records] = await database.query<{ calls: number }>(
         `select count(*)::integer as calls from calls where source = 'gateway-memory'`,

@@ -8,7 +8,7 @@ const maxOutput = 100_000;
 const boundUsd = 1;
 
 let vendor: LocalServer;
-/** Answers the call to the provider that waits for us. */
+/** Responds to the call that is waiting for us at the provider. */
 let release: (() => void) | null = null;
 
 beforeAll(async () => {
@@ -53,7 +53,7 @@ interface StoredCost {
   readonly cost: number;
   readonly estimated: boolean;
   readonly attempts: readonly number[];
-  /** Of the key's ceiling. */
+  /** The settled usage of the key's ceiling. */
   readonly settled: number;
 }
 

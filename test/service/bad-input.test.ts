@@ -1,6 +1,6 @@
 /**
- * Invalid input beyond specification-errors.test.ts: unusual spellings, limits, and the order of the checks.
- * Random input is in fuzz.test.ts.
+ * Invalid input that specification-errors.test.ts doesn't cover: unusual spellings, limits, and the order of the
+ * checks. fuzz.test.ts covers random input.
  */
 import { connect } from 'node:net';
 import { buffer } from 'node:stream/consumers';
@@ -36,7 +36,7 @@ describe('keys', () => {
   });
 });
 
-/** Reads nothing until the whole body has been sent; rejects when it cannot be sent. */
+/** Sends the whole body before it reads anything. Rejects if the body cannot be sent. */
 async function sendThenRead({ key, type, length }: { key: string; type: string; length: number }): Promise<string> {
   const socket = connect(Number(new URL(gateway.url).port), '127.0.0.1');
   socket.write(

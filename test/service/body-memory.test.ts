@@ -1,11 +1,11 @@
-/** The limit of request bodies in memory (docs/decisions/2026-11-22-body-memory.md). */
+/** Tests the limit on the memory that request bodies take (see docs/decisions/2026-11-22-body-memory.md). */
 import { expect, test } from '@jest/globals';
 import { eventually, jsonOf, shareGateway } from '../support/gateway.ts';
 
 const mebibyte = 1024 * 1024;
 const shared = shareGateway({ database: 'any', env: { GATEWAY_BODY_MEMORY_MIB: '32' } });
 
-/** Shows the reason when it is another status than 200. */
+/** Shows the reason if the status is not 200. */
 async function expectServed(response: Response): Promise<void> {
   expect([response.status, await response.text()]).toEqual([200, expect.any(String)]);
 }
@@ -22,7 +22,7 @@ test('rejects large bodies with 503 and retry-after while the body memory is ful
     () => call('/v1/messages', { model: 'three/echo', max_tokens: 9, messages: [{ role: 'user', content: large }] }),
     () => call('/v1/messages/count_tokens', { model: 'three/echo', messages: [{ role: 'user', content: large }] }),
     () => call('/v1/memory/search', { query: large }),
-    // Held as a whole, because its length is not declared or the model comes last.
+    // The gateway holds this body as a whole, because its length is not declared or the model comes last.
     () => fetch(`${url}/v1/audio/transcriptions`, { method: 'POST', headers: { authorization: `Bearer ${key}` }, body: form }),
   ];
   const held = embed('one/held');

@@ -1,4 +1,6 @@
-/** What callers receive on the wire when a stream breaks off: everything that was delivered, and then no regular end. */
+/**
+ * Checks what callers receive on the wire when a stream breaks off: everything that was delivered, but no regular end.
+ */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { describe, expect, it } from '@jest/globals';
@@ -27,7 +29,7 @@ function toBytes({ key }: TestGateway, model: string, version = '1.1', stream = 
 
 interface Received {
   readonly text: string;
-  /** The peer ended the connection, or reset it. */
+  /** Whether the peer ended the connection or reset it. */
   readonly end: 'end' | 'reset';
 }
 
@@ -44,7 +46,7 @@ function open({ url }: TestGateway): { socket: Socket; received: Promise<Receive
 const broken = 'one/long-500+break-after-300';
 const deltasIn = (text: string): number => text.match(/"content":"[^"]/g)?.length ?? 0;
 
-/** Expects 300 deltas in chunks, and no last chunk. */
+/** Expects 300 deltas in chunks without a final chunk. */
 function expectCut(text: string): void {
   expect(deltasIn(text)).toBe(300);
   expect(text).toMatch(/transfer-encoding: chunked/i);
@@ -87,7 +89,7 @@ describe('a chat stream that the vendor breaks off', () => {
     const { socket, received } = open(gateway);
     socket.write(`${toBytes(gateway, broken)}GET /healthz HTTP/1.1\r\nhost: gateway.test\r\n\r\n`);
     const { text, end } = await received;
-    // A request that arrives now must not reset the connection, and is not made.
+    // A request that arrives now must not reset the connection, and we don't execute it.
     socket.end(toBytes(gateway, 'one/echo'));
     await once(socket, 'close');
     expect(end).toBe('end');

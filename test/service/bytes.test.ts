@@ -1,4 +1,4 @@
-/** Requests to the vendor and responses from it, byte for byte. */
+/** Compares requests to the vendor and its responses byte for byte. */
 import { expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import type { TestGateway } from '../support/gateway.ts';
@@ -106,7 +106,7 @@ it('returns responses byte for byte, plain and streamed, in both dialects', () =
     }
   }));
 
-/** The vendor numbers its responses; otherwise they are equal for equal requests. */
+/** Removes the numbers that the vendor puts into its responses. Otherwise equal requests get equal responses. */
 function withoutIds(text: string): string {
   return text.replace(/("id":\s*"[a-z]+[-_])[^"]*"/g, '$1"');
 }

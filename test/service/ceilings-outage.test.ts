@@ -1,4 +1,7 @@
-/** PostgreSQL is killed, and hangs, under calls with ceilings: `on_budget_store_down` applies, and afterwards every call is counted. */
+/**
+ * Kills and freezes PostgreSQL during calls with ceilings. `on_budget_store_down` has to apply meanwhile, and every
+ * call has to be counted afterwards.
+ */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -12,7 +15,7 @@ import { createScriptedVendor, type ScriptedVendor } from '../support/scripted-v
 
 const chatPath = '/v1/chat/completions';
 const chat = { model: 'one/echo', max_tokens: 16, messages: [{ role: 'user', content: 'hi' }] };
-/** Duration of the outage; for a longer run set `GATEWAY_OUTAGE_MS=60000`. */
+/** The duration of the outage. Set `GATEWAY_OUTAGE_MS=60000` for a longer run. */
 const outageMs = Number(process.env.GATEWAY_OUTAGE_MS ?? 3_000);
 const limitMs = outageMs + 480_000;
 
@@ -32,12 +35,12 @@ interface Ceiling {
 describeOwnPostgres('the quota store becomes unavailable under load', () => {
   const processes = createProcesses();
   let server: PostgresServer;
-  /** Between the service and the server. */
+  /** Between the service and the database server. */
   let network: FaultProxy;
   let vendor: ScriptedVendor;
   let allowing: GatewayProcess;
   let refusing: GatewayProcess;
-  /** Number of a key's served calls. */
+  /** The number of served calls of each key. */
   const admitted = new Map<string, number>();
 
   beforeAll(async () => {
@@ -92,7 +95,7 @@ on_budget_store_down: ${onDown}
     }
   };
 
-  /** The rows are the served calls, and the counters equal their sums to the nano-dollar. */
+  /** Expects one row per served call, and counters that equal the sums of the rows to the nano-dollar. */
   const expectAllCounted = (key: string): Promise<void> =>
     eventually(async () => {
       const rows = await rowsOf(key);
@@ -102,7 +105,7 @@ on_budget_store_down: ${onDown}
       expect(nanosOf(cost?.used ?? 0)).toBe(rows.reduce((sum, row) => sum + nanosOf(row.cost), 0));
     }, 300_000);
 
-  /** Calls both gateways repeatedly until `stop`, which returns the number of each response. */
+  /** Calls both gateways repeatedly until `stop`, which returns how often each response occurred. */
   const startLoad = (key: string) => {
     let isOver = false;
     const counts = { allowing: new Map<string, number>(), refusing: new Map<string, number>() };
@@ -128,7 +131,7 @@ on_budget_store_down: ${onDown}
     'serves unmetered calls as configured while the database is killed, and counts each call once afterwards',
     async () => {
       const key = await issue({ calls: 1_000_000, cost: 100, rpm: 500_000 });
-      // A ceiling too small for leases of several calls: each call needs the database.
+      // This ceiling is too small to lease several calls at once, so each call needs the database.
       const tight = await issue({ calls: 40 });
       expect([await ask(allowing, key), await ask(refusing, key), await ask(allowing, tight), await ask(refusing, tight)]).toEqual(
         Array(4).fill('200'),
@@ -142,7 +145,8 @@ on_budget_store_down: ${onDown}
       await Promise.all([load.stop(), tightLoad.stop()]);
       const known = (answers: readonly string[]) => answers.filter((answer) => answer !== '200' && answer !== '429 tenant_capped 60');
       expect(known([...load.counts.allowing.keys()])).toEqual([]);
-      // Once unmetered calls have used a tenth of the ceiling, the allowing process refuses calls like the other one.
+      // Once unmetered calls have used a tenth of the ceiling, the process that allows them rejects calls like the
+      // other one.
       expect(known([...tightLoad.counts.allowing.keys()])).toEqual([unavailable]);
       await expectAllCounted(key);
       await expectAllCounted(tight);
@@ -161,7 +165,7 @@ on_budget_store_down: ${onDown}
       const answers = await Promise.all(Array.from({ length: 15 }, () => ask(allowing, key)));
       expect(new Set(answers)).toEqual(new Set(['200', unavailable]));
       await eventually(async () => expect(await ask(refusing, key)).toBe(unavailable), 200_000);
-      // Every call is refused: the process is not ready. The other one serves calls.
+      // This process rejects every call, so it is not ready. The other one serves calls.
       await eventually(async () => {
         expect(await ask(refusing, key)).toBe(unavailable);
         expect((await refusing.call(key, '/readyz')).status).toBe(503);
@@ -176,7 +180,7 @@ on_budget_store_down: ${onDown}
     }, 300_000);
     expect((await refusing.call(key, '/readyz')).status).toBe(200);
     await expectAllCounted(key);
-    // The process that allows unmetered calls let a tenth of the ceiling pass. The other process served at most what it
+    // The process that allows unmetered calls admitted a tenth of the ceiling. The other process served at most what it
     // had leased.
     expect((await rowsOf(key)).filter((row) => row.unmetered)).toHaveLength(1);
     const { calls } = await ceilingsOf(key);

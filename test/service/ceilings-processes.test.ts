@@ -1,4 +1,7 @@
-/** Ceilings over several real processes and one database: never exceeded, also with SIGKILL, and no quota is lost. */
+/**
+ * Tests ceilings over several real processes and one database. They are never exceeded, even with SIGKILL, and no quota
+ * is lost.
+ */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, expect, test } from '@jest/globals';
@@ -17,7 +20,7 @@ async function issue({ admin }: GatewayProcess, ceilings: object): Promise<strin
   return (await jsonOf<{ key: string }>(admin('POST', '/provision/teams/acme/keys', { name: 'limited', ceilings }))).key;
 }
 
-/** Number of admitted calls of `count` concurrent ones; a process that dies meanwhile admits none. */
+/** Returns how many of `count` concurrent calls were admitted. A process that dies meanwhile admits none. */
 async function admitted(gateways: readonly GatewayProcess[], key: string, count: number): Promise<number> {
   const statuses = await Promise.all(
     Array.from({ length: count }, async (_, n) => {
@@ -59,7 +62,7 @@ models:
 
     const whole = await issue(first, { calls: 60 });
     expect(await admitted(all, whole, 300)).toBeLessThanOrEqual(60);
-    // Calls denied while others held leases get the rest now.
+    // Calls that were denied while others held leases are admitted now.
     await eventually(async () => {
       const { key } = await jsonOf<{ key: { ceilings: { calls: { used: number; remaining: number } } } }>(
         first.call(whole, '/status/peek'),
@@ -78,7 +81,8 @@ models:
     await before;
     const survivors = [first, second];
     const rows = async () => (await callsOf({ admin: first.admin, project: 'acme' }, '?limit=1000')).length - 60;
-    // All remaining quota is available within a minute: another process takes over the journal of the dead one and revokes its leases.
+    // All remaining quota is available within a minute, because another process takes over the dead one's journal and
+    // revokes its leases.
     await eventually(async () => {
       await admitted(survivors, key, 20);
       expect(await rows()).toBe(200);

@@ -1,4 +1,7 @@
-/** Ceilings through the whole service: ends of windows, reservations of running calls, and a random run with checked sums. */
+/**
+ * Tests ceilings through the whole service: window ends, reservations of running calls, and a random run whose sums are
+ * checked.
+ */
 import { expect, test } from '@jest/globals';
 import { clockAt } from '../journal/calls.ts';
 import { isExhaustive } from '../support/exhaustive.ts';
@@ -12,7 +15,7 @@ const randomCalls = isExhaustive ? 400 : 150;
 /** Responses with a fixed number of terms. */
 const lengths = [5, 20, 50, 90, 150];
 
-/** With cost ceilings, models need prices. */
+/** Models need prices because of the cost ceilings. */
 function yaml(vendorUrl: string, deadUrl: string): string {
   const names = ['one/echo+held', ...lengths.map((length) => `two/echo+long-${length}`)];
   return defaultYaml(vendorUrl, deadUrl).replace(
@@ -40,7 +43,7 @@ async function issue({ admin, project }: TestGateway, ceilings: object, windows:
   return { authorization: `Bearer ${key}` };
 }
 
-/** A seeded generator, so that a run is reproducible. */
+/** A seeded generator that makes a run reproducible. */
 function randomFrom(seed: number): (below: number) => number {
   let state = seed;
   return (below) => {
@@ -50,7 +53,7 @@ function randomFrom(seed: number): (below: number) => number {
 }
 
 onBothDatabases('ceilings through the service', (database) => {
-  /** Fixed time: the minute must not end during a run that counts it. */
+  /** The clock stands still, so that the minute doesn't end during a run that counts it. */
   const gateway = shareGateway({ database, yaml, clock: clockAt(Date.now()) });
 
   test('returns 429 until the day is over, never resets a total, and survives a clock that jumps back', async () => {
@@ -99,7 +102,7 @@ onBothDatabases('ceilings through the service', (database) => {
     const credit = async () => (await jsonOf<Status>(lent.call('/status/peek'))).credit;
     await lent.admin('PUT', `/provision/teams/${lent.project}`, { monthly_cap: 0.01 });
     expect((await credit()).state).toBe('ok');
-    // 620 tokens at 15 dollars a million are 0.0093 dollars: more than 90 % of the cap.
+    // 620 tokens at 15 dollars per million cost 0.0093 dollars, which is more than 90 % of the cap.
     const running = lent.call(chatPath, chat({ model: 'one/echo+held', max_tokens: 620 }));
     await eventually(async () => expect((await credit()).state).toBe('near_cap'));
     await eventually(async () => expect(lent.vendor.release()).toBe(1));
@@ -117,7 +120,7 @@ onBothDatabases('ceilings through the service', (database) => {
     const key = await issue(lent, limits, { cost: 'total' });
     const random = randomFrom(11);
     const sources = ['one', 'two', 'three'];
-    /** The vendor ignores `max_tokens`; a term has two tokens at most. */
+    /** The vendor ignores `max_tokens`, and a term has at most two tokens. */
     const excess = { tokens: 300, usd: (300 * 15) / 1e6 };
     const statuses = new Map<number, number>();
     let left = randomCalls;

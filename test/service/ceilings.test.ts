@@ -1,10 +1,13 @@
-/** Ceilings through the whole service: which calls are denied, when, and with which message. See docs/architecture/ceilings.md. */
+/**
+ * Tests ceilings through the whole service: which calls are denied, when, and with which message (see
+ * docs/architecture/ceilings.md).
+ */
 import { expect, test } from '@jest/globals';
 import { callsOf, eventually, jsonOf, shareGateway, type TestGateway } from '../support/gateway.ts';
 import { createSlowClock } from '../support/slow-clock.ts';
 import { onBothDatabases } from './both-databases.ts';
 
-/** A vendor with a long timeout: a thousand concurrent calls are slow. */
+/** The vendor has a long timeout, because a thousand concurrent calls are slow. */
 const chat = (changes: object = {}) => ({ model: 'two/echo', max_tokens: 16, messages: [{ role: 'user', content: 'hi' }], ...changes });
 
 interface Status {
@@ -12,7 +15,7 @@ interface Status {
   readonly credit: { readonly state: string };
 }
 
-/** The project with another key, which has ceilings. */
+/** Creates another key with ceilings in the project. */
 async function limited(gateway: TestGateway, slug: string, ceilings: object, windows?: object): Promise<TestGateway> {
   const lent = await gateway.withProject(slug);
   const { key } = await jsonOf<{ key: string }>(

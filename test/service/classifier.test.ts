@@ -1,4 +1,4 @@
-/** `auto` with the classifier `model` at a running vendor: its choices and all its failures. */
+/** Tests `auto` with a classifier model at a running vendor: its choices and all its failures. */
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import type { TestGateway } from '../support/gateway.ts';
 import { callsOf, shareGateway } from '../support/gateway.ts';
@@ -28,7 +28,7 @@ afterEach(() => {
   jest.restoreAllMocks();
 });
 
-/** The gateway waits 1.5 s for the choice. Tests of the choice itself allow a minute, for slow machines. */
+/** The gateway waits 1.5 s for the choice. The tests of the choice itself allow a minute because of slow machines. */
 function waitLong(): void {
   const wait = globalThis.setTimeout;
   jest
@@ -38,7 +38,7 @@ function waitLong(): void {
 
 const say = (word: string): string => `say-${Buffer.from(word).toString('base64url')}`;
 
-/** The project's tier `trivial`, which makes the choice. */
+/** Sets the project's `trivial` tier, which makes the choice. */
 async function askOf(model: string): Promise<void> {
   const { status } = await project.admin('PUT', `/provision/teams/${project.project}`, { tiers: { trivial: [model] } });
   expect(status).toBe(200);
@@ -58,7 +58,7 @@ describe.each(dialects)('auto on %s', (dialect) => {
     expect(modelsAsked()).toEqual([say(' Strong.'), 'echo+strong']);
     const rows = await callsOf(project, '?task_id=t-1');
     expect(rows.map(({ outcome }) => outcome)).toEqual(['ok', 'ok']);
-    // In any order: both may have started in the same millisecond.
+    // They may be in any order, because both may have started in the same millisecond.
     expect(rows).toEqual(
       expect.arrayContaining([
         expect.objectContaining({ route: 'chat', model_asked: 'trivial' }),
@@ -86,7 +86,7 @@ describe.each(dialects)('auto on %s', (dialect) => {
   ])('falls back to standard after %s', async (_what, model, headers) => {
     const isTooSlow = model.startsWith('held');
     if (!isTooSlow) waitLong();
-    // At a separate provider: the cooldown after a 429 would move the tier's first model back.
+    // We use a separate provider, because the cooldown after a 429 would move the tier's first model back.
     await askOf(`two/${model}`);
     const answer = await ask(project, route, 'auto', { headers });
     expect([answer.status, answer.headers.get('x-gateway-model')]).toEqual([200, 'one/echo+standard']);
@@ -155,7 +155,7 @@ it('does not send a prompt to the classifier if a content rule blocks it', async
   expect(modelsAsked()).toEqual([say('strong'), 'echo+strong']);
 });
 
-describe('does not use the classifier for auto on other routes', () => {
+describe('auto on routes without a classifier', () => {
   it.each([
     ['responses', 'one/echo+standard'],
     ['moderations', 'one/echo+standard'],

@@ -1,4 +1,7 @@
-/** Metrics of several processes as one scrape, without the processes: those are in cluster.test.ts. And their server. */
+/**
+ * Tests the merged metrics of several processes and the server that returns them, without starting the processes.
+ * cluster.test.ts covers those.
+ */
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { setImmediate as nextTurn } from 'node:timers/promises';
@@ -59,7 +62,7 @@ test('reads the metrics once for all requests that arrive at the same time', asy
   const stop = await startMetricsServer({ address: { host: '127.0.0.1', port }, readMetrics, logger: createLogger({ level: 'silent' }) });
   try {
     const socket = connect(port, '127.0.0.1');
-    // In one write, so that they arrive together.
+    // Both requests go into one write, so that they arrive together.
     const request = (connection: string): string => `GET /metrics HTTP/1.1\r\nhost: gateway\r\nconnection: ${connection}\r\n\r\n`;
     socket.write(request('keep-alive').repeat(4) + request('close'));
     expect((await text(socket)).match(/up 1\n/g)).toHaveLength(5);

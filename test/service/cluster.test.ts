@@ -1,4 +1,4 @@
-/** `GATEWAY_WORKERS`: several API processes on one port, through crashes, signals and shutdowns. */
+/** Tests several API processes on one port (`GATEWAY_API_PROCESSES`) through crashes, signals and shutdowns. */
 import { once } from 'node:events';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { Agent, type IncomingMessage, request } from 'node:http';
@@ -89,13 +89,13 @@ tiers:
   standard: [one/${model}]
 `;
 
-  /** One call on each of many connections, which the parent distributes in turn. */
+  /** Makes one call on each of many connections, which the parent distributes in turn. */
   const callEverybody = (): Promise<(string | null)[]> => Promise.all(Array.from({ length: 3 * size }, () => activeModel(gateway, key)));
 
   const expectEverywhere = (model: string): Promise<void> =>
     eventually(async () => expect(new Set(await callEverybody())).toEqual(new Set([model])));
 
-  /** The pids of its children in start order. */
+  /** Returns the pids of its child processes in start order. */
   const membersOf = async ({ child: { pid } }: GatewayProcess): Promise<number[]> =>
     (await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8')).trim().split(' ').map(Number);
 
@@ -106,7 +106,7 @@ tiers:
     return data[0];
   };
 
-  /** The ids of the processes in the database. */
+  /** Returns the ids of the processes in the database. */
   const listed = async (): Promise<string[]> => (await listLiveProcesses(database)).map(({ id }) => id).toSorted();
 
   const countCalls = async (): Promise<number> =>
@@ -114,7 +114,10 @@ tiers:
 
   const times = (said: string, part: string): number => said.split(part).length - 1;
 
-  /** One stream per process, each on a separate connection, which `fetch` would reuse. Resolves when all have started. */
+  /**
+   * Opens one stream per process. Each needs a separate connection, because `fetch` would reuse one. Resolves once all
+   * have started.
+   */
   const openStreams = async (model: string, name: string): Promise<{ ends: Promise<string>[] }> => {
     const answers = await Promise.all(
       Array.from({ length: size }, (_, index) => openStream(gateway.url, { key, model, taskId: `${name}-${index}` })),
@@ -140,7 +143,7 @@ tiers:
   });
 
   it('returns the metrics of all processes from any of them', async () => {
-    // One process after the other responds; each must report the same.
+    // The processes respond in turn, and each one has to report the same.
     const scrapes = await Promise.all(Array.from({ length: size }, async () => (await gateway.admin('GET', '/metrics')).text()));
     const [row] = await eventually(async () => {
       const rows = await database.query<{ calls: number }>('select count(*)::integer as calls from calls');
@@ -206,7 +209,7 @@ tiers:
     const newToken = 'new-admin-token-0123456789';
     const files = secretFilesOf(home);
     await writeFile(join(home, 'gateway.yaml'), yamlOf('echo'));
-    /** The statuses of one request on each of many connections, which the parent distributes in turn. */
+    /** Returns the statuses of one request on each of many connections, which the parent distributes in turn. */
     const statusesOf = async (token: string): Promise<Set<number>> => {
       const list = async (): Promise<number> => {
         const asking = request(`${gateway.url}/provision/teams`, { agent: false, headers: { authorization: `Bearer ${token}` } }).end();
@@ -268,7 +271,7 @@ tiers:
     const pids = await membersOf(gateway);
     expect(pids).toHaveLength(size);
     const { ends } = await openStreams('one/echo+pace-100+long-40', 'killed');
-    // The first process is the leader; the file has errors meanwhile.
+    // The first process is the leader. The file has errors meanwhile.
     process.kill(pids[0] ?? 0, 'SIGKILL');
     expect((await Promise.all(ends)).filter(isWhole)).toHaveLength(size - 1);
     await eventually(async () => {
@@ -280,7 +283,7 @@ tiers:
     }, 300_000);
     expect(await membersOf(gateway)).toHaveLength(size);
     await expectEverywhere('one/echo');
-    // The counters of the dead process are kept: a sum that becomes smaller would be a restart to Prometheus.
+    // We keep the counters of the dead process, because Prometheus would treat a smaller sum as a restart.
     expect(await countCalls()).toBeGreaterThan(before);
     expect(times(gateway.stdout(), 'The gateway is ready.')).toBe(1);
   });

@@ -1,4 +1,4 @@
-/** The further routes that clients of OpenAI and Anthropic call, with their SDKs and over sockets. */
+/** Tests the additional routes that clients of OpenAI and Anthropic call, with their SDKs and over sockets. */
 import { once } from 'node:events';
 import { request as httpRequest } from 'node:http';
 import Anthropic from '@anthropic-ai/sdk';
@@ -68,7 +68,7 @@ describe('/v1/models', () => {
     const last = await models.list({ limit: 3, before_id: 'auto' });
     expect([last.data.map(({ id }) => id), last.has_more, last.first_id]).toEqual([['refusing', 'mixed', 'standard'], true, 'refusing']);
     expect(await models.retrieve('one/echo')).toEqual(found[0]);
-    // A name without provider is that of its first model.
+    // A name without a provider stands for the first model with that name.
     expect(await models.retrieve('echo')).toEqual(found[0]);
     await expect(models.retrieve('claude')).rejects.toMatchObject({
       status: 404,

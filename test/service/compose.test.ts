@@ -1,4 +1,7 @@
-/** docker-compose.yml, without containers: the proxy, two replicas and a worker, through a rolling restart and a kill -9 under load. */
+/**
+ * Runs docker-compose.yml without containers: the proxy, two replicas and a worker, through a rolling restart and a
+ * kill -9 under load.
+ */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
@@ -17,7 +20,7 @@ const callers = 6;
 interface Call {
   readonly taskId: string;
   readonly startedAt: number;
-  /** The whole response arrived, and it is the vendor's. */
+  /** True if the whole response arrived and it is the vendor's. */
   readonly isAnswered: boolean;
   readonly failure: string | null;
 }
@@ -42,7 +45,7 @@ interface Call {
       expect([name, started.stderr()]).toEqual([name, '']);
       running.set(name, started);
     };
-    /** Resolves with its exit status, and the time at which it had ended. */
+    /** Resolves with its exit status and the time at which it had ended. */
     const restart = async (name: string, signal: NodeJS.Signals): Promise<{ status: unknown; endedAt: number }> => {
       const status = await running.get(name)?.end(signal);
       const endedAt = performance.now();
@@ -72,7 +75,7 @@ interface Call {
       await client.connect();
       return client;
     };
-    /** The SQLSTATE with which a connection, or a statement over it, is refused; null when it is not. */
+    /** Returns the SQLSTATE with which a connection or a statement over it is rejected, or null if it isn't. */
     const refusalOf = async (user: string, password: string, name: string, statement = 'select 1'): Promise<string | null> => {
       let client: pg.Client | undefined;
       try {
@@ -105,7 +108,7 @@ interface Call {
     });
 
     it('lets the Grafana role read project costs, but no calls, and write nothing', async () => {
-      // Twice, as at two starts.
+      // Runs twice, like at two starts.
       for (const _start of [1, 2]) await composed.runJob('grafana-role');
       const ask = (statement: string): Promise<string | null> =>
         refusalOf('grafana', observabilitySecrets.GRAFANA_DB_PASSWORD, 'gateway', statement);
@@ -155,7 +158,7 @@ interface Call {
       });
     });
 
-    /** Calls in loops until `work` is done, half of them streamed. */
+    /** Makes calls in a loop until `work` is done, half of them streamed. */
     async function callDuring(name: string, work: () => Promise<unknown>): Promise<readonly Call[]> {
       const calls: Call[] = [];
       let isDone = false;
@@ -227,7 +230,7 @@ interface Call {
       const { rows } = await database.query(`select distinct outcome from calls where task_id = any($1)`, [
         failed.map(({ taskId }) => taskId),
       ]);
-      // `ok`: settled, but the last byte was not sent any more.
+      // The call was settled as `ok`, but its last byte was not sent.
       expect(rows.filter(({ outcome }) => outcome !== 'unknown' && outcome !== 'ok')).toEqual([]);
     });
 

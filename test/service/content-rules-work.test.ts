@@ -1,4 +1,6 @@
-/** When content rules are evaluated and for which calls, and which ambiguous bodies are refused because of them. */
+/**
+ * Tests when content rules are evaluated and for which calls, and which ambiguous bodies are rejected because of them.
+ */
 import { describe, expect, test } from '@jest/globals';
 import type { TestGateway } from '../support/gateway.ts';
 import { callsOf, jsonOf, shareGateway } from '../support/gateway.ts';
@@ -126,7 +128,7 @@ const ambiguous = [
 ] as const;
 
 test.each(routes.flatMap((route) => ambiguous.map(([what, change]) => [route.name, what, change] as const)))(
-  '400 on %s for a body that repeats %s, if the project has rules',
+  'returns 400 on %s for a body that repeats %s if the project has rules',
   async (name, _what, change) => {
     const route = routeOf(name);
     const gateway = await lend();

@@ -1,4 +1,4 @@
-/** Content rules of a project: what is blocked, what passes, what is logged, stored and charged. */
+/** Tests the content rules of a project: what is blocked, and what is logged, stored and charged. */
 import { describe, expect, test } from '@jest/globals';
 import type { TestGateway } from '../support/gateway.ts';
 import { callsOf, eventually, jsonOf, shareGateway } from '../support/gateway.ts';
@@ -10,7 +10,7 @@ import { expectRouteError, projectLender, routeOf, routes } from './inference-ro
 const lent = shareGateway({ database: 'any' });
 const lend = projectLender(lent, 'rules');
 
-/** A value of each class, and similar text that does not match. */
+/** A value of each class, and similar text that doesn't match. */
 const samples = {
   credential: ['ghp_Zk93hTPLmXw4Rb8VnYc2Jdq7GsAf6EuKt5Bo', 'the ghp_ prefix'],
   card_number: ['4111 1111 1111 1111', '4111 1111 1111 1112'],
@@ -40,7 +40,7 @@ async function withRules(...rules: object[]): Promise<TestGateway> {
   return gateway;
 }
 
-/** Bodies of each route with `text` as the caller's message. */
+/** Request bodies for each route with `text` as the caller's message. */
 const bodies: Readonly<Record<InferenceRoute['name'], (text: string) => object>> = {
   chat: (text) => ({ messages: [{ role: 'user', content: text }] }),
   messages: (text) => ({ max_tokens: 500, messages: [{ role: 'user', content: [{ type: 'text', text }] }] }),
@@ -50,7 +50,7 @@ const bodies: Readonly<Record<InferenceRoute['name'], (text: string) => object>>
   responses: (text) => ({ input: [{ role: 'user', content: [{ type: 'input_text', text }] }] }),
 };
 
-/** The model that responds with exactly `text`. */
+/** Returns a model that responds with exactly `text`. */
 function saying(text: string): string {
   return `say-${Buffer.from(text).toString('base64url')}`;
 }
@@ -59,7 +59,7 @@ function asked({ vendor }: TestGateway): number {
   return vendor.requests().length;
 }
 
-/** Log lines about rules for calls of this project. */
+/** Returns the log lines about rules for calls of this project. */
 function found(gateway: TestGateway): object[] {
   return gateway.logs
     .map((line) => JSON.parse(line) as Record<string, unknown>)
@@ -69,7 +69,7 @@ function found(gateway: TestGateway): object[] {
 
 describe('input', () => {
   test.each(routes.flatMap((route) => classes.map((ruleClass) => [route.name, ruleClass] as const)))(
-    '403 guardrail_blocked on %s for a text with %s, before a vendor is called; the message has only class and place',
+    'returns 403 guardrail_blocked on %s for a text with %s and names only the class and place',
     async (name, ruleClass) => {
       const route = routeOf(name);
       const gateway = await withRules(ruleOf(ruleClass, 'input', 'block'));
@@ -213,7 +213,7 @@ describe('output', () => {
   test.each(
     spoken.flatMap(({ name }) => classes.flatMap((ruleClass) => [false, true].map((stream) => [name, ruleClass, stream] as const))),
   )(
-    '403 guardrail_blocked on %s for a response with %s, streamed: %s; it is charged, and its text is not stored',
+    'returns 403 guardrail_blocked on %s for a response with %s, streamed: %s, and charges it without storing its text',
     async (name, ruleClass, stream) => {
       const route = routeOf(name);
       const gateway = await withRules(ruleOf(ruleClass, 'output', 'block'));
@@ -250,7 +250,7 @@ describe('output', () => {
   );
 
   test.each(ways.flatMap(({ caller, vendor }) => [false, true].map((stream) => [caller, vendor, stream] as const)))(
-    'a caller of %s with a vendor of %s, streamed %s: blocked on a match, otherwise unchanged',
+    'blocks a match for a %s caller with a %s vendor, streamed %s, and otherwise changes nothing',
     async (caller, vendor, stream) => {
       const route = routeOf(caller);
       const gateway = await withRules(ruleOf('email', 'output', 'block'), ruleOf('phone', 'output', 'observe'));

@@ -1,4 +1,7 @@
-/** Conversations end to end: calls form a conversation, a real Temporal server runs its idle timer, and it stays in its project. */
+/**
+ * Tests conversations end to end. Calls form a conversation, a real Temporal server runs its idle timer, and it stays
+ * in its project.
+ */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -35,7 +38,7 @@ interface Turn {
   readonly history: readonly Message[];
 }
 
-/** Sends `text` after the whole history, as applications do. */
+/** Sends `text` after the whole history, like applications do. */
 async function say(gateway: TestGateway, way: Way, text: string, { before, headers }: SayOptions = {}): Promise<Turn> {
   const messages: readonly Message[] = [...(before?.history ?? []), { role: 'user', content: text }];
   const response = await gateway.call(way.path, { model: way.model, stream: way.stream, max_tokens: 1_000, messages }, headers);
@@ -78,7 +81,7 @@ interface Episode {
   readonly messages: readonly Message[];
 }
 
-/** The conversation of this call; null when it has none. */
+/** Returns the conversation of this call, or null if it has none. */
 async function conversationOf({ database }: TestGateway, { callId }: Pick<Turn, 'callId'>): Promise<string | null> {
   return eventually(async () => {
     const [row] = await database.query<{ id: string | null }>('select conversation_id as id from call_texts where call_id = $1::uuid', [
@@ -91,7 +94,7 @@ async function conversationOf({ database }: TestGateway, { callId }: Pick<Turn, 
 
 const episode = (gateway: TestGateway, id: string | null): Promise<Episode> => jsonOf(gateway.call(`/v1/memory/episodes/${id}`));
 
-/** The episode after it was read. */
+/** Returns the episode once it has been closed. */
 async function readEpisode(gateway: TestGateway, id: string | null): Promise<Episode> {
   return eventually(async () => {
     const found = await episode(gateway, id);
@@ -100,7 +103,7 @@ async function readEpisode(gateway: TestGateway, id: string | null): Promise<Epi
   });
 }
 
-/** Workflow id of a run of the project's idle timer, by default the latest. */
+/** Returns the workflow id of a run of the project's idle timer, by default the latest one. */
 async function idleTimerId({ database, project }: TestGateway, run?: number): Promise<string> {
   const [timer] = await database.query<{ projectId: string; run: number }>(
     'select project_id as "projectId", run from idle_timers where project_id = (select id from projects where slug = $1::text)',
@@ -138,7 +141,7 @@ describe('with Temporal, a conversation', () => {
       expect(await conversationOf(gateway, first)).toBe(id);
       const stored = await episode(gateway, id);
       expect(stored).toMatchObject({ turns: 4, messages: second.history });
-      // A slow machine may have read it already.
+      // On a slow machine it may already be closed.
       expect([stored.read_at, stored.title].map((value) => value === null)).toEqual(Array(2).fill(stored.state === 'stored'));
       const read = await readEpisode(gateway, id);
       expect(read).toMatchObject({ title: question, read_at: readAt, turns: 4, messages: second.history });
@@ -182,12 +185,12 @@ describe('with Temporal, a conversation', () => {
 
     const answer = await fetch(`${api}/workflows/${encodeURIComponent(workflowId)}/history`);
     const history = withDecodedPayloads(await answer.text());
-    // Proves that the history was read and payloads were decoded.
+    // This shows that we read the history and decoded its payloads.
     expect(history).toContain('readIdleConversations');
     expect(history).toContain(`"project_id":"${workflowId.split('/')[1]}"`);
     // The history would outlive an erasure of the conversation.
     expect(history).not.toContain(id);
-    // The slug of the project is visible to operators.
+    // Operators may see the slug of the project.
     expect(history).toContain('acme-clinic: read conversations when they are idle');
     for (const planted of ['patient', 'pregnant', 'Nobody', 'You said', subject, 'lovelace', 'hospital'])
       expect(history.toLowerCase()).not.toContain(planted.toLowerCase());
@@ -217,18 +220,18 @@ interface ListedRun {
   readonly status: string;
 }
 
-/** URL of the web UI's API for the namespace. */
+/** Returns the URL of the web UI's API for the namespace. */
 async function uiApi({ dataDir }: TestGateway): Promise<string> {
   const { uiUrl, namespace } = await readServerRecord(dataDir);
   return `${uiUrl}/api/v1/namespaces/${namespace}`;
 }
 
-/** Histories hold payloads in base64; this appends their text. */
+/** Appends the text of the payloads, which histories store as base64. */
 function withDecodedPayloads(json: string): string {
   return json.replace(/"data":\s*"([A-Za-z0-9+/=]+)"/g, (whole, data: string) => `${whole} ${Buffer.from(data, 'base64').toString()}`);
 }
 
-/** Status of the workflow according to Temporal's own client. */
+/** Returns the status of the workflow according to Temporal's own client. */
 async function closedRun({ dataDir }: TestGateway, workflowId: string): Promise<{ name: string }> {
   const { address, namespace } = await readServerRecord(dataDir);
   const temporal = createTemporal({ address, namespace, logger: createTestLog().logger });
@@ -243,7 +246,7 @@ async function closedRun({ dataDir }: TestGateway, workflowId: string): Promise<
   }
 }
 
-/** Returns a function that waits until another of its processes runs. */
+/** Kills Temporal. Returns a function that waits until another of its processes is running. */
 async function killTemporal({ dataDir }: TestGateway): Promise<() => Promise<void>> {
   const { pid } = await readServerRecord(dataDir);
   process.kill(pid, 'SIGKILL');

@@ -1,4 +1,7 @@
-/** Web pages that call the gateway: preflight requests, and OpenAI's SDK in a real browser (docs/api/reference.md#browsers). */
+/**
+ * Tests web pages that call the gateway: preflight requests, and OpenAI's SDK in a real browser (see
+ * docs/api/reference.md#browsers).
+ */
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
@@ -13,11 +16,11 @@ import { defaultYaml, shareGateway, type TestGateway } from '../support/gateway.
 const app = 'https://app.example.com';
 const sdkFolder = dirname(fileURLToPath(import.meta.resolve('openai')));
 
-/** A page, and the modules of the SDK. */
+/** Serves a page and the modules of the SDK. */
 const pages = createServer(async (request, response) => {
   if (request.url === '/') response.writeHead(200, { 'content-type': 'text/html' }).end('<!doctype html><title>page</title>');
   else {
-    // The only `.js` file is the half for Node, which bundlers leave out for browsers.
+    // The only `.js` file is the half for Node, which bundlers omit for browsers.
     const module = request.url?.endsWith('.mjs') === true ? await readFile(join(sdkFolder, request.url)) : '';
     response.writeHead(200, { 'content-type': 'text/javascript' }).end(module);
   }
@@ -129,7 +132,7 @@ it('works with the OpenAI SDK in a browser, including errors and their headers',
   try {
     const page = await context.newPage();
     await page.goto(pageOrigin);
-    // As text, because the page has its own modules.
+    // We pass the script as text, because the page has its own modules.
     const script = `(async () => {
       const { default: OpenAI } = await import('/index.mjs');
       const client = new OpenAI({ baseURL: ${JSON.stringify(`${url}/v1`)}, apiKey: ${JSON.stringify(key)}, dangerouslyAllowBrowser: true, maxRetries: 0 });

@@ -1,4 +1,7 @@
-/** PostgreSQL is killed, hangs, is locked or slow under load: calls continue, and afterwards the stored rows match the calls exactly. */
+/**
+ * Kills, freezes, locks and slows down PostgreSQL under load. Calls have to continue, and the stored rows have to match
+ * them exactly afterwards.
+ */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
@@ -14,7 +17,7 @@ import { createScriptedVendor, type ScriptedVendor } from '../support/scripted-v
 
 const chatPath = '/v1/chat/completions';
 const callers = 8;
-/** Calls that must have completed before the next fault. */
+/** The number of calls that have to complete before the next fault. */
 const callsPerPhase = 40;
 
 const recalling = [{ 'x-gateway-memory': 'recall' }, { 'x-gateway-memory': 'recall', 'x-gateway-memory-subject': 'ann' }];
@@ -22,7 +25,7 @@ const recalling = [{ 'x-gateway-memory': 'recall' }, { 'x-gateway-memory': 'reca
 interface Load {
   /** Resolves when this many more calls have completed. */
   answered(more: number): Promise<void>;
-  /** Stops the load; returns the statuses of all calls by their task id. */
+  /** Stops the load and returns the statuses of all calls, keyed by task id. */
   stop(): Promise<ReadonlyMap<string, number>>;
 }
 
@@ -36,7 +39,7 @@ interface Row {
 describeOwnPostgres('PostgreSQL that goes away under load', () => {
   const processes = createProcesses();
   let server: PostgresServer;
-  /** Between the service and the server. */
+  /** Between the service and the database server. */
   let network: FaultProxy;
   let vendor: ScriptedVendor;
   let gateway: GatewayProcess;
@@ -62,7 +65,7 @@ tiers:
     );
     expect(await (await processes.start('migrate', { home, env })).exited).toBe(0);
     gateway = await processes.start('serve', { home, env });
-    // No cache: each call must reach the vendor.
+    // The cache is off, because each call has to reach the vendor.
     expect((await gateway.admin('PUT', '/provision/teams/acme', { cache: { enabled: false } })).status).toBe(201);
     key = await issueKey();
   });
@@ -76,7 +79,7 @@ tiers:
   const issueKey = async (): Promise<string> =>
     (await jsonOf<{ key: string }>(gateway.admin('POST', '/provision/teams/acme/keys', { name: 'test' }))).key;
 
-  /** Concurrent callers that repeat plain and streamed calls. */
+  /** Starts concurrent callers that repeat plain and streamed calls. */
   const startLoad = (name: string): Load => {
     const statuses = new Map<string, number>();
     let isOver = false;

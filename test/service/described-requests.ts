@@ -8,7 +8,7 @@ import { fitting, nearlyFitting } from '../support/schema-values.ts';
 
 const adminToken = 'test-admin-token-0123456789';
 
-/** Stacks, places in the code or on the disk, SQL, secrets. Random input holds none of it. */
+/** Matches stack traces, positions in code or on disk, SQL and secrets. Random input contains none of these. */
 export const inside =
   /\bat \S+ \(|\.[tj]s:\d+|node_modules|\/(?:home|root|tmp|usr|work|var|src)\/|\b(?:select|insert into|update|delete from) \w+|pg_|postgres|pglite|127\.0\.0\.1|localhost|undici|\[object |sk-gw-[a-z0-9]{8}-|key-(?:one|two|three|four|dead)|test-admin-token/i;
 
@@ -40,7 +40,7 @@ const hints = {
   messages: fc.oneof(fc.constant([{ role: 'user', content: 'hi' }]), fc.array(fc.jsonValue({ maxDepth: 3 }), { maxLength: 3 })),
 };
 
-/** Text that a header may carry: any byte but control characters. */
+/** Text that is valid in a header, i.e. any byte except control characters. */
 const headerText = fc.string({
   unit: fc
     .integer({ min: 0x20, max: 0xff })
@@ -48,7 +48,7 @@ const headerText = fc.string({
     .map((code) => String.fromCharCode(code)),
   maxLength: 300,
 });
-/** Clients leave such a segment out of a path. */
+/** Clients drop such a segment from a path. */
 const isDotSegment = (text: string): boolean => /^\.{1,2}$/.test(text);
 const addressText = fc
   .oneof(
@@ -58,7 +58,7 @@ const addressText = fc
   .filter((text) => !isDotSegment(text))
   .map(encodeURIComponent);
 
-/** Requests of one operation; `key` is a good one. */
+/** Requests for one operation. `key` is a valid key. */
 export function requestsOf(path: string, operation: JsonObject, key: string): fc.Arbitrary<MadeRequest> {
   const parameters = asArray(operation.parameters).map(asObject);
   const ofPlace = (place: string): JsonObject[] => parameters.filter((parameter) => parameter.in === place);
@@ -120,7 +120,7 @@ export function requestsOf(path: string, operation: JsonObject, key: string): fc
     });
 }
 
-/** Text of a body that fits, nearly fits, or is no JSON; null where the route takes none. */
+/** The text of a body that is valid, almost valid, or not JSON. Null if the route has no body. */
 function bodyText(operation: JsonObject): fc.Arbitrary<string | null> {
   if (operation.requestBody === undefined) return fc.constant(null);
   const { schema } = asObject(asObject(asObject(operation.requestBody).content)['application/json']);
@@ -143,7 +143,10 @@ function bodyText(operation: JsonObject): fc.Arbitrary<string | null> {
   );
 }
 
-/** Fails for an answer that the operation does not describe, and for what no answer may hold. */
+/**
+ * Fails if the operation doesn't describe the response, or if the response contains something that no response may
+ * contain.
+ */
 export function answerCheck(operation: JsonObject): (answer: Response) => Promise<void> {
   const described = asObject(operation.responses);
   const shapes = new Map<unknown, z.ZodType>();
@@ -172,7 +175,7 @@ export function answerCheck(operation: JsonObject): (answer: Response) => Promis
     }
     if (asObject(headers)['x-gateway-call-id'] !== undefined) expect(answer.headers.get('x-gateway-call-id')).toMatch(/^[0-9a-f-]{36}$/);
     if (status >= 400) expect(text).not.toMatch(inside);
-    // The vendors are the only thing that is down here.
+    // Nothing but the vendors is down in this test.
     if (status >= 500) {
       const { error } = asObject(JSON.parse(text));
       expect([status, asString(asObject(error).code) ?? asObject(error).type]).toEqual([

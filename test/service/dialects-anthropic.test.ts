@@ -1,4 +1,7 @@
-/** The `@anthropic-ai/sdk` with only base URL and key changed, on vendors of both dialects; tool loops with thinking, also of `openai`. */
+/**
+ * Tests `@anthropic-ai/sdk` with only the base URL and key changed, on vendors of both dialects, and tool loops with
+ * thinking, including those of `openai`.
+ */
 import type Anthropic from '@anthropic-ai/sdk';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import type OpenAI from 'openai';
@@ -161,7 +164,7 @@ describe.each([false, true])('a tool loop with thinking, which the vendor wants 
     const message = (await ask([asked])).choices[0]?.message;
     if (!message) throw new Error('no message');
     expect(message).toMatchObject({
-      // The SDK keeps only the last delta of a member that it does not know.
+      // The SDK only keeps the last delta of a member that it doesn't know.
       ...(!stream && { reasoning_content: firstTurn.thinking }),
       reasoning_details: [{ type: 'reasoning.text', text: firstTurn.thinking, signature: 'c2ln' }],
       tool_calls: [{ id: 'toolu_01', function: { name: 'get_weather', arguments: '{"city":"Oslo"}' } }],

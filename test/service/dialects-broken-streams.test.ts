@@ -1,4 +1,7 @@
-/** Interrupted streams across dialects: before the first delta another vendor responds, after it the caller is notified. */
+/**
+ * Tests interrupted streams across dialects. Another vendor responds before the first delta, and the caller is notified
+ * after it.
+ */
 import Anthropic from '@anthropic-ai/sdk';
 import { describe, expect, it } from '@jest/globals';
 import type { CallRow } from '../support/gateway.ts';
@@ -14,10 +17,10 @@ const early = ['break-before-first', 'error-before-first', 'stall-before-first',
 const late = ['break-after-3', 'error-after-3', 'stall-after-3', 'break-after-20', 'error-after-20', 'break-after-0', 'error-after-0'];
 const contents = ['long-20', 'tools-parallel'];
 
-/** A vendor with a short timeout, only for the case in which it stops sending. */
+/** This vendor has a short timeout, but only where it stops sending. */
 const providerOf = (vendor: Dialect, fault: string): string => (fault.startsWith('stall') ? hasty : vendors)[vendor];
 
-/** The second model of each belongs to a vendor of the other dialect. */
+/** The second model of each tier belongs to a vendor of the other dialect. */
 const tiers = (['chat', 'messages'] as const).flatMap((vendor) =>
   early.map((fault) => `  ${vendor}-${fault}: [${providerOf(vendor, fault)}/${fault}+long-20, ${vendors[otherOf(vendor)]}/echo]\n`),
 );
@@ -50,7 +53,10 @@ async function askFor(caller: Dialect, model: string): Promise<Answered> {
 const modelsOf = (vendor: Dialect, fault: string): string[] =>
   early.includes(fault) ? [`${vendor}-${fault}`] : contents.map((content) => `${providerOf(vendor, fault)}/${fault}+${content}`);
 
-/** Answers that we have to wait for, by caller and model. A silent vendor takes two seconds, and a broken connection stays open for a moment. */
+/**
+ * Responses that we have to wait for, by caller and model. A silent vendor takes two seconds, and a broken connection
+ * stays open for a moment.
+ */
 const slow = [...early.filter((fault) => fault.startsWith('stall')), ...late];
 const slowAnswer = startTogether(
   ways.flatMap(({ caller, vendor }) => slow.flatMap((fault) => modelsOf(vendor, fault).map((model) => `${caller} ${model}`))),
@@ -106,7 +112,7 @@ describe.each(ways)('a stream of a $vendor vendor to a $caller caller', ({ calle
   });
 });
 
-/** A messages caller gets one error event, the last; a chat caller none, unless a chat vendor sent one. */
+/** A messages caller gets one error event at the end. A chat caller gets none, unless a chat vendor sent one. */
 function expectTold(text: string, caller: Dialect, isTheVendorsOwn: boolean): void {
   const events = text.split('\n\n').filter((event) => event !== '');
   if (caller === 'chat') {
@@ -136,7 +142,7 @@ it.each(ways)('charges a $caller caller who leaves a stream of a $vendor vendor 
 });
 
 describe('the SDKs, when the stream of a vendor of the other dialect is interrupted', () => {
-  it('openai throws after it has yielded the delivered text', async () => {
+  it('throws in openai after it has yielded the delivered text', async () => {
     const gateway = await lend();
     const stream = await openaiOf(gateway).chat.completions.create({ model: 'three/error-after-3+long-20', messages: asked, stream: true });
     let text = '';
@@ -151,7 +157,7 @@ describe('the SDKs, when the stream of a vendor of the other dialect is interrup
     expect([text, reasons.filter((reason) => reason !== null)]).toEqual(['the quick brown ', []]);
   });
 
-  it("anthropic throws the vendor's message", async () => {
+  it("throws the vendor's message in anthropic", async () => {
     const gateway = await lend();
     const stream = anthropicOf(gateway).messages.stream({ model: 'one/error-after-3+long-20', max_tokens: 100, messages: asked });
     let text = '';

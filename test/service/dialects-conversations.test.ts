@@ -1,4 +1,7 @@
-/** Calls of one conversation are matched across callers and vendors of both dialects, JSON and streamed, with tools. */
+/**
+ * Tests that calls of one conversation are matched across callers and vendors of both dialects, as JSON and streamed,
+ * with tools.
+ */
 import { expect, it } from '@jest/globals';
 import type { TestGateway } from '../support/gateway.ts';
 import { eventually, jsonOf, shareGateway } from '../support/gateway.ts';
@@ -26,7 +29,7 @@ interface Stored {
   readonly messages: readonly { readonly role: string; readonly content: unknown }[];
 }
 
-/** The conversation of the latest call of the project. */
+/** Returns the conversation of the project's latest call. */
 async function latestTurn({ database, project }: TestGateway, but: readonly Turn[]): Promise<Turn> {
   return eventually(async () => {
     const [row] = await database.query<{ callId: string; conversation: string | null }>(
@@ -78,7 +81,7 @@ onBothDatabases('a conversation', (database) => {
         for (const vendor of dialects) {
           turns.push(...(await callTools(gateway, vendor, { model, stream }, turns)));
         }
-        // The chat caller's two calls are one conversation, the messages caller's two another.
+        // The two calls of the chat caller are one conversation, and those of the messages caller are another.
         const [a, b, c, d] = turns.map(({ conversation }) => conversation);
         expect([a, c, new Set([a, c]).size]).toEqual([b, d, 2]);
         expect(a).not.toBeNull();
@@ -106,7 +109,10 @@ onBothDatabases('a conversation', (database) => {
   });
 });
 
-/** Sends a request with tools to a vendor of the other dialect, and the results to one of the caller's own. The first caller uses chat. */
+/**
+ * Sends a request with tools to a vendor of the other dialect, and the results to one of the caller's own dialect. The
+ * first caller uses chat.
+ */
 async function callTools(
   gateway: TestGateway,
   vendor: Dialect,

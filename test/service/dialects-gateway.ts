@@ -1,4 +1,4 @@
-/** Shared by the tests of both dialects: providers on the scripted vendor, SDK clients and requests. */
+/** Providers on the scripted vendor, SDK clients and requests, for the tests of both dialects. */
 import { createAnthropic } from '@ai-sdk/anthropic';
 import { createOpenAI } from '@ai-sdk/openai';
 import Anthropic from '@anthropic-ai/sdk';
@@ -6,13 +6,13 @@ import OpenAI from 'openai';
 import type { CallRow, TestGateway } from '../support/gateway.ts';
 import { callsOf, eventually } from '../support/gateway.ts';
 
-/** Names of providers, by dialect. */
+/** The names of the providers, by dialect. */
 export const vendors = { chat: 'one', messages: 'three' } as const;
 export type Dialect = keyof typeof vendors;
 export const dialects: readonly Dialect[] = ['chat', 'messages'];
 export const paths = { chat: '/v1/chat/completions', messages: '/v1/messages' } as const;
 
-/** A caller of one dialect and a vendor of one dialect: all four ways. */
+/** A caller and a vendor, each of one dialect, in all four combinations. */
 export interface Way {
   readonly caller: Dialect;
   readonly vendor: Dialect;
@@ -24,7 +24,7 @@ export function otherOf(dialect: Dialect): Dialect {
   return dialect === 'chat' ? 'messages' : 'chat';
 }
 
-/** `one` and `two` use chat, `three` and `four` messages; `hasty` and `hasty-messages` have short timeouts. */
+/** `one` and `two` use chat, `three` and `four` use messages. `hasty` and `hasty-messages` have short timeouts. */
 export function providersYaml(vendorUrl: string, deadUrl: string): string {
   const row = (name: string, dialect: Dialect, more = ''): string =>
     `  ${name}: { base_url: ${name.startsWith('dead') ? deadUrl : vendorUrl}/v1, api_key: key-${name}, dialect: ${dialect}${more} }`;
@@ -80,13 +80,13 @@ export const messagesTools = [
   { name: 'get_time', description: 'Time of a zone', input_schema: timeSchema },
 ];
 
-/** What the scripted vendor puts into the arguments of both tools. */
+/** The arguments that the scripted vendor sends to both tools. */
 export const toolInputs = (said: string) => [
   { name: 'get_weather', input: { city: said, days: 1 } },
   { name: 'get_time', input: { zone: said } },
 ];
 
-/** Longest wait for the drain, which must also suffice on a busy machine. */
+/** The longest wait for the drain, which has to suffice on a busy machine too. */
 export function lastCall(gateway: TestGateway): Promise<CallRow> {
   return eventually(async () => {
     const [call] = await callsOf(gateway, '?limit=1');
@@ -95,7 +95,7 @@ export function lastCall(gateway: TestGateway): Promise<CallRow> {
   });
 }
 
-/** Body and headers of the last request to the vendor. */
+/** Returns the body and headers of the last request to the vendor. */
 export function lastRequest({ vendor }: TestGateway) {
   const request = vendor.requests().at(-1);
   if (!request) throw new Error('the vendor has been asked nothing');

@@ -1,4 +1,7 @@
-/** What callers learn about members of a request that a vendor of the other dialect does not get, and threads of Anthropic's SDK. */
+/**
+ * Tests what callers learn about request members that a vendor of the other dialect does not receive, and threads of
+ * Anthropic's SDK.
+ */
 import { betaTool } from '@anthropic-ai/sdk/helpers/beta/json-schema';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { JsonObject } from '../../src/core/json/narrow.ts';
@@ -7,7 +10,10 @@ import { jsonOf, shareGateway } from '../support/gateway.ts';
 import { type LocalServer, startLocalServer } from '../support/local-server.ts';
 import { anthropicOf, citySchema, lastRequest, paths } from './dialects-gateway.ts';
 
-/** A vendor that keeps threads, but has lost them all: what it answers to a `continue` is the body of Anthropic's API. */
+/**
+ * A vendor that keeps threads, but has lost all of them. It responds to a `continue` with the error body of Anthropic's
+ * API.
+ */
 let forgetful: LocalServer;
 const forgetfulRequests: JsonObject[] = [];
 beforeAll(async () => {
@@ -57,9 +63,9 @@ describe("threads of Anthropic's tool runner", () => {
   const turnsOf = (place: string) => [{ role: 'user' as const, content: `The weather in ${place}, with get_weather` }];
   const tools = [betaTool({ name: 'get_weather', description: 'Weather', inputSchema: citySchema, run: () => 'snow' })];
 
-  it.each([false, true])('continue with the whole conversation on a chat vendor (streamed: %s)', async (stream) => {
+  it.each([false, true])('continues a thread with the whole conversation on a chat vendor (streamed: %s)', async (stream) => {
     const gateway = lent();
-    // Another text each time, because the first turn would be served from the cache.
+    // We use a different text each time, because the first turn would otherwise come from the cache.
     const turns = turnsOf(stream ? 'Oslo' : 'Bergen');
     const sent = gateway.vendor.requests().length;
     const runner = anthropicOf(gateway).beta.messages.toolRunner({ model: 'one/tool', max_tokens: 300, messages: turns, tools, stream });
@@ -75,7 +81,7 @@ describe("threads of Anthropic's tool runner", () => {
     expect(bodies[1].messages).toMatchObject([turns[0], { tool_calls: [{ function: { name: 'get_weather' } }] }, { content: 'snow' }]);
   });
 
-  it('continue with the whole conversation when their vendor has lost them', async () => {
+  it('continues a thread with the whole conversation if its vendor has lost it', async () => {
     const runner = anthropicOf(lent()).beta.messages.toolRunner({
       model: 'forgetful/claude',
       max_tokens: 300,
@@ -90,7 +96,7 @@ describe("threads of Anthropic's tool runner", () => {
     ]);
   });
 
-  it('return 400 if a chat vendor cannot continue them', async () => {
+  it('returns 400 if a chat vendor cannot continue a thread', async () => {
     const thread = { type: 'continue', previous_message_id: 'msg_1' };
     const answer = await lent().call(paths.messages, { model: 'one/echo', max_tokens: 9, messages: [user], thread });
     expect([answer.status, await jsonOf(answer)]).toEqual([
@@ -109,7 +115,7 @@ describe("threads of Anthropic's tool runner", () => {
 });
 
 describe('the headers that list dropped parameters', () => {
-  it('list the dropped parameters of a chat call, even when it is served from the cache', async () => {
+  it('lists the dropped parameters of a chat call, even when it is served from the cache', async () => {
     const ask = (stream: boolean) =>
       lent().call(paths.chat, { model: 'three/echo', messages: [{ ...user, name: 'Ada' }], seed: 7, 'odd name\n': 1, n: 1, stream });
     const answers = [await ask(false), await ask(true), await ask(false)];
@@ -117,7 +123,7 @@ describe('the headers that list dropped parameters', () => {
     for (const answer of answers) expect(changesOf(answer)).toEqual(['messages.name, seed, odd%20name%0A', null]);
   });
 
-  it('list the parameters of a chat call whose values the vendor rejects', async () => {
+  it('lists the parameters of a chat call whose values the vendor rejects', async () => {
     const body = { model: 'three/echo', messages: [user], temperature: 1.5, reasoning_effort: 'minimal' };
     expect(changesOf(await lent().call(paths.chat, body))).toEqual([null, 'temperature']);
     const thinking = { ...body, reasoning_effort: 'max', max_tokens: 9_000 };
@@ -125,7 +131,7 @@ describe('the headers that list dropped parameters', () => {
     expect(lastRequest(lent()).json).toMatchObject({ thinking: { budget_tokens: 4_096 } });
   });
 
-  it('list the dropped parameters of a messages call', async () => {
+  it('lists the dropped parameters of a messages call', async () => {
     const text = { type: 'text', text: 'hi', cache_control: { type: 'ephemeral' } };
     const body = {
       model: 'one/echo',
@@ -137,7 +143,7 @@ describe('the headers that list dropped parameters', () => {
     expect(changesOf(await lent().call(paths.messages, body))).toEqual(['messages.content.cache_control, top_k', 'output_config.effort']);
   });
 
-  it('list the dropped parameters of a responses call under their responses names', async () => {
+  it('lists the dropped parameters of a responses call under their responses names', async () => {
     const body = {
       model: 'three/echo',
       input: 'hi',
@@ -152,11 +158,11 @@ describe('the headers that list dropped parameters', () => {
     expect(changesOf(ofChat)).toEqual(['store, text.verbosity', null]);
   });
 
-  it("are never sent if the vendor speaks the caller's dialect", async () => {
+  it("sends no list if the vendor speaks the caller's dialect", async () => {
     expect(changesOf(await lent().call(paths.chat, { model: 'one/echo', messages: [user], seed: 7 }))).toEqual([null, null]);
   });
 
-  it('truncate the list for a call with thousands of unknown members', async () => {
+  it('truncates the list for a call with thousands of unknown members', async () => {
     const unknown = Object.fromEntries(Array.from({ length: 5_000 }, (_, n) => [`member_${n}`, 1]));
     const [dropped] = changesOf(await lent().call(paths.chat, { model: 'three/echo', messages: [user], ...unknown }));
     expect(dropped).toMatch(/^member_0, .*, member_39, and 4960 more$/);

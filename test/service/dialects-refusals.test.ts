@@ -1,11 +1,14 @@
-/** Failures across dialects: untranslatable requests are rejected without sending them, and vendor errors have the caller's format. */
+/**
+ * Tests failures across dialects. Requests that cannot be translated are not sent, and vendor errors use the caller's
+ * format.
+ */
 import { describe, expect, it } from '@jest/globals';
 import { callsOf, jsonOf, shareGateway } from '../support/gateway.ts';
 import type { Dialect } from './dialects-gateway.ts';
 import { dialects, lastCall, otherOf, paths, providersYaml, translatedWays, vendors } from './dialects-gateway.ts';
 import { expectRouteError, projectLender, routeOf } from './inference-routes.ts';
 
-/** For each caller: the tier starts with a model of the other dialect; its provider is given. */
+/** For each caller, the tier starts with a model of the other dialect from the given provider. */
 const tiers = `tiers:
   chat-other-first: [three/echo, one/echo]
   messages-other-first: [one/echo, three/echo]
@@ -28,7 +31,7 @@ const called = (argumentText: unknown) => ({
   ],
 });
 
-/** Members without an equivalent in the other dialect, and the error message of each. */
+/** Members without an equivalent in the other dialect, and the error message for each. */
 const untranslatable: Readonly<Record<Dialect, readonly (readonly [title: string, members: object, sentence: RegExp])[]>> = {
   chat: [
     [
@@ -109,7 +112,7 @@ const untranslatable: Readonly<Record<Dialect, readonly (readonly [title: string
 
 const bodyOf = (members: object, stream: boolean) => ({ max_tokens: 50, stream, messages: [user], ...members });
 
-/** A list nested deeper than can be translated, as JSON text. */
+/** JSON text of a list that is nested too deeply to translate. */
 const deep = `${'['.repeat(60_000)}${']'.repeat(60_000)}`;
 
 describe.each(dialects)('a %s request that the other dialect cannot express', (caller) => {
@@ -180,7 +183,8 @@ describe.each(dialects)('a %s request that the other dialect cannot express', (c
     const failed = await ask(`${caller}-then-fails`);
     await expectRouteError(failed, route, { status: 502, code: 'upstream_failed', message: new RegExp(`^${vendors[caller]}/fail-500: `) });
     const refused = await ask(`${caller}-then-refuses`);
-    // The message of the first vendor that received the request, not the gateway's about the one before it.
+    // The message comes from the first vendor that received the request. It is not the gateway's own message about the
+    // one before it.
     await expectRouteError(refused, route, { status: 422, code: 'upstream_refused', message: /refuse-422/ });
     expect((await lastCall(gateway)).attempts).toMatchObject([{ outcome: 'refused' }, { outcome: 'refused', status: 422 }]);
   });

@@ -1,4 +1,7 @@
-/** Requests received by a vendor of the other dialect: complete, in the vendor's format, and without other data of the caller. */
+/**
+ * Tests the requests that a vendor of the other dialect receives. They are complete, use the vendor's format, and
+ * contain no other data of the caller.
+ */
 import { describe, expect, it } from '@jest/globals';
 import { shareGateway } from '../support/gateway.ts';
 import type { Dialect } from './dialects-gateway.ts';
@@ -14,7 +17,7 @@ const lent = shareGateway({
 const oddNumbers = '{"big":12345678901234567890,"one":1.0,"power":1e5,"small":-0.10}';
 const schema = `{"type":"object","properties":{"n":{"type":"number","minimum":1.0,"maximum":12345678901234567890,"multipleOf":1e-7}},"x-order":["b","a"]}`;
 
-/** Posts JSON text unchanged, so that unusual numbers arrive. */
+/** Posts JSON text as it is, so that unusual numbers arrive. */
 async function send(dialect: Dialect, text: string, headers: Record<string, string> = {}): Promise<unknown> {
   const response = await lent().call(paths[dialect], text, headers);
   const body: unknown = await response.json();
@@ -202,7 +205,7 @@ describe.each(translatedWays)('headers of a $caller caller at a $vendor vendor',
   const own = { chat: { 'openai-beta': 'b1' }, messages: { 'anthropic-beta': 'a1' } };
   const body = (stream: boolean): string => `{"model":"${vendors[vendor]}/echo","max_tokens":50,"stream":${stream},"messages":[${user}]}`;
 
-  it.each([false, true])('come from the provider and its dialect, never from the caller (stream %s)', async (stream) => {
+  it.each([false, true])('takes headers from the provider and its dialect, never from the caller (stream %s)', async (stream) => {
     const response = await lent().call(paths[caller], body(stream), {
       'x-gateway-source': 'mailer',
       'x-gateway-task-id': 't-1',
@@ -232,7 +235,7 @@ describe.each(translatedWays)('headers of a $caller caller at a $vendor vendor',
     expect(JSON.stringify(headers) + text).not.toContain(lent().key);
   });
 
-  it('have the version of the vendor’s dialect whatever version the caller sends', async () => {
+  it("sends the version of the vendor's dialect, whatever version the caller sends", async () => {
     await send(caller, body(false), { 'anthropic-version': '2099-01-01' });
     expect(lastRequest(lent()).headers['anthropic-version']).toBe(vendor === 'messages' ? '2023-06-01' : undefined);
   });

@@ -1,4 +1,4 @@
-/** The responses of the `openai` SDK on vendors without that route, of both dialects. */
+/** Tests the responses of the `openai` SDK on vendors of both dialects without that route. */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
@@ -114,7 +114,7 @@ describe.each(dialects)('on a %s vendor', (vendor) => {
 });
 
 describe('memory and content rules on a translated call', () => {
-  it('return 403 guardrail_blocked for a blocked response, plain and streamed', async () => {
+  it('returns 403 guardrail_blocked for a blocked response, plain and streamed', async () => {
     const gateway = await lent().withProject('translated-rules');
     const rules = [{ class: 'email', place: 'output', action: 'block' }];
     await gateway.admin('PUT', `/provision/teams/${gateway.project}/rules`, { rules });
@@ -125,7 +125,7 @@ describe('memory and content rules on a translated call', () => {
     }
   });
 
-  it('record a loop of custom tools as one conversation with the calls as the caller sees them', async () => {
+  it('records a loop of custom tools as one conversation with the calls as the caller sees them', async () => {
     const gateway = lent();
     const responses = openaiOf(gateway).responses;
     const body = { model: 'messages/tool', tools: [{ type: 'custom' as const, name: 'run' }] };

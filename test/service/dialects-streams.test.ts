@@ -1,4 +1,7 @@
-/** An assembled stream equals the JSON response for callers and vendors of both dialects, with equal usage and cost. */
+/**
+ * Tests that an assembled stream equals the JSON response for callers and vendors of both dialects, with the same usage
+ * and cost.
+ */
 import type Anthropic from '@anthropic-ai/sdk';
 import { describe, expect, it } from '@jest/globals';
 import type OpenAI from 'openai';
@@ -10,7 +13,7 @@ import { anthropicOf, chatTools, messagesTools, openaiOf, providersYaml, vendors
 const said = 'Über "Oslo" \\ 東京 😀\n  two  spaces\ttab';
 const answered = `say-${Buffer.from('Ja: "Ørsta" \\ 東京 👩‍👩‍👧 {"a": 1}\r\n\n data: [DONE]\n\nevent: error\n').toString('base64url')}`;
 
-/** The script of the vendor, and the output limit where it matters. */
+/** The vendor's script, and the output limit if it matters. */
 const answers: readonly { readonly title: string; readonly model: string; readonly maxTokens?: number }[] = [
   ...[
     'echo',
@@ -50,7 +53,7 @@ interface Received {
   readonly tools: readonly unknown[];
   readonly end: unknown;
   readonly model: string;
-  /** All input tokens, those read from the cache, and output tokens. */
+  /** All input tokens, the ones that were read from the cache, and output tokens. */
   readonly usage: readonly [whole: number, cached: number, output: number] | null;
 }
 
@@ -75,7 +78,7 @@ function fromChat({ choices, usage, model, object }: OpenAI.ChatCompletion): Rec
     expect(call.id).toMatch(/^(call|toolu)_demo_\d+_\d$/);
     return call.type === 'function' ? [call.function.name, call.function.arguments] : call;
   });
-  // A chat stream has no content where the JSON response has an empty one.
+  // A chat stream has no content if the JSON response has an empty one.
   const text = message.content === '' ? null : message.content;
   const counts = usage && ([usage.prompt_tokens, usage.prompt_tokens_details?.cached_tokens ?? 0, usage.completion_tokens] as const);
   if (usage) expect(usage.total_tokens).toBe(usage.prompt_tokens + usage.completion_tokens);
@@ -97,14 +100,14 @@ function fromMessages({ content, stop_reason: end, stop_sequence: stopSequence, 
 
 const sentWords = Math.ceil(said.length / 4);
 
-/** The vendor's counts: only messages vendors report cache writes. */
+/** Returns the vendor's counts. Only messages vendors report cache writes. */
 function countedBy(vendor: Way['vendor'], model: string) {
   const amount = (word: string): number => Number(new RegExp(`(?:^|\\+)${word}-(\\d+)`).exec(model)?.[1] ?? 0);
   return { input: sentWords, cached_input: amount('cached'), cache_write: vendor === 'messages' ? amount('cache-written') : 0 };
 }
 
 describe.each(ways)('a $caller caller on a $vendor vendor', ({ caller, vendor }) => {
-  // The SDK cannot parse a messages response without usage, which is not added when nothing is translated.
+  // The SDK cannot parse a messages response without usage, which we don't add if nothing is translated.
   const readable = answers.filter(({ model }) => model !== 'no-usage' || caller !== vendor || caller === 'chat');
 
   it.each(readable)('receives the same plain and streamed: $title', async ({ model, maxTokens = 10_000 }) => {
@@ -113,7 +116,7 @@ describe.each(ways)('a $caller caller on a $vendor vendor', ({ caller, vendor })
     const plain = await ask[caller](gateway, id, false, maxTokens);
     const streamed = await ask[caller](gateway, id, true, maxTokens);
     const isCounted = !model.includes('no-usage');
-    // A messages response must have usage: zero when the vendor sent none.
+    // A messages response needs usage, so it is zero if the vendor sent none.
     const noCounts = caller === 'chat' ? null : [0, 0, 0];
     expect(streamed).toEqual(isCounted ? plain : { ...plain, usage: noCounts });
     expect(plain).toMatchObject({ model, ...(isCounted ? {} : { usage: noCounts }) });

@@ -1,4 +1,7 @@
-/** Vercel's `ai` with its OpenAI and Anthropic providers, with only base URL and key changed, on vendors of both dialects. */
+/**
+ * Tests Vercel's `ai` with its OpenAI and Anthropic providers, with only the base URL and key changed, on vendors of
+ * both dialects.
+ */
 import { describe, expect, it } from '@jest/globals';
 import type { LanguageModel, ModelMessage, ToolSet } from 'ai';
 import { APICallError, embed, embedMany, generateText, isStepCount, jsonSchema, Output, streamText, tool } from 'ai';
@@ -22,7 +25,7 @@ const lent = shareGateway({ database: 'any', yaml: providersYaml });
 const answer = 'You said: What is the capital of Norway?';
 const common = { maxRetries: 0, maxOutputTokens: 500 };
 const asked = { ...common, system: 'Answer briefly.', prompt: 'What is the capital of Norway?' };
-// The library's types do not support `exactOptionalPropertyTypes`, hence the two assertions.
+// We need the two assertions because the library's types don't support `exactOptionalPropertyTypes`.
 const tools = {
   get_weather: tool({ description: 'Weather of a city', inputSchema: jsonSchema<{ city: string; days: number }>(citySchema) }),
   get_time: tool({ description: 'Time of a zone', inputSchema: jsonSchema<{ zone: string }>(timeSchema) }),
@@ -132,7 +135,7 @@ describe.each(routes)('%s', (title, modelOf) => {
       (whole) => whole,
       () => null,
     );
-    // The chat dialect has no error event: an interrupted stream just ends (docs/api/reference.md#streaming).
+    // The chat dialect has no error event, so an interrupted stream just ends (see docs/api/reference.md#streaming).
     if (title.includes('its messages')) expect(streamed).toHaveLength(1);
     expect([null, 'the quick brown ']).toContain(text);
   });

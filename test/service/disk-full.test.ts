@@ -1,6 +1,6 @@
 /**
- * The journal's disk is full: calls that cannot be recorded are rejected, open calls settle, and free space alone ends the outage. Or it
- * stalls: calls wait for it, and everything else continues.
+ * Tests a journal whose disk is full or stalls. On a full disk we reject calls that we cannot record, settle open
+ * calls, and recover once there is space. On a stalled disk only calls wait for it.
  */
 import { execFileSync } from 'node:child_process';
 import { closeSync, openSync, rmSync, writeSync } from 'node:fs';
@@ -22,10 +22,10 @@ interface Disk {
   free(): void;
 }
 
-/** More than the journal's ballast file and a segment. */
+/** Larger than the journal's ballast file and a segment together. */
 const diskSize = '48m';
 
-/** A separate file system; null when this user may not mount one. */
+/** Mounts a separate file system, or returns null if this user is not allowed to. */
 async function mountDisk(): Promise<(Disk & { unmount(): Promise<void> }) | null> {
   if (process.platform !== 'linux' || process.getuid?.() !== 0) return null;
   const dataDir = await mkdtemp(join(tmpdir(), 'gateway-disk-'));
@@ -44,7 +44,7 @@ async function mountDisk(): Promise<(Disk & { unmount(): Promise<void> }) | null
         try {
           for (;;) writeSync(file, Buffer.alloc(size));
         } catch {
-          // Too large: try a smaller write.
+          // Too large, so we try a smaller write.
         }
       }
       closeSync(file);
@@ -88,7 +88,7 @@ async function expectHonest(disk: Disk): Promise<void> {
     expect(sumOf(await metricsOf(gateway), 'gateway_journal_accepting')).toBe(0);
     const failures = gateway.logs.filter((line) => line.includes('journal write failed'));
     expect(failures).toEqual([expect.stringContaining('"reason":"the disk is full"')]);
-    // The space of the released ballast file is filled too.
+    // This also fills the space of the released ballast file.
     disk.fill();
     expect(await open.text()).toContain('data: [DONE]');
 
@@ -99,7 +99,7 @@ async function expectHonest(disk: Disk): Promise<void> {
     await eventually(async () => {
       const calls = await callsOf(gateway);
       expect(calls.map(({ outcome }) => outcome)).toEqual(calls.map(() => 'ok'));
-      // Only requests that reached a vendor are recorded as calls.
+      // We only record requests that reached a vendor as calls.
       expect(calls).toHaveLength(['echo+pace-40', 'echo+squeezed', 'echo+again'].reduce((sum, model) => sum + asked(gateway, model), 0));
     });
   });
@@ -107,7 +107,7 @@ async function expectHonest(disk: Disk): Promise<void> {
 
 const mounted = await mountDisk();
 const disks: readonly (readonly [string, Disk & { unmount?(): Promise<void> }])[] = [
-  // Without the right to mount only the simulated disk is tested.
+  // If we are not allowed to mount, we only test the simulated disk.
   ...(mounted ? [['a real file system', mounted] as const] : []),
   ['a stand-in', standIn()],
 ];
@@ -148,7 +148,7 @@ describePostgres('the disk of the journal stalls', () => {
       const chunks = open.body?.getReader();
       await chunks?.read();
       ({ promise: stalled, resolve: resume } = Promise.withResolvers<void>());
-      // Its first record stops the process for 60 ms, after which the disk gets asynchronous writes only.
+      // The first record blocks the process for 60 ms. After that, the disk only gets asynchronous writes.
       const first = ask(gateway, '/v1/chat/completions', 'one/echo+first');
       await eventually(async () => expect(asked(gateway, 'echo+first')).toBe(1));
       const waiting = ask(gateway, '/v1/chat/completions', 'one/echo+waiting');

@@ -1,4 +1,7 @@
-/** An erasure to its end: a real Temporal server waits for the process, deletes the run of the conversation and verifies the result. */
+/**
+ * Runs an erasure to its end. A real Temporal server waits for the process, deletes the run of the conversation and
+ * verifies the result.
+ */
 import { expect, test } from '@jest/globals';
 import { enqueue } from '../../src/db/outbox.ts';
 import { eventually, jsonOf, withGateway } from '../support/gateway.ts';

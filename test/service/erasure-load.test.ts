@@ -1,4 +1,7 @@
-/** A subject is erased while fifty writers write about it: earlier writes are gone, later ones are kept, even after a kill -9. */
+/**
+ * Erases a subject while fifty writers write about it. Earlier writes are deleted and later ones are kept, even after a
+ * kill -9.
+ */
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -17,7 +20,7 @@ const PAUSE_MS = 500;
 /** Sends a request with the key to a service. */
 type Send = (method: string, path: string, body?: unknown, headers?: Record<string, string>) => Promise<Response>;
 
-/** A write with a unique mark; `at` is its time according to the gateway. */
+/** A write with a unique mark. `at` is its time according to the gateway. */
 interface Written {
   readonly mark: string;
   readonly at: number;
@@ -29,10 +32,10 @@ interface Receipt {
   readonly deleted: Readonly<Record<string, number>>;
 }
 
-/** The time of a UUIDv7. */
+/** Returns the time of a UUIDv7. */
 const instantOf = (id: string): number => Number.parseInt(id.replaceAll('-', '').slice(0, 12), 16);
 
-/** Writers that write until `stop`, each through another route. */
+/** Starts writers that write until `stop`, each through a different route. */
 function startWriting(services: readonly Send[]): { written: Written[]; stop(): Promise<void> } {
   const written: Written[] = [];
   let isStopped = false;
@@ -64,7 +67,7 @@ function startWriting(services: readonly Send[]): { written: Written[]; stop(): 
       count += 1;
       const send = services[writer % services.length];
       await (send && ways[Math.floor(writer / 2) % ways.length]?.(send, `mark${count}x`).catch(() => undefined));
-      // Paced so that the slowest machine can store the writes; a dead process rejects them immediately.
+      // We pause so that even the slowest machine can store the writes. A dead process rejects them immediately.
       await sleep(PAUSE_MS);
     }
   };
@@ -78,11 +81,11 @@ function startWriting(services: readonly Send[]): { written: Written[]; stop(): 
   };
 }
 
-/** Without the ballast file, which is 64 MiB of random bytes. */
+/** Skips the ballast file, which is 64 MiB of random bytes. */
 async function readFolder(folder: string): Promise<string> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
   const files = entries.filter((entry) => entry.isFile() && entry.name !== 'reserve').map((entry) => join(entry.parentPath, entry.name));
-  // Segments may be deleted during the read.
+  // Segments may be deleted while we read them.
   return (await Promise.all(files.map((file) => readFile(file, 'latin1').catch(() => '')))).join('\n');
 }
 
@@ -139,7 +142,7 @@ async function eraseUnderLoad({ services, journal, dump: dumpAll, meanwhile = as
   expect(found).toMatch(/mark\d+x/);
   expect(await ask()).toBe('miss');
 
-  // Two more erasures: the first deletes later writes, the second finds nothing.
+  // Two more erasures. The first one deletes later writes, and the second one finds nothing.
   await first('DELETE', `/v1/memory/subjects/${encodeURIComponent(subject)}`);
   const last = await jsonOf<Receipt>(first('DELETE', `/v1/memory/subjects/${encodeURIComponent(subject)}`));
   expect(Object.values(last.deleted).every((count) => count === 0)).toBe(true);

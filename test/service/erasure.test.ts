@@ -1,4 +1,4 @@
-/** Erasing a subject end to end: nothing of it is left anywhere, and other data is unchanged. */
+/** Erases a subject end to end. Nothing about it is left anywhere, and other data is unchanged. */
 import { createHash, randomUUID } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import { newId } from '../../src/core/ids.ts';
@@ -44,7 +44,7 @@ async function projectIdOf({ database, project }: TestGateway): Promise<string> 
   return row?.id ?? '';
 }
 
-/** Stores what learning derives from a subject: a profile and a fact between two entities. */
+/** Stores what learning derives from a subject: a profile, and a fact between two entities. */
 async function plantKnowledge(gateway: TestGateway, subject: string | null, text: string): Promise<void> {
   const { database } = gateway;
   const projectId = await projectIdOf(gateway);
@@ -82,16 +82,16 @@ onBothDatabases('erasing a subject', (database) => {
       'x-gateway-task-id': `task of ${subject === mine ? 'zanzibarium' : 'kept'}`,
       ...more,
     });
-    // Four calls of the subject: a dialogue of two with a shared start, a stream, and one with memory off.
+    // Four calls of the subject: a dialogue of two with a shared beginning, a stream, and one with memory off.
     const first = [...says('zanzibarium one'), { role: 'assistant', content: 'zanzibarium two' }];
     await chat(gateway, first.slice(0, 1), of(mine));
     await chat(gateway, [...first, ...says('zanzibarium three')], of(mine));
     await chat(gateway, says('zanzibarium four'), of(mine), { stream: true });
     await chat(gateway, [{ role: 'system', content: 'zanzibarium' }, ...says('zanzibarium five')], of(mine, { 'x-gateway-memory': 'off' }));
-    // With the subject in the body, on another route, and as a cache hit.
+    // These have the subject in the body, use another route, or are a cache hit.
     const named = { model: 'three/echo', max_tokens: 99, metadata: { user_id: mine }, messages: says('zanzibarium six') };
     for (const _ of [1, 2]) await (await gateway.call('/v1/messages', named)).text();
-    // Others: identical messages in identical order, so that parts are shared.
+    // Other callers send identical messages in the same order, so that parts are shared.
     await chat(gateway, says('a shared beginning'), of(mine));
     await chat(gateway, says('a shared beginning'), of(theirs), { temperature: 0.5 });
     await chat(gateway, says('of nobody'), {});
@@ -147,7 +147,7 @@ onBothDatabases('erasing a subject', (database) => {
       const { facts } = await expectJson<{ facts: { fact: string }[] }>(send(gateway, 'POST', '/graph', { subject }), 200);
       expect(facts.map(({ fact }) => fact).sort()).toEqual(['kept', 'kept of the project']);
     }
-    // No part without a call, no call without its parts.
+    // Every part belongs to a call, and every call has its parts.
     const orphans = await gateway.database.query(
       `select 1 from parts part where not exists (select 1 from parts child where child.project_id = part.project_id and child.parent_hash = part.hash)
           and not exists (select 1 from call_texts text where text.project_id = part.project_id

@@ -1,4 +1,4 @@
-/** Why an attempt failed, as callers, members and operators find it afterwards, and what is not kept of it. */
+/** Tests how callers, members and operators find out why an attempt failed, and what we don't store about it. */
 import { once } from 'node:events';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTcpServer } from 'node:net';
@@ -28,7 +28,7 @@ interface FailedCall {
   readonly attempts: readonly AttemptRow[];
 }
 
-/** What the vendor answers, by model. */
+/** The vendor's response, by model. */
 const answers: Record<string, (response: ServerResponse, prompt: string) => void> = {
   quotes: (response, prompt) =>
     sendJson(response, 400, { message: `Invalid value: '${prompt}'.`, type: 'invalid_request_error', code: 'bad_value' }),
@@ -64,7 +64,7 @@ const vendor = createServer((request, response) => {
     answers[model]?.(response, messages.at(-1).content);
   });
 });
-/** Speaks no TLS. */
+/** This server doesn't support TLS. */
 const plain = createTcpServer((socket) => {
   socket.on('error', () => {}).on('data', () => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'));
 });
@@ -110,7 +110,7 @@ onBothDatabases('the reason of a failed attempt', (database) => {
   const lent = shareGateway({ database, yaml });
   let projects = 0;
 
-  /** Sends a prompt in a project of its own, and returns the recorded call. */
+  /** Sends a prompt in a separate project and returns the recorded call. */
   async function fail(
     model: string,
     more: object = {},

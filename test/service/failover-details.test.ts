@@ -1,4 +1,7 @@
-/** Which vendor's refusal a caller receives, when it is asked to wait, and which vendors receive the caller's idempotency key. */
+/**
+ * Tests which vendor's refusal a caller receives, when it is asked to wait, and which vendors receive the caller's
+ * idempotency key.
+ */
 import { describe, expect, it } from '@jest/globals';
 import OpenAI from 'openai';
 import type { TestGateway } from '../support/gateway.ts';
@@ -32,7 +35,7 @@ const tiers = {
   retried: ['one/rate-limited-once-0.01+a'],
 };
 const models = {
-  // The catalog does not know that the vendor has less.
+  // The vendor has a smaller limit than the catalog says.
   'one/window-2000': { max_input_tokens: 4_000 },
   'three/window-2000': { max_input_tokens: 4_000 },
   'two/echo+same': { max_input_tokens: 2_000 },
@@ -218,7 +221,7 @@ describe('a prompt that is too long for a model', () => {
           ...(own === 'one' && { param: 'messages' }),
           hint: expect.any(String),
         });
-        // LangChain for OpenAI and for Anthropic, then LiteLLM, each in the text of the whole error.
+        // LangChain for OpenAI and for Anthropic, then LiteLLM. Each of them searches the text of the whole error.
         const text = JSON.stringify(error);
         for (const phrase of ['context_length_exceeded', 'prompt is too long', "model's maximum context limit"])
           expect(text).toContain(phrase);

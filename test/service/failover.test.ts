@@ -1,4 +1,4 @@
-/** Failover as callers and operators observe it. See docs/architecture/routing-and-failover.md. */
+/** Tests failover as callers and operators observe it (see docs/architecture/routing-and-failover.md). */
 import { once } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
@@ -20,7 +20,7 @@ const firsts = {
   'after-early-error': 'error-before-first',
 };
 
-/** The tiers of one dialect, over its two providers and one that refuses connections. */
+/** Returns the tiers of one dialect over its two providers and one that refuses connections. */
 const tiersOf = (dialect: string, { one, two, dead, hasty }: Record<'one' | 'two' | 'dead' | 'hasty', string>): string =>
   [
     ...Object.entries(firsts).map(([tier, first]) => `${tier}: [${one}/${first}, ${two}/echo]`),
@@ -63,7 +63,7 @@ function hastyRow(vendorUrl: string, name: string, dialect: string): string {
   return `  ${name}: { base_url: ${vendorUrl}/v1, api_key: key-${name}, dialect: ${dialect}, first_byte_timeout_ms: 500 }\n`;
 }
 
-/** Accepts connections and never sends a byte, so that TLS to it is never established. */
+/** Accepts connections but never sends a byte, so TLS is never established. */
 const mute = createServer();
 const muteSockets: Socket[] = [];
 beforeAll(async () => {
@@ -78,7 +78,7 @@ afterAll(() => {
 const lent = shareGateway({ database: 'any', yaml: chains });
 let projects = 0;
 
-/** Each test has its own project, and thus its own breakers. */
+/** Each test has its own project and therefore its own breakers. */
 async function withProject(work: (gateway: TestGateway) => Promise<void>): Promise<void> {
   projects += 1;
   await work(await lent().withProject(`project-${projects}`));
@@ -205,7 +205,7 @@ describe.each(routes)('on $path', ({ path, dialect, second }) => {
       expect(await message(answer)).toMatch(/^(two|four|dead|dead-messages|one|three)\//);
       const { attempts, ...call } = await lastCall(gateway);
       expect(call).toMatchObject({ outcome: 'failed', code: 'upstream_failed' });
-      // A retry is useless against an exhausted quota, in any form of the vendor's error.
+      // A retry doesn't help if a quota is exhausted, however the vendor's error says so.
       if (tier === 'quota' || tier === 'spend-limit') expect(attempts).toHaveLength(1);
     }),
   );
@@ -235,7 +235,7 @@ describe.each(routes)('on $path', ({ path, dialect, second }) => {
         expect([502, 503]).toContain(answer.status);
         expect(await message(answer)).toMatch(/^client deadline exceeded/);
       }
-      // The vendor has the prompt, and may bill it.
+      // The vendor has received the prompt and may bill it.
       const ended = { outcome: 'deadline', estimated: true, attempts: [{ outcome: 'deadline' }] };
       const rows = await callsOf(gateway);
       expect(rows).toMatchObject([ended, ended]);

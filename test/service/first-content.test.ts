@@ -1,4 +1,7 @@
-/** A vendor that hangs: the wait for the first content is limited, the next model serves the call, and the breaker notices. */
+/**
+ * Tests a vendor that hangs. We limit the wait for the first content, the next model serves the call, and the breaker
+ * counts the failure.
+ */
 import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -9,7 +12,7 @@ import { unusedPort } from '../support/unused-port.ts';
 
 const header = 'x-gateway-first-content-timeout-ms';
 const eventOf = (data: Readonly<Record<string, unknown>>): string => `event: ${data.type}\ndata: ${JSON.stringify(data)}\n\n`;
-/** What a vendor that is alive but has no content may send, again and again. */
+/** What a working vendor may send repeatedly while it has no content. */
 const emptyEvents: Readonly<Record<string, string>> = {
   '/v1/chat/completions':
     ': thinking\n\ndata: {"id":"a","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"role":"assistant","content":""}}]}\n\n',
@@ -20,7 +23,7 @@ const emptyEvents: Readonly<Record<string, string>> = {
   '/v1/responses': `${eventOf({ type: 'response.created', response: { id: 'r' } })}${eventOf({ type: 'keepalive' })}`,
 };
 
-/** Never sends content, but always something else. */
+/** Never sends content, but keeps sending other events. */
 const chatty = createServer((request, response) => {
   const text = emptyEvents[request.url ?? ''];
   if (text === undefined) return response.writeHead(404).end();
@@ -80,7 +83,7 @@ const yamlFor = (vendorUrl: string): string => {
 
 const lent = shareGateway({ database: 'any', yaml: yamlFor, contentWaitTickMs: 50 });
 let projects = 0;
-/** Each test has its own project, and thus its own breakers. */
+/** Each test has its own project and therefore its own breakers. */
 const lend = (): Promise<TestGateway> => {
   projects += 1;
   return lent().withProject(`content-${projects}`);
@@ -116,7 +119,7 @@ describe.each(routes)('$path', ({ path, opening, end }) => {
   const plain = ['hang', 'stall-before-first', 'stall-after-1'].map((fault) => ({ fault, stream: false }));
 
   it.each(['one', 'three'])('fails over to the next model if %s hangs, and the caller notices nothing', async (first) => {
-    // Fewer failures in each project than open a breaker, which would change the order of the models.
+    // There are too few failures in each project to open a breaker, which would change the order of the models.
     const groups = ['two', 'four'].flatMap((second) => [streams, plain].map((group) => ({ second, group })));
     for (const { second, group } of groups) {
       const gateway = await lend();
@@ -131,7 +134,8 @@ describe.each(routes)('$path', ({ path, opening, end }) => {
           expect(call).toMatchObject({ outcome: 'ok', estimated: true });
           expect(call.attempts.map(({ outcome }) => outcome)).toEqual(['failed', 'ok']);
           const [abandoned, served] = call.attempts.map(({ cost }) => cost);
-          // All 20 tokens that the call allows, at $1,000 per million: the vendor may have generated 25 in that time.
+          // This is the cost of all 20 tokens that the call allows, at $1,000 per million. The vendor may have
+          // generated 25 in that time.
           expect(abandoned).toBeGreaterThanOrEqual(0.02);
           expect(served).toBeGreaterThan(0);
           expect(call.cost).toBeCloseTo((abandoned ?? 0) + (served ?? 0), 9);
@@ -211,7 +215,7 @@ it('counts an abandoned attempt against the ceiling and skips models that exceed
   expect(enough.answer.status).toBe(200);
   expect(enough.used).toBeCloseTo(enough.call.cost, 9);
   expect(enough.call.attempts).toHaveLength(2);
-  // One attempt reserves 20 tokens, which is $0.02, and some input.
+  // One attempt reserves 20 tokens, which cost $0.02, and some input.
   const short = await spend(0.03);
   expect(short.answer.status).toBe(502);
   expect(short.call.attempts).toHaveLength(1);

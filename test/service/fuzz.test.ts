@@ -1,7 +1,9 @@
 /**
- * Arbitrary requests get documented responses without internal errors or details, and the service keeps running.
+ * Sends arbitrary requests. Responses are documented, without internal errors or details, and the service keeps
+ * running.
  *
- * A failure prints its seed: `fc.assert(…, { seed, path })` or `seed` below repeats it. `npm run test:exhaustive` sends all 10,000 requests.
+ * A failure prints its seed. Repeat it with `fc.assert(…, { seed, path })` or with `seed` below. `npm run
+ * test:exhaustive` sends all 10,000 requests.
  */
 import { once } from 'node:events';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
@@ -88,7 +90,7 @@ describe(`${count} malformed requests over raw sockets`, () => {
     // Every kind occurs: rejected by the parser, rejected by the gateway, and served.
     expect([...statuses.keys()]).toEqual(expect.arrayContaining(['200', '400', '401', '404', '431', 'none']));
     await expectAlive(gateway);
-    // A few idle vendor connections may be added; a leak would add thousands.
+    // A few idle vendor connections may be added, but a leak would add thousands.
     await eventually(async () => expect(sockets()).toBeLessThanOrEqual(before + concurrency));
     expect(gateway.logs.filter((line) => line.includes('"level":"error"'))).toEqual([]);
   }, 600_000);
@@ -98,7 +100,10 @@ function sockets(): number {
   return process.getActiveResourcesInfo().filter((name) => name.startsWith('TCP')).length;
 }
 
-/** Open sockets once all keep-alive connections exist: those to vendors, and those of this test's `fetch`. */
+/**
+ * Returns the number of open sockets once all keep-alive connections exist, both to vendors and from the `fetch` of
+ * this test.
+ */
 async function settledSockets({ call }: TestGateway, concurrency: number): Promise<number> {
   const calls = Array.from({ length: concurrency }, () => call('/v1/chat/completions', { ...goodChat, model: 'one/slow-200' }));
   for (const answer of await Promise.all(calls)) await answer.text();
@@ -109,7 +114,7 @@ async function settledSockets({ call }: TestGateway, concurrency: number): Promi
 /** Resolves when a valid call that started after this one, on a separate connection, has its response. */
 type Pulse = () => Promise<void>;
 
-/** One call at a time, for all who wait. */
+/** Makes one call at a time for everybody who waits. */
 function createPulse({ url, key }: TestGateway): Pulse {
   let waiting: { resolve(): void; reject(error: unknown): void }[] = [];
   let isBeating = false;
@@ -141,16 +146,16 @@ async function callOnce(url: string, key: string): Promise<void> {
   if (response?.statusCode !== 200) throw new Error(`a good call was answered ${response?.statusCode}`);
 }
 
-/** What the service said on one connection until it closed or the client left. */
+/** Returns what the service sent on one connection until it closed or the client left. */
 async function send(port: number, { bytes, cuts, leaves }: RawRequest, pulse: Pulse): Promise<string> {
   const socket = connect(port, '127.0.0.1');
   const pieces: Buffer[] = [];
   socket.on('data', (piece: Buffer) => {
     pieces.push(piece);
-    // It speaks: a moment later enough is said.
+    // The service has started to respond, so a moment later we have seen enough.
     if (leaves !== 'end' && pieces.length === 1) setTimeout(() => socket.destroy(), 20);
   });
-  // A service that resets a connection full of nonsense is in its right.
+  // The service may reset a connection that only carries garbage.
   socket.on('error', () => undefined);
   const closed = once(socket, 'close').catch(() => undefined);
   await Promise.race([closed, once(socket, 'connect').catch(() => undefined)]);
@@ -162,7 +167,7 @@ async function send(port: number, { bytes, cuts, leaves }: RawRequest, pulse: Pu
   }
   if (leaves === 'end') socket.end();
   if (leaves === 'reset') await sleep(1);
-  // However slow the machine is: when good calls that came later are answered, this one had its time.
+  // However slow the machine is, this request had its time once valid calls that came later have their responses.
   else for (let beat = 0; beat < 2 && !socket.destroyed; beat += 1) await Promise.race([closed, pulse()]);
   socket.destroy();
   await closed;

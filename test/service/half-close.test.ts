@@ -1,4 +1,6 @@
-/** Callers that close their sending side after the request get their response, and disconnected ones are detected. */
+/**
+ * Callers that close their sending side after the request get their response, and we detect callers that disconnected.
+ */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { describe, expect, it } from '@jest/globals';

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 
 export interface Planted {
   readonly kind: string;
-  /** As written in the text. */
+  /** The credential as it appears in the text. */
   readonly text: string;
   /** The secret part, which must not be stored anywhere. */
   readonly core: string;
@@ -20,7 +20,7 @@ function random(length: number, alphabet = letters): string {
 
 const hex = (length: number): string => random(length, 'abcdef0123456789');
 
-/** One of each kind; `$` is replaced by the secret. */
+/** One credential of each kind. `$` is replaced by the secret. */
 const kinds: Readonly<Record<string, () => readonly [form: string, core: string]>> = {
   gateway: () => ['sk-gw-ab12cd34-$', random(49)],
   openai: () => ['sk-proj-$', random(48)],
@@ -50,7 +50,7 @@ const kinds: Readonly<Record<string, () => readonly [form: string, core: string]
   azure: () => ['AccountKey=$', `${random(86)}==`],
 };
 
-/** A new credential; the kinds take turns. */
+/** Creates a credential. The kinds take turns. */
 function makeSecret(number: number): Planted {
   const names = Object.keys(kinds);
   const kind = names[number % names.length] ?? '';
@@ -109,7 +109,7 @@ const before = fc.constantFrom(' ', '\n', '\t', '" ', '(', '\u0001', ', ');
 /** A name before `(` is a function call in source code, not a secret. */
 const after = fc.constantFrom(' ', '\n', '\t', '" ', ')', '\u0001', ', ', '. ');
 
-/** Concatenated parts of all of these; some exceed the limit of every route. */
+/** Concatenates parts of all of these. Some texts exceed the limit of every route. */
 export function hostileText(secrets: Pick<ReturnType<typeof createSecrets>, 'plant'>): fc.Arbitrary<string> {
   const secret = fc.nat({ max: 1_000 }).map((number) => secrets.plant(number));
   const piece = fc.oneof(

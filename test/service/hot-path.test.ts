@@ -1,6 +1,7 @@
 /**
- * The cost of a call: no round trip to the database, and one JSON parse, that of the vendor's response. Both are counted: every statement
- * passes a wrapped database, every parse a wrapped `JSON.parse` whose caller is read from the stack.
+ * Checks the cost of a call: it makes no round trip to the database and parses JSON once, for the vendor's response. We
+ * count both. Every statement goes through a wrapped database, and every parse through a wrapped `JSON.parse` that
+ * finds its caller in the stack.
  */
 import { afterEach, describe, expect, it } from '@jest/globals';
 import type { Database, Queries } from '../../src/db/database.ts';
@@ -15,11 +16,11 @@ const marker = 'a marker that only callers write';
 
 interface Statement {
   readonly text: string;
-  /** Number of the transaction; null outside of one. */
+  /** The number of the transaction, or null outside of one. */
   readonly transaction: number | null;
 }
 
-/** A database that records statements and can be held: new statements then wait until it is released. */
+/** A database that records statements and can be held, so that new statements wait until it is released. */
 function watchDatabase() {
   const statements: Statement[] = [];
   let transactions = 0;
@@ -35,7 +36,7 @@ function watchDatabase() {
     statements,
     wrap: (database: Database): Database => ({
       kind: database.kind,
-      // Without `onReconnect`: after a lost connection all rows are read again, and rightly, but here nothing is lost.
+      // We omit `onReconnect`, which would read all rows again after a lost connection, because nothing is lost here.
       listen: (channel, onPayload) => database.listen(channel, onPayload),
       runWithoutTimeout: database.runWithoutTimeout,
       close: database.close,
@@ -50,7 +51,7 @@ function watchDatabase() {
         return database.transaction((tx) => work(watch(tx, number)));
       },
     }),
-    /** Returns the function that releases it. */
+    /** Returns the function that releases the database. */
     hold(): () => void {
       const { promise, resolve } = Promise.withResolvers<void>();
       held = promise;
@@ -59,7 +60,10 @@ function watchDatabase() {
   };
 }
 
-/** Does not advance, so that no cached key or project expires (after 10 s each is reloaded in the background). */
+/**
+ * The clock stands still, so that no cached key or project expires. Otherwise each would be reloaded in the background
+ * after 10 s.
+ */
 const clock = { now: (): number => startedAt };
 const startedAt = Date.now();
 
@@ -68,7 +72,7 @@ const bodies = {
   '/v1/messages': { model: 'three/echo', max_tokens: 500, messages: [{ role: 'user', content: marker }] },
 } as const;
 
-/** Makes `count` calls, `concurrency` at a time; each must get a complete response. */
+/** Makes `count` calls, `concurrency` at a time. Each of them has to get a complete response. */
 async function makeCalls(gateway: TestGateway, path: keyof typeof bodies, { count, stream }: { count: number; stream: boolean }) {
   const body = JSON.stringify({ ...bodies[path], stream });
   let left = count;
@@ -94,7 +98,10 @@ async function stored({ database, project }: TestGateway, count: number): Promis
   }, 300_000);
 }
 
-/** Upkeep at intervals of seconds to minutes, with or without calls: heartbeats, rollups of earlier calls, leases of dead processes. */
+/**
+ * Maintenance that runs every few seconds or minutes, with or without calls: heartbeats, aggregates of earlier calls,
+ * and leases of dead processes.
+ */
 const isUpkeep = (text: string): boolean =>
   /^(?:insert into|delete from) processes |^select 1 from usage_rollup_fill |^select l\.process, |from processes\s+where heartbeat_at/.test(
     text.trim(),
@@ -113,7 +120,7 @@ onBothDatabases('a steady stream of calls', (database) => {
       };
       const ownQueries = () => watched.statements.filter(({ text, transaction }) => transaction === null && !isUpkeep(text));
       await make(concurrency);
-      // The notification that the key is new may arrive late and reload it.
+      // The notification about the new key may arrive late and cause a reload.
       await eventually(async () => {
         await make(concurrency);
         expect(ownQueries()).toEqual([]);
@@ -153,13 +160,13 @@ onBothDatabases('a steady stream of calls', (database) => {
 
 interface Parse {
   readonly text: string;
-  /** Which part of the process it is in. */
+  /** The part of the process that parsed it. */
   readonly place: 'vendor' | 'drain' | 'call';
 }
 
 const ownParse = JSON.parse;
 
-/** Every `JSON.parse` from here on, until `stop`. */
+/** Records every `JSON.parse` until `stop`. */
 function watchParsing(): { parses: Parse[]; stop(): void } {
   const parses: Parse[] = [];
   JSON.parse = (...given: [text: string, ...unknown[]]): unknown => {
@@ -201,7 +208,7 @@ describe('a call', () => {
     const inCalls = parses.filter(({ place }) => place === 'call');
     expect(inCalls).toHaveLength(calls);
     for (const { text } of inCalls) expect(text.slice(0, answerStart.length)).toBe(answerStart);
-    // Proof that other parses are seen and attributed: the vendor and the drain parse each body.
+    // The vendor and the drain parse each body, so this proves that we see and attribute other parses.
     expect(parses.filter(({ place }) => place === 'vendor').length).toBeGreaterThanOrEqual(calls);
     expect(parses.filter(({ place }) => place === 'drain').length).toBeGreaterThanOrEqual(calls);
     show(`${calls} plain calls on ${path}: ${inCalls.length} parses on their way, each of a vendor's answer`);
@@ -215,7 +222,7 @@ describe('a call', () => {
     await makeCalls(gateway, path, { count: concurrency, stream: true });
     await stored(gateway, concurrency);
     const { parses, stop } = watchParsing();
-    // With usage, so that the caller receives every event.
+    // We ask for usage, so that the caller receives every event.
     const asking = name === 'chat' ? { stream_options: { include_usage: true } } : {};
     const response = await gateway.call(path, { ...bodies[path], stream: true, ...asking });
     const events = [...(await response.text()).matchAll(/^data: (\{.*\})$/gm)].map(([, json]) => json);

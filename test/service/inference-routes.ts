@@ -1,4 +1,4 @@
-/** The six inference routes for the tests of the API contract, and checks of their responses. */
+/** The six inference routes for the tests of the API contract, with checks of their responses. */
 import { expect } from '@jest/globals';
 import type { TestGateway } from '../support/gateway.ts';
 import { jsonOf } from '../support/gateway.ts';
@@ -6,13 +6,13 @@ import { jsonOf } from '../support/gateway.ts';
 export interface InferenceRoute {
   readonly name: 'chat' | 'messages' | 'embeddings' | 'moderations' | 'rerank' | 'responses';
   readonly path: string;
-  /** Providers of `defaultYaml` that serve the route, and one without a listener. */
+  /** Providers in `defaultYaml` that serve the route, and one that nothing listens on. */
   readonly first: string;
   readonly second: string;
   readonly dead: string;
-  /** Members of a valid body in addition to its model. */
+  /** The members of a valid body besides its model. */
   readonly body: Readonly<Record<string, unknown>>;
-  /** Memory records its calls. */
+  /** True if memory records calls of this route. */
   readonly records: boolean;
   readonly streams: boolean;
 }
@@ -50,7 +50,7 @@ export function routeOf(name: InferenceRoute['name']): InferenceRoute {
   return found;
 }
 
-/** Calls a route with a model; `first/…` and `second/…` are placeholders for the route's providers. */
+/** Calls a route with a model. `first/…` and `second/…` stand for the route's providers. */
 export function ask(
   gateway: TestGateway,
   route: InferenceRoute,
@@ -80,7 +80,10 @@ const messagesTypes: Readonly<Record<number, string>> = {
   529: 'overloaded_error',
 };
 
-/** Checks a gateway error in the format of the route: chat style with the code, messages style with the type of the status. */
+/**
+ * Checks a gateway error in the format of the route: with the code in chat style, or with the type for the status in
+ * messages style.
+ */
 export async function expectRouteError(
   answer: Response,
   { name }: { readonly name: string },
@@ -109,7 +112,7 @@ function isFurtherMember(code: string, key: string): boolean {
   return isVendorError && ['param', 'upstream_code', 'upstream_type', 'hint', 'details'].includes(key);
 }
 
-/** Checks an error of another route: chat style. */
+/** Checks an error of another route, which has the chat style. */
 export async function expectChatError(answer: Response, status: number, code: string, message: string | RegExp = /./): Promise<void> {
   const text = typeof message === 'string' ? message : expect.stringMatching(message);
   expect([answer.status, await jsonOf(answer)]).toEqual([status, { error: { message: text, type: code, code } }]);

@@ -1,4 +1,4 @@
-/** The passthrough routes, as an application sees them. */
+/** Tests the passthrough routes as an application sees them. */
 import { describe, expect, it } from '@jest/globals';
 import OpenAI from 'openai';
 import { callsOf, defaultYaml, jsonOf, shareGateway } from '../support/gateway.ts';

@@ -327,7 +327,7 @@ describe('the inputs of the isolation test', () => {
     ['route', changingOperations, requests],
     ['form', changingForms, forms],
     ['command', changingCommands, lines],
-  ] as const)('include every %s that changes data', (_kind, known, inputs) => {
+  ] as const)('includes every %s that changes data', (_kind, known, inputs) => {
     expect(Object.keys(inputs).toSorted()).toEqual([...new Set<string>(known)].toSorted());
   });
 });

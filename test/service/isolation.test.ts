@@ -1,7 +1,7 @@
 /**
- * One project never sees or changes anything of another: every route of the console, `/provision`, `/v1` and `/mcp`, as a stranger, as the
- * owner of another project, as a member without the role, and as the holder of a key. The planted text of project `beta` must not appear,
- * and its rows must stay as they are.
+ * Checks that a project never sees or changes anything of another one. We call every route of the console,
+ * `/provision`, `/v1` and `/mcp` as a stranger, as the owner of another project, as a member without the role, and as
+ * the holder of a key. The planted text of project `beta` must not appear, and its rows must not change.
  */
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import type { ConsoleRoute } from '../../src/console/frame/route.ts';
@@ -16,7 +16,7 @@ const planted = 'PLANTEDZQ';
 const lent = shareGateway({ database: 'any' });
 const chatPath = '/v1/chat/completions';
 
-/** Ids of project `beta`, by the parameter and the first segment of the paths that take them. */
+/** The ids of project `beta`, by the parameter and the first segment of the paths that take them. */
 interface Beta {
   readonly gateway: TestGateway;
   readonly projectId: string;
@@ -70,7 +70,10 @@ async function plantBeta(gateway: TestGateway): Promise<Beta> {
   return { gateway, projectId, ids, member };
 }
 
-/** The path with the ids of `beta`: by the name of the parameter, `id` by the segment before it. */
+/**
+ * Returns the path with the ids of `beta`. We choose an id by the name of the parameter, or for `id` by the segment
+ * before it.
+ */
 function fill(path: string): string {
   return path.replaceAll(/([\w-]+)\/[:{](\w+)\}?/g, (_, segment: string, name: string) => {
     const id = name === 'id' ? beta.ids[segment] : beta.ids[name];
@@ -95,7 +98,7 @@ async function rowsOfBeta(): Promise<Record<string, string>> {
   return { ...Object.fromEntries(await Promise.all(counts)), projects: project?.row ?? '', sessions: JSON.stringify(sessions) };
 }
 
-/** Status and text; of a stream the status only, since it may never end. */
+/** Reads the status and text of a response. For streams we only read the status, because they may never end. */
 async function read(sent: Promise<Response>): Promise<{ status: number; text: string; location: string }> {
   const response = await sent;
   const location = response.headers.get('location') ?? '';
@@ -106,7 +109,7 @@ async function read(sent: Promise<Response>): Promise<{ status: number; text: st
   return { status: response.status, text: await response.text(), location };
 }
 
-/** What a form could name of `beta`. */
+/** Fields with which a form could refer to `beta`. */
 const fields = (): Record<string, string> => {
   const { prefix = '', person = '', memory = '', session = '', source = '', batches = '' } = beta.ids;
   return {
@@ -135,7 +138,7 @@ const send = (actor: SignedIn, method: string, path: string) =>
 const ofProject = routes.filter(({ access }) => access === 'member' || access === 'owner');
 const titled = (list: readonly ConsoleRoute[]) => list.map((route) => [`${route.method} ${route.path}`, route] as const);
 
-/** Runs `work` and expects that `beta` is as it was. */
+/** Runs `work` and expects that `beta` has not changed. */
 async function leavesBeta(work: () => Promise<void>): Promise<void> {
   const before = await rowsOfBeta();
   await work();
@@ -175,11 +178,11 @@ describe('the console', () => {
 
   test('shows nothing of the project to the owner of another one who uses its ids', () =>
     leavesBeta(async () => {
-      // The pages first: the audit log has the ids that a form names.
+      // The pages come first, because the audit log contains the ids that a form refers to.
       const inOrder = ofProject.toSorted((left, right) => left.method.localeCompare(right.method));
       for (const [title, { method, path }] of titled(inOrder)) {
         const { status, text } = await send(owner, method, `${fill(`/console/p/acme${path}`)}?${query()}`);
-        // Ids of another project do not exist; a list does not have them.
+        // Ids of another project do not exist, and lists do not contain them.
         const isFine = path.includes(':') ? status === 404 : status < 500;
         const found = [planted, ...(path.includes(':') || method === 'post' ? [] : secretIds())].filter((known) => text.includes(known));
         expect([title, status, isFine, found]).toEqual([title, status, true, []]);
@@ -253,7 +256,7 @@ describe('the API', () => {
       for (const [method, path] of readable) {
         const body = method === 'GET' || method === 'DELETE' ? {} : { body: JSON.stringify(bodies[`${method} ${path}`] ?? {}) };
         const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
-        // Without a subject in the path, this route erases one that a path cannot have.
+        // Without a subject in the path, this route erases a subject that a path cannot contain.
         const query = path === '/v1/memory/subjects' ? '?subject=..' : '';
         const { status, text } = await read(fetch(url + fill(path) + query, { method, headers, ...body }));
         const expected = path.includes('{id}') ? 404 : status < 300 ? status : 200;

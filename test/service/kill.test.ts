@@ -1,4 +1,4 @@
-/** `kill -9` of a busy gateway: every complete response is in usage once after the next start. */
+/** Kills a busy gateway with `kill -9`. After the next start, usage contains every complete response once. */
 import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, expect, it } from '@jest/globals';
@@ -14,12 +14,12 @@ const concurrentCalls = 200;
 
 /** One call as its caller observed it. */
 interface SeenCall {
-  /** Also its task id, which reveals a call stored under two ids. */
+  /** The name is also its task id, which would reveal a call that is stored under two ids. */
   readonly name: string;
-  /** Null when no response headers arrived. */
+  /** Null if no response headers arrived. */
   readonly id: string | null;
   readonly isWhole: boolean;
-  /** The connection was reset, before or after the response was complete. */
+  /** True if the connection was reset, before or after the response was complete. */
   readonly isBroken: boolean;
 }
 
@@ -47,7 +47,7 @@ const kinds: readonly CallKind[] = [
   },
 ];
 
-/** When the process is killed, in counts of its round. */
+/** The point at which we kill the process, counted within its round. */
 const moments: readonly { readonly title: string; readonly hasCome: (asked: number, whole: number) => boolean }[] = [
   { title: 'while the first answers begin', hasCome: (asked) => asked >= concurrentCalls / 2 },
   { title: 'after the first whole answers', hasCome: (_asked, whole) => whole >= 20 },
@@ -111,7 +111,7 @@ onBothDatabases('kill -9 during 200 concurrent calls', (kind) => {
 
         gateway = await start();
         const { rows, usage } = await eventually(async () => {
-          // The journals of dead processes are recovered; only that of the running process remains.
+          // The journals of dead processes are recovered, so only the one of the running process remains.
           expect(await readdir(join(home, 'data', 'journal'))).toHaveLength(1);
           return { rows: await allRows(gateway), usage: await jsonOf<Usage>(gateway.call(key, '/usage/me')) };
         });
@@ -131,7 +131,7 @@ onBothDatabases('kill -9 during 200 concurrent calls', (kind) => {
 interface Caller {
   readonly key: string;
   readonly name: string;
-  /** Kind of its first call. */
+  /** The kind of its first call. */
   readonly first: number;
   readonly onWhole: () => void;
 }
@@ -157,7 +157,7 @@ async function makeCall(
   let isWhole = false;
   let isBroken = false;
   try {
-    // No cache: the kill is timed by the requests that the vendor receives.
+    // The cache is off, because we time the kill by the requests that the vendor receives.
     const answer = await gateway.call(key, kind.path, kind.body, { 'x-gateway-task-id': name, 'cache-control': 'no-store' });
     ({ status } = answer);
     id = answer.headers.get('x-gateway-call-id');
@@ -197,7 +197,7 @@ function expectExactlyOnce(seen: readonly SeenCall[], rows: readonly UsageRow[])
   for (const { name, id, isWhole } of seen) {
     const row = byName.get(name);
     if (isWhole) expect({ name, ...row }).toMatchObject({ name, id, outcome: 'ok' });
-    // A call whose response headers arrived was recorded before its request was sent.
+    // If the response headers of a call arrived, we recorded it before its request was sent.
     else if (id !== null) expect({ name, ...row }).toMatchObject({ name, id, outcome: expect.stringMatching(/^(unknown|ok)$/) });
     else if (row) expect(row.outcome).toMatch(/^(unknown|ok)$/);
   }

@@ -1,4 +1,4 @@
-/** Calls with a body of many megabytes, which is checked and read outside of the event loop. */
+/** Calls with a body of many megabytes, which we check and read outside of the event loop. */
 import { request as sendRequest } from 'node:http';
 import { afterAll, afterEach, expect, test } from '@jest/globals';
 import { eventually, jsonOf, shareGateway } from '../support/gateway.ts';
@@ -15,7 +15,7 @@ const answer = JSON.stringify({
   choices: [{ index: 0, message: { role: 'assistant', content: 'answered' }, finish_reason: 'stop' }],
 });
 
-/** What happened, in order. The vendor reports a request when its head arrives. */
+/** What happened, in order. The vendor reports a request when its headers arrive. */
 const events: string[] = [];
 const received: { body: Buffer; length: string | undefined }[] = [];
 const vendor = await startLocalServer((request, response) => {
@@ -43,7 +43,7 @@ tiers: { standard: [own/m] }
 `,
 });
 
-/** Sends a chat, calls `onSent` when all of it has been sent, and resolves with the status. */
+/** Sends a chat, calls `onSent` once all of it has been sent, and resolves with the status. */
 function sendChat(text: string, onSent: () => void): Promise<number | undefined> {
   const { url, key } = shared();
   const body = JSON.stringify({ model: 'own/m', messages: [{ role: 'user', content: text }] });
@@ -57,7 +57,7 @@ function sendChat(text: string, onSent: () => void): Promise<number | undefined>
 }
 
 test('answers another call while a large prompt is still being checked', async () => {
-  // The first job starts the thread, and would give the small call even more time.
+  // The first job starts the thread, which would give the small call even more time.
   expect(await sendChat(`0 ${largeText}`, () => undefined)).toBe(200);
   await sendChat('0', () => undefined);
   events.length = 0;

@@ -1,4 +1,4 @@
-/** kill -9 of the worker during calls to the memory model: memories are stored once and no completed step is repeated. */
+/** Kills the worker during calls to the memory model. Memories are stored once, and no completed step is repeated. */
 import { writeFile } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
@@ -81,7 +81,7 @@ memory: { idle_minutes: 0.02 }
     expect(batches.data).toMatchObject([{ state: 'done' }]);
     return batches;
   }, 300_000);
-  // Each job was sent twice: the response was lost in the kill. Completed steps were not sent again.
+  // Each job was sent twice, because the kill lost the response. Completed steps were not sent again.
   expect(vendor.requests).toEqual(['chat', 'memories', 'memories', 'consolidation', 'consolidation']);
   expect(data).toMatchObject([{ attempts: 4, error: null, memories: { written: 1, repeated: 0 } }]);
   expect(await jsonOf(gateway.call(key, '/v1/memory/wake-up', { subject: 'ada' }))).toMatchObject({

@@ -1,4 +1,7 @@
-/** Operator actions in Temporal (reset, signal, cancel, terminate) and through the API: each message is learned and paid for once. */
+/**
+ * Operators act on runs in Temporal (reset, signal, cancel, terminate) and through the API. Each message is still
+ * learned and paid for only once.
+ */
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import proto from '@temporalio/proto';
@@ -22,7 +25,7 @@ interface Batch {
   readonly run_url: string;
 }
 
-/** The first, the middle and the last; all of them in exhaustive runs. */
+/** Picks the first, the middle and the last point, or all of them in exhaustive runs. */
 const sample = (points: readonly number[]): readonly number[] =>
   isExhaustive ? points : [...new Set([0, points.length >> 1, points.length - 1])].flatMap((place) => points[place] ?? []);
 
@@ -57,7 +60,7 @@ describe('operator actions in Temporal', () => {
   }
   const batchesOf = async ({ admin, project }: TestGateway): Promise<readonly Batch[]> =>
     (await jsonOf<{ data: Batch[] }>(admin('GET', `/provision/teams/${project}/batches`))).data;
-  /** The newest batch, after all batches of the project are done. */
+  /** Returns the newest batch once all batches of the project are done. */
   const untilDone = (gateway: TestGateway, count: number): Promise<Batch> =>
     eventually(async () => {
       const batches = await batchesOf(gateway);
@@ -78,19 +81,19 @@ describe('operator actions in Temporal', () => {
 
   const handleOf = (workflowId: string, runId?: string) => temporal.client.workflow.getHandle(workflowId, runId);
   const runOf = async (workflowId: string): Promise<string> => (await handleOf(workflowId).describe()).runId;
-  /** Completed workflow tasks in the history: the points to which Temporal can reset a run. */
+  /** Returns the completed workflow tasks in the history, which are the points to which Temporal can reset a run. */
   async function resetPointsOf(workflowId: string, runId?: string): Promise<readonly number[]> {
     const { events } = await handleOf(workflowId, runId).fetchHistory();
     return (events ?? []).filter(({ eventType }) => eventType === taskCompleted).map(({ eventId }) => Number(eventId));
   }
-  /** The run that did the work: a late check starts another run, which finds nothing to do. */
+  /** Returns the run that did the work. A late check starts another run that finds nothing to do. */
   const findWorkingRun = (workflowId: string): Promise<string> =>
     eventually(async () => {
       for await (const { runId, status } of temporal.client.workflow.list({ query: `WorkflowId = "${workflowId}"` }))
         if (status.name === 'COMPLETED' && (await resetPointsOf(workflowId, runId)).length > 3) return runId;
       throw new Error('no run of the batch that did its work is listed');
     }, limitMs);
-  /** Resets as the web UI and `temporal workflow reset` do. Returns the new run. */
+  /** Resets a run like the web UI and `temporal workflow reset` do. Returns the new run. */
   async function reset(workflowId: string, runId: string, point: number): Promise<string> {
     const response = await temporal.client.workflowService.resetWorkflowExecution({
       namespace,
@@ -101,7 +104,7 @@ describe('operator actions in Temporal', () => {
     });
     return response.runId;
   }
-  /** Until the run has a timer: it waits for the call of the run before it. */
+  /** Waits until the run has a timer, which means that it waits for the call of the run before it. */
   const untilRunWaits = (workflowId: string, runId?: string): Promise<void> =>
     eventually(async () => {
       const { events } = await handleOf(workflowId, runId).fetchHistory();
@@ -115,13 +118,13 @@ describe('operator actions in Temporal', () => {
     await eventually(async () => expect((await run.describe()).status.name).toBe(name), limitMs);
   }
 
-  it('resetting a finished batch to any step sends nothing and stores nothing twice', async () => {
+  it('sends nothing and stores nothing twice when a finished batch is reset to any step', async () => {
     const gateway = await lend('reset-done', 4);
     await say(gateway, 'ann', 'I live in Oslo.');
     await say(gateway, 'ben', 'I live in Bergen.');
     const batch = await eventually(async () => {
       const done = await untilDone(gateway, 1);
-      // Two calls per group; their cost is stored a moment later.
+      // There are two calls per group, whose cost is stored a moment later.
       expect(done.cost).toBeGreaterThanOrEqual(0.00006);
       return done;
     }, limitMs);
@@ -134,12 +137,12 @@ describe('operator actions in Temporal', () => {
     expect(await batchesOf(gateway)).toEqual([batch]);
   }, 300_000);
 
-  it('a new run finishes a finished batch that counts as running again, without a request', async () => {
+  it('finishes a finished batch that counts as running again in a new run, without a request', async () => {
     const gateway = await lend('restored');
     await say(gateway, 'ole', 'I live in Narvik.');
     const { id, workflow_id: workflowId } = await untilDone(gateway, 1);
     const runId = await findWorkingRun(workflowId);
-    // As after the restore of a backup.
+    // This is the state after restoring a backup.
     await gateway.database.query(`update memory_batches set state = 'running', run_id = null where id = $1::uuid`, [id]);
     await reenqueueLearning(gateway.database);
     await untilDone(gateway, 1);
@@ -235,7 +238,7 @@ describe('operator actions in Temporal', () => {
           },
         });
         const points = await resetPointsOf(id, runId);
-        // As many steps as there are batches, from the first to the last.
+        // As many steps as there are batches, spread from the first to the last.
         const step = Math.round((index * (points.length - 1)) / (towns.length - 1));
         resetTo.add(points.length - 1 - step);
         await handleOf(id, await reset(id, runId, points[step] ?? 0)).result();
@@ -263,7 +266,7 @@ describe('operator actions in Temporal', () => {
 
   interface FailedRun {
     readonly runId: string;
-    /** Its last reset point. */
+    /** The last point to which it can be reset. */
     readonly point: number;
   }
   type Replay = (gateway: TestGateway & { readonly learningId: string }, batch: Batch, failed: FailedRun) => Promise<unknown>;
@@ -285,7 +288,7 @@ describe('operator actions in Temporal', () => {
       Object.entries(ways).map(async ([way, replays]) => {
         const gateway = await lend(way.replaceAll(' ', '-'));
         const text = `I was replayed by ${way}!`;
-        await say(gateway, 'kim', 'Hello.'); // Starts the project's run.
+        await say(gateway, 'kim', 'Hello.'); // This starts the project's run.
         const [batch] = await park(gateway, [text]);
         if (!batch) throw new Error('there is no batch');
         await eventually(() => runOf(gateway.learningId), limitMs);
@@ -297,7 +300,7 @@ describe('operator actions in Temporal', () => {
     );
   }, 180_000);
 
-  it('a batch that is reset during a model call waits for the response and repeats no completed step', async () => {
+  it('waits for the response and repeats no completed step when a batch is reset during a model call', async () => {
     const gateway = await lend('reset-running');
     const held = vendor.hold('consolidation', 'Larvik');
     await say(gateway, 'cid', 'I live in Larvik.');
@@ -315,7 +318,7 @@ describe('operator actions in Temporal', () => {
     expect(await untilDone(gateway, 1)).toMatchObject({ memories: { written: 1, repeated: 0 } });
   }, 300_000);
 
-  it('a project run that is reset to any step starts no batch twice and continues', async () => {
+  it('continues a project run that is reset to any step without starting a batch twice', async () => {
     const gateway = await lend('reset-project');
     await say(gateway, 'dot', 'I live in Hamar.');
     await untilDone(gateway, 1);
@@ -327,7 +330,7 @@ describe('operator actions in Temporal', () => {
     expect([vendor.count('memories', 'Hamar'), vendor.count('memories', 'Moss')]).toEqual([1, 1]);
   }, 300_000);
 
-  it('a batch whose run was terminated or cancelled stays stopped until a replay', async () => {
+  it('keeps a terminated or cancelled batch stopped until a replay', async () => {
     const ended = await Promise.all(
       (['terminate', 'cancel'] as const).map(async (end) => {
         const gateway = await lend(`ended-by-${end}`);
@@ -346,7 +349,7 @@ describe('operator actions in Temporal', () => {
         const { admin, database } = gateway;
         const show = (): Promise<Batch> => jsonOf(admin('GET', `/provision/batches/${batch.id}`));
         const stopped = { state: 'stopped', next_try_at: null, error: { code: 'stopped_by_operator', message: 'stopped by an operator' } };
-        await reenqueueLearning(database); // Before and after the gateway notices it.
+        await reenqueueLearning(database); // Both before and after the gateway notices it.
         await eventually(async () => expect(await show()).toMatchObject(stopped), limitMs);
         await reenqueueLearning(database);
         await say(gateway, 'gus', next);
@@ -365,7 +368,7 @@ describe('operator actions in Temporal', () => {
   }, 300_000);
 
   it.each(['terminate', 'cancel'] as const)(
-    'the next call restarts a project run that was ended by %s',
+    'restarts a project run that was ended by %s with the next call',
     async (end) => {
       const gateway = await lend(`project-${end}`);
       await say(gateway, 'hal', `I live in Voss, says ${end}.`);
@@ -378,7 +381,7 @@ describe('operator actions in Temporal', () => {
     180_000,
   );
 
-  it('a batch waits while its project is at the monthly ceiling and is learned once afterwards', async () => {
+  it('holds a batch while its project is at the monthly ceiling and learns it once afterwards', async () => {
     const gateway = await lend('capped', 1_000);
     await say(gateway, 'jan', 'I live in Mo i Rana.');
     await gateway.admin('PUT', '/provision/teams/capped', { monthly_cap: 0.000000001 });

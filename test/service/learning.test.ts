@@ -1,4 +1,7 @@
-/** Learning end to end: calls arrive over HTTP, a real Temporal server runs the batches, the scripted vendor is the memory model. */
+/**
+ * Tests learning end to end: calls arrive over HTTP, a real Temporal server runs the batches, and the scripted vendor
+ * is the memory model.
+ */
 import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { parseDialogues } from '../../scripts/evaluation/dialogues.js';
@@ -125,7 +128,7 @@ describe('with Temporal, a project', () => {
     expect(await memoriesOf(gateway)).toMatchObject([{ text: 'I am called Bob.' }]);
     const timers = (await historyOf(gateway, batch?.id ?? '')).matchAll(/"startToFireTimeout":\{"seconds":\D*(\d+)/g);
     const waits = [...timers].map(([, seconds]) => Number(seconds));
-    // 1.2 seconds at first, doubled after each failure.
+    // The wait is 1.2 seconds at first and doubles after each failure.
     expect(waits.slice(0, 3)).toEqual([1, 2, 4]);
   });
 
@@ -141,7 +144,7 @@ describe('with Temporal, a project', () => {
   it('shows a batch as failing after unusable responses, and learns it on replay even with another dialect', async () => {
     const gateway = await lend('parked', { tiers: { 'memory-extract': ['one/long-5'] } });
     await say(gateway, 'I am called Dot.', 'dot');
-    // Skips the retry delays, which are those of an unavailable vendor.
+    // Skips the retry delays for an unavailable vendor.
     const failing = await eventually(async () => {
       const [batch] = await batchesOf(gateway);
       if (batch && batch.state !== 'failing') await gateway.admin('PUT', '/provision/teams/parked', {});
@@ -186,7 +189,7 @@ describe('with Temporal, a project', () => {
     ]);
     const { database, url } = shared();
     await recordDialogue(database, dialogue);
-    await recordDialogue(database, dialogue); // As after a kill.
+    await recordDialogue(database, dialogue); // Like after a kill.
     const gateway = await shared().withProject(projectOf(dialogue));
     const client = createClient({ url, key: gateway.key, adminToken });
     const lines: string[] = [];
@@ -205,7 +208,7 @@ describe('with Temporal, a project', () => {
     expect(judged).toMatchObject({ verdict: 'correct', answer: expect.stringContaining('- Ida: I live in Oslo now.') });
     expect(judged.recalled).toBeGreaterThan(0);
     expect(gateway.vendor.requests().at(-1)?.body.toString()).toContain('\\"correct_answer\\":\\"Oslo\\"');
-    // A question alone is not a conversation, and a verdict needs one label.
+    // A question alone is not a conversation, and a rating needs a label.
     expect(await memoriesOf(gateway)).toHaveLength(3);
     expect(['{"label":"WRONG"}', 'CORRECT', '{"label":"WRONG"} or {"label":"CORRECT"}'].map(parseVerdict)).toEqual([
       'wrong',

@@ -1,4 +1,4 @@
-/** Command-line options, and unusable data directories: what the operator sees. */
+/** Tests command-line options and unusable data directories as the operator sees them. */
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -34,7 +34,7 @@ describe('a data directory with an entry of the wrong type', () => {
     ['addresses', 'file', /^gateway: \S+ cannot be written: EEXIST[^\n]+\n$/],
     ['journal', 'file', /^gateway: the data directory [^\n]+ENOTDIR[^\n]+\n$/],
   ])('exits with 1 and one line if %s is a %s', async (name, kind, complaint) => {
-    // Without a token in the environment, so that the token file is read.
+    // The environment has no token, so the token file is read.
     const home = await processes.home(name === 'db.lock' ? 'empty' : 'migrated');
     const path = join(home, 'data', name);
     await (kind === 'file' ? writeFile(path, '') : mkdir(path, { recursive: true }));

@@ -1,4 +1,4 @@
-/** The local embedder of a service: the real model in its process, from its absence to its death. */
+/** Tests the local embedder of a service with the real model in its process, from a missing one to one that dies. */
 import { mkdir, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';

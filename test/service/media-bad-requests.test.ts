@@ -67,7 +67,7 @@ describe('a voice with a name such as', () => {
     ['..%2f', '..%252f'],
     ['%2e%2e', '%252e%252e'],
     ['x?y=1#z&q', 'x%3Fy%3D1%23z%26q'],
-  ])('%j stays one path segment and one query value', (voice, encoded) =>
+  ])('keeps %j in one path segment and one query value', (voice, encoded) =>
     withVendor(speak, async (gateway, vendor) => {
       for (const provider of ['path', 'query']) expect((await askMedia(gateway, speech, `${provider}/${voice}`)).status).toBe(200);
       expect(vendor.asked.map(({ path }) => path)).toEqual([`/v1/text-to-speech/${encoded}`, `/v1/speak?model=${encoded}`]);

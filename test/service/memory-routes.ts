@@ -1,4 +1,4 @@
-/** Calls the memory routes and describes their responses as far as tests check them. */
+/** Calls the memory routes and describes the part of their responses that tests check. */
 import { expect } from '@jest/globals';
 import type { TestGateway } from '../support/gateway.ts';
 
@@ -38,7 +38,7 @@ export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
 
 export const unknownItem = `/items/${unknownId}`;
 
-/** Every memory route except erasure, with a valid body; with `needsBody`, a missing body is `bad_request`. */
+/** Every memory route except erasure, with a valid body. With `needsBody`, a missing body returns `bad_request`. */
 export const memoryRoutes: readonly {
   method: Method;
   path: string;
@@ -58,7 +58,7 @@ export const memoryRoutes: readonly {
   { method: 'POST', path: '/graph', good: {}, needsBody: false, mismatch: 'plain' },
 ];
 
-/** Sends a request with the key; a string is sent unchanged, anything else as JSON. */
+/** Sends a request with the key. Strings are sent unchanged, and anything else is sent as JSON. */
 export async function send(
   gateway: Pick<TestGateway, 'url' | 'key'>,
   method: Method,

@@ -1,4 +1,4 @@
-/** Search by text and by vectors that the project's own routes compute. */
+/** Tests search by text and by vectors that the project's own routes compute. */
 import { expect, it } from '@jest/globals';
 import { lockProject } from '../../src/db/locks.ts';
 import type { TestGateway } from '../support/gateway.ts';
@@ -8,7 +8,10 @@ import { onBothDatabases } from './both-databases.ts';
 import { projectLender } from './inference-routes.ts';
 import { getTexts, saveItem, search } from './memory-routes.ts';
 
-/** The scripted vendor derives vectors from the terms of a text, so texts with the same terms in another form are near each other. */
+/**
+ * The scripted vendor derives vectors from the terms of a text, so texts with other forms of the same terms are close
+ * to each other.
+ */
 const yaml = (vendorUrl: string, deadUrl: string): string =>
   defaultYaml(vendorUrl, deadUrl).replace('tiers:\n', 'tiers:\n  embed: [one/embedder, two/embedder]\n');
 
@@ -161,7 +164,7 @@ onBothDatabases('without Temporal', (database) => {
     expect(await search(gateway, { query: 'tea', include: ['episodes'] })).toMatchObject({ memories: [], episodes: [] });
     const chat = { model: 'one/echo', user: 'ann', messages: [{ role: 'user', content: 'Is there green tea left?' }] };
     expect((await gateway.call('/v1/chat/completions', chat)).status).toBe(200);
-    // Found as soon as it is stored, before it is read.
+    // It is found as soon as it is stored, before it is closed.
     for (const [subject, count] of [
       ['ann', 1],
       ['bob', 0],
@@ -184,7 +187,7 @@ describePostgres('the connections to PostgreSQL', () => {
     let saved: Promise<unknown> = Promise.resolve();
     await lent().database.transaction(async (tx) => {
       await lockProject(tx, projectId, 'exclusive');
-      // More than the pool has connections.
+      // More than the number of connections in the pool.
       saved = Promise.all(Array.from({ length: 20 }, (_, index) => saveItem(busy, { text: `Fact ${index} is stored later` })));
       const countWaiting = async (): Promise<unknown> =>
         (

@@ -1,4 +1,7 @@
-/** Partial failures of the network between the service and its database and vendors; of Temporal's: test/jobs/durable.test.ts. */
+/**
+ * Simulates partial network failures between the service and its database and vendors. test/jobs/durable.test.ts covers
+ * Temporal.
+ */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Database } from '../../src/db/database.ts';
 import { openServerDatabase } from '../../src/db/pool.ts';
@@ -50,7 +53,7 @@ describePostgres('the network to the database', () => {
       const [project] = await direct.query<{ id: string }>(`select id from projects where slug = 'acme'`);
       const erase = createErase({ database: direct, clock: { now: () => Date.now() } });
       const { id } = await erase({ projectId: project?.id ?? '', subject: 'ada', askedBy: 'key:test' });
-      // After a minute without a heartbeat no process counts as live.
+      // After a minute without a heartbeat, we treat every process as dead.
       const steps = createErasureSteps({ database: direct, listLive: async () => [], deleteRuns: async () => undefined });
       expect(await steps.checkProcesses(id)).toEqual({ kind: 'clear' });
       await steps.finish(id);

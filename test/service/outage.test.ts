@@ -1,4 +1,7 @@
-/** PostgreSQL stops under two API processes and a worker: which keys are served, what /readyz says, and how much is logged. */
+/**
+ * Stops PostgreSQL under two API processes and a worker, and checks which keys are served, what /readyz says, and how
+ * much is logged.
+ */
 import { readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -22,9 +25,9 @@ describeOwnPostgres('an outage of PostgreSQL', () => {
   let one: GatewayProcess;
   let other: GatewayProcess;
   let worker: GatewayProcess;
-  /** Half of them are of a project with settings of its own; every tenth has a ceiling. */
+  /** Half of them belong to a project with its own settings, and every tenth has a ceiling. */
   let keys: string[] = [];
-  /** Issued, and never in the memory of `one`. */
+  /** This key was issued, but `one` never loaded it. */
   let revoked = '';
 
   beforeAll(async () => {
@@ -88,7 +91,7 @@ tiers: { standard: [one/echo] }
     return Number(new RegExp(`^${metric} (\\S+)$`, 'm').exec(text)?.[1]);
   };
 
-  /** Lines except those that each call has. */
+  /** Returns the log lines except the ones that each call writes. */
   const linesSince = (gateway: GatewayProcess, start: number): LogLine[] =>
     gateway
       .logs()
@@ -102,7 +105,7 @@ tiers: { standard: [one/echo] }
     await eventually(async () => expect(linesSince(other, start)).toContainEqual(recovered), 60_000);
   };
 
-  /** Stops PostgreSQL, makes that many calls on `other`, some of which fail, and returns its log of the outage. */
+  /** Stops PostgreSQL, makes `calls` calls on `other`, some of which fail, and returns its log of the outage. */
   const logOutage = async (calls: number): Promise<LogLine[]> => {
     const start = other.logs().length;
     await server.kill();

@@ -1,6 +1,7 @@
 /**
- * Plants texts and secrets everywhere a caller, a vendor or an operator can write one, in a real process with Temporal; then searches all that
- * others can read: logs, metrics, traces, errors and Temporal. One subject is erased during one of its batches: the database has nothing of it.
+ * Plants texts and secrets everywhere a caller, a vendor or an operator can write one, in a real process with Temporal.
+ * Then it searches everything that others can read: logs, metrics, traces, errors and Temporal. One subject is erased
+ * during one of its batches, so nothing about it may remain in the database.
  */
 import { randomBytes } from 'node:crypto';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
@@ -36,7 +37,7 @@ const secrets = {
   wrongKey: plant('wrongkey'),
   payloadKey: payloadKey.toString('base64'),
 };
-/** Nor these, but for the response to the caller who wrote them. */
+/** No output may contain these either, except the response to the caller who wrote them. */
 const texts = {
   statement: plant('statement'),
   subject: plant('subject'),
@@ -108,7 +109,7 @@ describePostgres('planted texts', () => {
         await (await fetch(`${gateway.url}/provision/${texts.path}?q=${texts.query}`, { headers: { authorization: 'Bearer x' } })).text(),
       );
 
-      // Calls that succeed: failover, tools, streams, media, memory.
+      // Calls that succeed, with failover, tools, streams, media and memory.
       await put(`/provision/teams/${project}`, { tiers: { failover: ['dead/m', 'demo/fail-once-500', 'demo/echo'] } });
       const tool = {
         type: 'function',
@@ -133,7 +134,7 @@ describePostgres('planted texts', () => {
       await call('/v1/memory/search', { query: texts.query });
       await say({ model: 'one/m', messages: [{ role: 'user', content: texts.memory }] }, 200, { 'x-gateway-memory': 'recall' });
 
-      // A traced call whose conversation is learned, in a batch that fails and during which its subject is erased.
+      // A traced call whose conversation is learned in a batch that fails. Its subject is erased during that batch.
       await put(`/provision/teams/${project}/memory`, { batch_of: 4 });
       const upset = vendor.fail('memories', texts.statement, (text) => ({ status: 500, message: `cannot read ${text}` }));
       const { callId, conversationId } = await tell();
@@ -168,7 +169,7 @@ describePostgres('planted texts', () => {
       const learned = `select text from memory_items where state = 'live' and subject = 'ann'`;
       await eventually(async () => expect(await database.query(learned)).toEqual([{ text: 'I live in Oslo.' }]), limitMs);
 
-      // The name of the application stays: the cost is charged to it.
+      // The name of the application stays, because the cost is charged to it.
       await database.query(`update calls set source = 'app' where source = $1::text`, [`app-${texts.application}`]);
       for (const table of ['usage_increments', 'usage_rollups', 'usage_cells'])
         await database.query(`update ${table} set name = 'app' where scope = 'source' and name = $1::text`, [`app-${texts.application}`]);
@@ -201,7 +202,7 @@ describePostgres('planted texts', () => {
       expect(traced.find(({ name }) => name === 'store call')?.links).toEqual([batch?.spanId]);
       expect(gateway.logs()).toContainEqual(expect.objectContaining({ msg: 'call', call: callId, trace: traceId }));
 
-      // What is in all of them shows that the search sees them.
+      // We search for something that all of them contain, to show that the search works.
       expect(findPlanted(Buffer.from(`{"a":"${texts.prompt} ü"}`).toString('base64'), marks)).toEqual(['prompt']);
       expect([...types].toSorted()).toEqual(expect.arrayContaining(['learningBatch', 'projectLearning', 'subjectErasure']));
       expect(findPlanted(found.temporal, { id })).toEqual(['id']);
@@ -272,7 +273,7 @@ async function openProject(gateway: GatewayProcess, project: string) {
       headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...headers },
       body: typeof body === 'string' ? body : JSON.stringify(body),
     });
-  /** Keeps what is not the text of a response: errors, also in streams. */
+  /** Keeps everything except the text of a response, i.e. errors, including those in streams. */
   async function say(body: unknown, status: number, headers: Record<string, string> = {}): Promise<Response> {
     const response = await call('/v1/chat/completions', body, headers);
     const text = await response.text().catch(() => '');
@@ -289,7 +290,10 @@ function noneIfDeleted(error: unknown): [] {
   throw error;
 }
 
-/** Everything Temporal stores about all runs: histories with their payloads decrypted, memos, search attributes, ids, and its files. */
+/**
+ * Reads everything that Temporal stores about all runs: histories with decrypted payloads, memos, search attributes,
+ * ids, and its files.
+ */
 async function readTemporal(dataDir: string): Promise<{ readonly types: ReadonlySet<string>; readonly text: string }> {
   const temporal = createTemporal({ ...(await readServerRecord(dataDir)), logger: createTestLog().logger, payloadKeys: [payloadKey] });
   const types = new Set<string>();
@@ -310,7 +314,7 @@ async function readTemporal(dataDir: string): Promise<{ readonly types: Readonly
   return { types, text: found.join('\n') };
 }
 
-/** All encrypted payloads within a message of Temporal, in clear. */
+/** Returns all encrypted payloads within a Temporal message as plain text. */
 async function decryptPayloads(message: unknown): Promise<string[]> {
   if (typeof message !== 'object' || message === null || ArrayBuffer.isView(message)) return [];
   if ('metadata' in message && 'data' in message && ArrayBuffer.isView(message.data)) {

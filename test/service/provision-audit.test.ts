@@ -1,4 +1,6 @@
-/** The audit log of changes under `/provision`: one row each, whatever the outcome, and no secret in any. */
+/**
+ * Tests the audit log of changes under `/provision`. Each change has one row, whatever its outcome, without a secret.
+ */
 import { expect, test } from '@jest/globals';
 import { asObject } from '../../src/core/json/narrow.ts';
 import { describeApi } from '../../src/http/openapi.ts';

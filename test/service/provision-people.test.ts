@@ -1,4 +1,4 @@
-/** People over /provision: accounts, links, sessions, members and the audit log. */
+/** Tests people over /provision: accounts, links, sessions, members and the audit log. */
 import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import { systemClock } from '../../src/core/time.ts';

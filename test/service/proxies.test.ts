@@ -1,4 +1,7 @@
-/** Streams that break off behind proxies: a client of HAProxy or nginx receives what was delivered, and sees that it is incomplete. */
+/**
+ * Tests streams that break off behind proxies. A client of HAProxy or nginx receives what was delivered and notices
+ * that it is incomplete.
+ */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { connect as connectHttp2 } from 'node:http2';
 import { tmpdir } from 'node:os';
@@ -12,7 +15,7 @@ import { run } from '../support/run.ts';
 import { type Dialect, paths, providersYaml } from './dialects-gateway.ts';
 
 const programs = await Promise.all([ensureHaproxy(), ensureNginx()]).catch(() => null);
-/** HAProxy 2.6 ends an HTTP/2 stream like a complete one; 3.0 resets it. */
+/** HAProxy 2.6 ends an HTTP/2 stream as if it were complete, while 3.0 resets it. */
 const haproxyResets = programs !== null && /version [3-9]\./.test(await run(programs[0], ['-v']));
 const lent = shareGateway({ database: 'any', yaml: providersYaml });
 

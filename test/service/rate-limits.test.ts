@@ -1,4 +1,7 @@
-/** A vendor's 429 never reaches the caller, whatever the order of candidates; the gateway waits as long as the vendor asks, within the deadline. */
+/**
+ * Tests that a vendor's 429 never reaches the caller, whatever the order of candidates, and that the gateway waits as
+ * long as the vendor asks within the deadline.
+ */
 import { describe, expect, it } from '@jest/globals';
 import { isExhaustive } from '../support/exhaustive.ts';
 import type { CallRow, TestGateway } from '../support/gateway.ts';
@@ -17,11 +20,14 @@ const kinds = Object.keys(behaviours) as readonly Behaviour[];
 interface Candidate {
   readonly kind: Behaviour;
   readonly vendor: Dialect;
-  /** `<provider>/<model>`; each position has a separate model. */
+  /** `<provider>/<model>`. Each position has a separate model. */
   readonly id: string;
 }
 
-/** Over one provider, and over two in each order that matters: every order of what three candidates do, over both dialects. */
+/**
+ * Every order of what three candidates do, over both dialects. They use one provider, or two in each order that
+ * matters.
+ */
 const plans: readonly { readonly tier: string; readonly chain: readonly Candidate[] }[] = dialects.flatMap((first) => {
   const second = otherOf(first);
   const places: readonly (readonly Dialect[])[] = [
@@ -45,22 +51,24 @@ const plans: readonly { readonly tier: string; readonly chain: readonly Candidat
   );
 });
 
-/** The forms in which a vendor names a wait (docs/vendors.md), and the shortest and longest wait in milliseconds. */
+/**
+ * The ways in which a vendor asks for a wait (see docs/vendors.md), with the shortest and longest wait in milliseconds.
+ */
 const hints: readonly (readonly [model: string, leastMs: number, mostMs: number])[] = [
   ['rate-limited-0.06', 60, 60],
   ['rate-limited-1', 1_000, 1_000],
   ['rate-limited-ms-70', 70, 70],
-  // A date has whole seconds, and was written before it is read, on a busy machine long before.
+  // A date only has whole seconds, and on a busy machine we read it long after it was written.
   ['rate-limited-date-2', 0, 2_000],
   ['rate-limited-date-0', 0, 0],
   ['rate-limited-reset-0.2', 0, 200],
-  // The response holds an absolute time: the vendor's own delay has passed already.
+  // The response contains an absolute time, so the vendor's own delay has already passed.
   ['slow-150+rate-limited-reset-0.2', 0, 200],
   ['rate-limited-body-0.08', 80, 80],
   ['rate-limited-bare', 1_000, 1_000],
 ];
 
-/** A tier cannot be called like every model. */
+/** A tier cannot have any model name. */
 const tierName = (model: string): string => model.replaceAll('+', '.');
 
 const tierLines = (first: Dialect): string[] => {
@@ -74,7 +82,7 @@ const tierLines = (first: Dialect): string[] => {
     `${first}-long: [${own}/rate-limited-60]`,
     `${first}-long-then-own: [${own}/rate-limited-60, ${own}/echo]`,
     `${first}-fails-then-long: [${other}/fail-500, ${own}/rate-limited-60]`,
-    // The vendor limits each model once, so each way has a separate model.
+    // The vendor limits each model once, so each combination has a separate model.
     ...dialects.map((caller) => `${first}-short-${caller}: [${own}/rate-limited-once-0.5+held+from-${caller}-to-${first}]`),
   ];
 };
@@ -86,14 +94,14 @@ const lent = shareGateway({
   database: 'any',
   yaml: (vendorUrl, deadUrl) => `${providersYaml(vendorUrl, deadUrl)}tiers:\n${lines.map((line) => `  ${line}\n`).join('')}`,
 });
-/** Breakers, and what a vendor asked to wait, are per project. */
+/** Breakers and the waits that a vendor asked for are per project. */
 const lend = projectLender(lent, 'limits');
 
 const bodyOf = (model: string, stream = false) => ({ model, stream, max_tokens: 50, messages: [{ role: 'user', content: 'hi' }] });
 
 /**
- * The documented rule, implemented again: the candidates that get a request, in order; `true` marks a retry after a wait. Ends with the
- * first success.
+ * Implements the documented rule a second time. Returns the candidates that get a request in order, where `true` marks
+ * a retry after a wait. The list ends with the first success.
  */
 function expectedAttempts(chain: readonly Candidate[]): readonly (readonly [id: string, isRetry: boolean])[] {
   const asked: [string, boolean][] = [];
@@ -137,7 +145,10 @@ async function expectPlan(caller: Dialect, { tier, chain }: (typeof plans)[numbe
   expect({ tier, attempts: attempts.map(attemptOf) }).toEqual({ tier, attempts: expected });
 }
 
-/** 503 when nothing but limits prevents a response: a wait changes no refusal, and a failure may be over without one. */
+/**
+ * 503 if only limits prevent a response, because waiting doesn't change a refusal, and a failure may be over without
+ * waiting.
+ */
 function expectedStatus(chain: readonly Candidate[]): number {
   const does = (wanted: Behaviour): boolean => chain.some(({ kind }) => kind === wanted);
   if (does('answers')) return 200;

@@ -1,11 +1,14 @@
-/** Random malformed HTTP as bytes, as sent by scanners, broken clients and attackers. */
+/** Generates random malformed HTTP as bytes, like scanners, broken clients and attackers send. */
 import fc from 'fast-check';
 
-/** The bytes for one connection, the number of writes, and how the client ends it. */
+/** The bytes for one connection, the number of writes, and how the client ends the connection. */
 export interface RawRequest {
   readonly bytes: Buffer;
   readonly cuts: readonly number[];
-  /** `end` closes its sending side and waits, `wait` waits for a response, `reset` closes as soon as all is written. */
+  /**
+   * `end` closes the sending side and waits, `wait` waits for a response, and `reset` closes once everything is
+   * written.
+   */
   readonly leaves: 'end' | 'wait' | 'reset';
 }
 
@@ -139,7 +142,7 @@ const body = fc.oneof(
     .map((chunks) => chunks.map((chunk) => chunk.join('')).join('')),
 );
 
-/** A request whose length is right four times in five, so that some reach the handlers. */
+/** The length of the request is right in four of five cases, so that some reach the handlers. */
 function request(key: string): fc.Arbitrary<string> {
   return fc
     .record({
@@ -168,7 +171,7 @@ function request(key: string): fc.Arbitrary<string> {
     });
 }
 
-/** A valid request, so that some reach a vendor, and callers disconnect during their responses. */
+/** A valid request. Some of them reach a vendor, and callers disconnect during their responses. */
 function goodRequest(key: string): fc.Arbitrary<string> {
   const asked = fc.constantFrom(
     ['/v1/chat/completions', '{"model":"one/echo","messages":[{"role":"user","content":"a"}]}'],
@@ -203,9 +206,9 @@ export function rawRequests(key: string): fc.Arbitrary<RawRequest> {
   const text = fc.oneof(
     { weight: 12, arbitrary: request(key) },
     { weight: 3, arbitrary: goodRequest(key) },
-    // Valid requests before and after broken ones: the bytes between must not become part of them.
+    // Valid requests before and after broken ones, which must not absorb the bytes in between.
     { weight: 2, arbitrary: fc.tuple(goodRequest(key), request(key), goodRequest(key)).map((all) => all.join('')) },
-    // Pipelining: valid and broken requests in sequence.
+    // Pipelines valid and broken requests in sequence.
     { weight: 3, arbitrary: fc.array(request(key), { minLength: 2, maxLength: 12 }).map((all) => all.join('')) },
     // Truncated anywhere.
     {

@@ -1,4 +1,6 @@
-/** Recall end to end: what vendors receive, what is recorded, and what happens when a dependency is slow or broken. */
+/**
+ * Tests recall end to end: what vendors receive, what is recorded, and what happens if a dependency is slow or broken.
+ */
 import { describe, expect, test } from '@jest/globals';
 import type { Database } from '../../src/db/database.ts';
 import { readPromptTexts } from '../memory/find-text.ts';
@@ -9,7 +11,7 @@ import { type Dialect, lastRequest, paths, providersYaml, vendors, ways } from '
 import { projectLender } from './inference-routes.ts';
 import { expectJson, expectPlain, send } from './memory-routes.ts';
 
-/** Long, so that a slow machine does not exceed it in cases where nothing hangs. */
+/** The deadline is long, so that a slow machine doesn't exceed it if nothing hangs. */
 const yaml =
   (tier: string, deadlineMs = 20_000) =>
   (vendorUrl: string, deadUrl: string) =>
@@ -43,7 +45,7 @@ const bodyOf = (dialect: Dialect, vendor: Dialect, more: object = {}) => ({
   ...more,
 });
 
-/** What the vendor received besides user and assistant messages. */
+/** Returns what the vendor received besides user and assistant messages. */
 function systemOf(gateway: TestGateway): string {
   const { json } = lastRequest(gateway);
   const messages = json.messages as { role: string; content: unknown }[];
@@ -161,7 +163,7 @@ describe.each(['chat', 'messages'] as const)('%s', (dialect) => {
     const second = await remember(gateway, 'Drinks espresso in the morning, too');
     expect(await ask()).toEqual(['miss', [first, second].toSorted()]);
     expect(lastRequest(gateway).text).toContain('espresso');
-    // The same text again: the block is that of the cached response, the memory is another one.
+    // The text is the same again, but the block in the cached response comes from another memory.
     expect((await send(gateway, 'DELETE', `/items/${second}`)).status).toBe(200);
     const third = await remember(gateway, 'Drinks espresso in the morning, too');
     expect(await ask()).toEqual(['hit', [first, third].toSorted()]);
@@ -477,7 +479,7 @@ test.each(['fails', 'hangs'] as const)('serves the call without memories if the 
           )
         : database.transaction(work),
   });
-  // A hanging statement would block the only session of PGlite.
+  // A hanging statement would block PGlite's only session.
   await withGateway({ yaml: yaml('embed: [one/embedder]', 700), wrapDatabase, database: 'server' }, async (gateway) => {
     await remember(gateway);
     await (await gateway.call(paths.chat, bodyOf('chat', 'chat'))).text();

@@ -1,4 +1,7 @@
-/** Responses that vendors really send pass through unchanged, and translated ones are read by the official SDKs of the other dialect. */
+/**
+ * Responses of real vendors pass through unchanged, and the official SDKs of the other dialect can read the translated
+ * ones.
+ */
 import { afterAll, describe, expect, test } from '@jest/globals';
 import { routeCodecs } from '../../src/dialects/routes/route-codecs.ts';
 import { readStream } from '../dialects/events.ts';

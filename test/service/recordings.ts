@@ -1,4 +1,7 @@
-/** The recorded vendor responses of `test/fixtures/recordings`, with what a caller of either dialect must receive, and a vendor that serves them. */
+/**
+ * The recorded vendor responses in `test/fixtures/recordings`, what a caller of either dialect must receive, and a
+ * vendor that serves them.
+ */
 import { readFileSync } from 'node:fs';
 import { type LocalServer, startLocalServer } from '../support/local-server.ts';
 
@@ -11,7 +14,7 @@ export interface Recording {
   readonly stream: boolean;
   readonly text: string;
   readonly tools?: readonly { readonly name: string; readonly input: unknown }[];
-  /** The finish reason that a caller of chat sees and the stop reason that a caller of messages sees. */
+  /** The finish reason for a chat caller and the stop reason for a messages caller. */
   readonly end: readonly [finishReason: string, stopReason: string];
   readonly tokens: { readonly input: number; readonly cached?: number; readonly written?: number; readonly output: number };
 }
@@ -114,11 +117,14 @@ const routesByPath: Readonly<Record<string, RecordedRoute>> = {
   '/v1/messages': 'messages',
   '/v1/responses': 'responses',
   '/v1/images/generations': 'images',
-  // Vendors of the artifacts shape name the model in the path.
+  // Vendors of the artifacts format have the model in the path.
   '/v1/artifacts': 'images',
 };
 
-/** A vendor that serves the recording named by the request's `model`; the names of errors, `error-<status>`, set the status. */
+/**
+ * A vendor that serves the recording named in the request's `model`. For errors, the name `error-<status>` sets the
+ * status.
+ */
 export async function startRecordedVendor(): Promise<LocalServer> {
   return startLocalServer(async (request, response) => {
     const chunks: Buffer[] = [];

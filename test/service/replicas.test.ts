@@ -1,4 +1,7 @@
-/** Two servers and two workers on one PostgreSQL and one Temporal: workers are restarted in turn under load, and no message is lost or learned twice. */
+/**
+ * Runs two servers and two workers on one PostgreSQL and one Temporal. Workers are restarted in turn under load, and no
+ * message is lost or learned twice.
+ */
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { eventually } from '../support/gateway.ts';
 import { describePostgres } from '../support/postgres.ts';
@@ -16,7 +19,7 @@ describePostgres('two API processes and two workers', () => {
     const serving = [await start('serve'), await start('serve')] as const;
     const workers = [await start('worker'), await start('worker')];
     const users = await createUsers(replicas, serving);
-    /** Resolves when a batch that did not exist before is being processed. */
+    /** Resolves once a new batch is being processed. */
     const untilBusy = async (): Promise<void> => {
       const [last] = await database.query<{ n: number }>(`select count(*)::integer as n from memory_batches`);
       await eventually(async () => {

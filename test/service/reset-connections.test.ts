@@ -1,4 +1,4 @@
-/** A vendor that closes a kept-alive connection while the gateway sends the next request over it. */
+/** Tests a vendor that closes a keep-alive connection while the gateway sends the next request over it. */
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
@@ -9,7 +9,10 @@ const body =
   '{"choices":[{"index":0,"message":{"role":"assistant","content":"Hello"},"finish_reason":"stop"}],"usage":{"prompt_tokens":9,"completion_tokens":1}}';
 const answer = `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
 
-/** When the vendor resets a connection that has served a request: at the first bytes of the next one, or when it has received all of it. */
+/**
+ * When the vendor resets a connection that has already served a request: at the first bytes of the next one, or once it
+ * has received all of it.
+ */
 let resetsAt: 'start' | 'end' = 'start';
 let resets = 0;
 const vendor = createServer((socket: Socket) => {

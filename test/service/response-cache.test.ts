@@ -1,4 +1,7 @@
-/** The response cache as applications see it, with vendors of both dialects (docs/architecture/response-cache.md). */
+/**
+ * Tests the response cache as applications see it, with vendors of both dialects (see
+ * docs/architecture/response-cache.md).
+ */
 import { type IncomingMessage, request as openRequest } from 'node:http';
 import { describe, expect, test } from '@jest/globals';
 import { loadConfig } from '../../src/config/load.ts';
@@ -224,7 +227,7 @@ describe('a request that the cache cannot serve', () => {
     const lent = await lendProject();
     const count = await vendorCallsOf(lent, async () => {
       await missesTwice(lent, { more }, { more });
-      // What was not stored is not found either when the project turns it on.
+      // A response that was not stored isn't found when the project turns the cache on either.
       await lent.admin('PUT', `/provision/teams/${lent.project}`, { cache_sampled: true });
       expect(caches([await ask(lent, 'chat', { more }), await ask(lent, 'chat', { more })])).toEqual(['miss', 'hit']);
     });
@@ -365,7 +368,7 @@ test('does not serve a cached response after a configuration change or after it 
   });
 });
 
-/** The answer as the SDK of the dialect gives it, without what only one form has. */
+/** Returns the response as the SDK of the dialect reads it, without details that only one format has. */
 const hearers: Record<Dialect, (lent: TestGateway, body: { model: string; tools?: unknown }, stream: boolean) => Promise<unknown>> = {
   async chat(lent, { model, tools }, stream) {
     const openai = openaiOf(lent);
@@ -382,7 +385,7 @@ const hearers: Record<Dialect, (lent: TestGateway, body: { model: string; tools?
       choices: choices.map(({ index, message, finish_reason }) => ({
         index,
         finish_reason,
-        // With tool calls, an absent text is null in one format and empty in the other.
+        // With tool calls, a missing text is null in one format and empty in the other.
         content: message.content || null,
         calls: message.tool_calls?.map((call) =>
           call.type === 'function' ? [call.id, call.function.name, call.function.arguments] : null,

@@ -1,4 +1,4 @@
-/** Two `gateway serve` on one database: changes through one take effect in the other. */
+/** Runs two `gateway serve` processes on one database. Changes through one of them take effect in the other. */
 import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
@@ -125,7 +125,10 @@ tiers:
     await expectRefused(second, key);
   });
 
-  /** Settings in effect: the model of a tier for the project and for an application, and the price of a model. */
+  /**
+   * Returns the settings in effect: the model of a tier for the project and for an application, and the price of a
+   * model.
+   */
   const settingsOf = async (gateway: GatewayProcess, { key }: IssuedKey): Promise<unknown> => {
     const { data } = await jsonOf<{ data: { id: string; price: { input: number } }[] }>(gateway.admin('GET', '/provision/catalog'));
     const ofApplication = await gateway.call(key, '/v1/chat/completions', body, { 'x-gateway-source': 'special' });

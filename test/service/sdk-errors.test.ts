@@ -1,4 +1,4 @@
-/** What the official SDKs make of the gateway's errors: when they retry, and which code they show. */
+/** Tests how the official SDKs handle the gateway's errors: when they retry, and which code they show. */
 import Anthropic from '@anthropic-ai/sdk';
 import { describe, expect, it } from '@jest/globals';
 import OpenAI from 'openai';
@@ -86,17 +86,17 @@ describe('retries by the SDK', () => {
   const ask = (gateway: TestGateway, name: string = model.chat) =>
     gateway.call(paths.chat, { model: name, messages: question, max_completion_tokens: 1_000 });
 
-  it('are left to the SDK if the vendor fails', async () => {
+  it('leaves retries to the SDK if the vendor fails', async () => {
     const answer = await ask(await lend(), 'one/echo+fail-500');
     expect([answer.status, answer.headers.get('x-should-retry')]).toEqual([502, null]);
   });
 
-  it('are left to the SDK for a ceiling per minute', async () => {
+  it('leaves retries to the SDK for a ceiling per minute', async () => {
     const answer = await ask(await withKey(await lend(), { ceilings: { rpm: 0 } }));
     expect([answer.status, answer.headers.get('x-should-retry')]).toEqual([429, null]);
   });
 
-  it('are left to the SDK while a running call holds the rest of a cost ceiling', async () => {
+  it('leaves retries to the SDK while a running call holds the rest of a cost ceiling', async () => {
     const gateway = await withKey(await lend(), { ceilings: { cost: 0.0015 } });
     const sent = gateway.vendor.requests().length;
     const running = ask(gateway, 'one/echo+held');

@@ -1,4 +1,7 @@
-/** SDK features on top of single calls: tool loops and responses parsed by a schema, with vendors of both dialects. */
+/**
+ * Tests SDK features that build on single calls: tool loops and responses parsed by a schema, with vendors of both
+ * dialects.
+ */
 import { betaTool } from '@anthropic-ai/sdk/helpers/beta/json-schema';
 import { describe, expect, it } from '@jest/globals';
 import { zodResponseFormat, zodTextFormat } from 'openai/helpers/zod';
@@ -12,7 +15,7 @@ const stay = z.object({ city: z.string(), days: z.number() });
 const oslo = { city: 'Oslo', days: 1 };
 const messages = [{ role: 'user' as const, content: 'Oslo' }];
 const modelOf = (vendor: Dialect, name: string): string => `${vendors[vendor]}/${name}`;
-/** The scripted vendor repeats the tool results of a turn in order (on chat only the last one). */
+/** The scripted vendor repeats the tool results of a turn in order, but on chat only the last one. */
 const toolResult = /^The tool said: .*noon in Oslo$/s;
 
 describe.each(dialects)('openai on a %s vendor', (vendor) => {

@@ -1,4 +1,4 @@
-/** Applications that use the vendors' SDKs with only base URL and key changed. */
+/** Tests applications that use the vendors' SDKs with only the base URL and key changed. */
 import Anthropic from '@anthropic-ai/sdk';
 import { expect, it } from '@jest/globals';
 import OpenAI from 'openai';
@@ -24,7 +24,7 @@ function anthropicOf({ url, key }: TestGateway): Anthropic {
 }
 
 onBothDatabases('the SDKs of both dialects', (database) => {
-  it('get plain and streamed responses that usage, status and calls report', () =>
+  it('returns plain and streamed responses that usage, status and calls report', () =>
     withGateway({ database }, async (gateway) => {
       const openai = openaiOf(gateway);
       const anthropic = anthropicOf(gateway);
@@ -92,7 +92,7 @@ onBothDatabases('the SDKs of both dialects', (database) => {
       expect(total).toBeCloseTo(usage.spend, 9);
     }));
 
-  it('get tool calls from plain and streamed responses', () =>
+  it('returns tool calls in plain and streamed responses', () =>
     withGateway({ database }, async (gateway) => {
       const tools = [
         {
@@ -113,7 +113,7 @@ onBothDatabases('the SDKs of both dialects', (database) => {
 });
 
 onBothDatabases('correlation headers', (database) => {
-  it('store tags with the call, and usage groups cost by task', () =>
+  it('stores tags with the call and groups cost by task in usage', () =>
     withGateway({ database }, async (gateway) => {
       const headers = {
         'x-gateway-task-id': 't-17',

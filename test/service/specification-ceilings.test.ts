@@ -1,7 +1,7 @@
 /**
- * Error codes of ceilings, caps and projects without permission to call, on every inference and media route
- * (docs/api/reference.md#rate-limits-and-ceilings). Counting is tested in ceilings.test.ts, an unavailable quota store in
- * ceilings-processes.test.ts.
+ * Tests the error codes of ceilings, caps and projects that may not call, on every inference and media route (see
+ * docs/api/reference.md#rate-limits-and-ceilings). ceilings.test.ts covers counting, and ceilings-processes.test.ts
+ * covers an unavailable quota store.
  */
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import type { TestGateway } from '../support/gateway.ts';
@@ -43,7 +43,7 @@ const asked: readonly Asked[] = [
   { name: 'video', path: '/v1/video/generations', body: { model: 'film/clip', prompt: 'a fox' } },
 ];
 
-/** Every route returns this error, no vendor is called, and nothing is recorded. */
+/** Expects that every route returns this error without calling a vendor or recording anything. */
 async function expectRefusals(
   gateway: TestGateway,
   wanted: { status: number; code: string; message: string; retryAfter: string | null },

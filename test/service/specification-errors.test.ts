@@ -45,7 +45,7 @@ async function issueKey(
 
 const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
 
-/** A valid call of the route except for its headers. */
+/** A valid call of the route, except for its headers. */
 function post({ url }: TestGateway, route: InferenceRoute, headers: Record<string, string>): Promise<Response> {
   const body = JSON.stringify({ ...route.body, model: nameOf(route, 'first/echo') });
   return fetch(url + route.path, { method: 'POST', body, headers: { 'content-type': 'application/json', ...headers } });

@@ -1,11 +1,14 @@
-/** The ceilings of image and speech calls, and the other billing errors (docs/api/reference.md#rate-limits-and-ceilings). */
+/**
+ * Tests the ceilings of image and speech calls and the other billing errors (see
+ * docs/api/reference.md#rate-limits-and-ceilings).
+ */
 import { describe, expect, it } from '@jest/globals';
 import { eventually, shareGateway } from '../support/gateway.ts';
 import { expectRouteError, projectLender } from './inference-routes.ts';
 import type { MediaRoute } from './media-routes.ts';
 import { askMedia, bearer, issueKey, mediaRoutes, mediaYaml } from './media-routes.ts';
 
-/** A constant clock: a ceiling per minute would reset in the next minute. */
+/** The clock stands still, because a ceiling per minute would reset in the next minute. */
 const now = Date.now();
 const lent = shareGateway({ yaml: mediaYaml, clock: { now: () => now } });
 const lendProject = projectLender(lent, 'media');

@@ -1,6 +1,7 @@
 /**
- * Errors of image and speech calls (docs/api/reference.md#error-codes). `no_route` is in specification-media-models.test.ts, billing errors are in
- * specification-media-ceilings.test.ts, content rules in media-vendors.test.ts.
+ * Tests errors of image and speech calls (see docs/api/reference.md#error-codes). specification-media-models.test.ts
+ * covers `no_route`, specification-media-ceilings.test.ts covers billing errors, and media-vendors.test.ts covers
+ * content rules.
  */
 import { describe, expect, it } from '@jest/globals';
 import { generateSecret } from '../../src/keys/secret.ts';
@@ -86,7 +87,7 @@ describe('error codes', () => {
       });
       const { one } = config.providers;
       if (!one) throw new Error('there is no provider one');
-      // Invalid in every configuration file.
+      // This value is invalid in every configuration file.
       const row = { ...one, [member]: 'cubist' } as typeof one;
       gateway.app.reload({ ...config, providers: { ...config.providers, one: row } });
       await expectRouteError(await askMedia(gateway, route, 'one/x'), route, { status: 500, code: 'bad_shape' });

@@ -1,4 +1,6 @@
-/** Which model serves an image or speech call, and the reasons of no_route (docs/api/reference.md#no-route). */
+/**
+ * Tests which model serves an image or speech call, and the reasons for no_route (see docs/api/reference.md#no-route).
+ */
 import { describe, expect, it } from '@jest/globals';
 import { callsOf, jsonOf, shareGateway, withGateway } from '../support/gateway.ts';
 import { expectRouteError, projectLender } from './inference-routes.ts';
@@ -131,7 +133,7 @@ describe('no_route', () => {
       await gateway.admin('PUT', path, { catalog_fill: true });
       const answer = await askMedia(gateway, route, 'gone');
       await answer.body?.cancel();
-      // The cheapest of the kind.
+      // This is the cheapest model of its kind.
       expect(answer.headers.get('x-gateway-model')).toBe(route.name === 'images' ? 'two/picture' : 'one/seconds');
     },
   );

@@ -1,4 +1,4 @@
-/** Memory settings, and which calls are recorded (docs/api/reference.md#memory-rules). */
+/** Tests memory settings and which calls are recorded (see docs/api/reference.md#memory-rules). */
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
 import { readPromptTexts } from '../memory/find-text.ts';

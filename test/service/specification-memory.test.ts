@@ -1,4 +1,4 @@
-/** Routes of memory items, case by case (docs/api/reference.md#memory-items). */
+/** Tests the routes of memory items case by case (see docs/api/reference.md#memory-items). */
 import { describe, expect, it } from '@jest/globals';
 import { asObject } from '../../src/core/json/narrow.ts';
 import { shareGateway, withGateway } from '../support/gateway.ts';

@@ -1,7 +1,8 @@
 /**
- * The messages of `no_route` (docs/api/reference.md#no-route).
+ * Tests the messages of `no_route` (see docs/api/reference.md#no-route).
  *
- * The messages of 429 are in specification-ceilings.test.ts, those of media routes in specification-media.test.ts and video.test.ts.
+ * specification-ceilings.test.ts covers the messages of 429. specification-media.test.ts and video.test.ts cover those
+ * of media routes.
  */
 import { describe, expect, it } from '@jest/globals';
 import { callsOf, jsonOf, shareGateway, withGateway } from '../support/gateway.ts';

@@ -1,8 +1,8 @@
 /**
- * The request headers of docs/api/reference.md#request-headers, row by row, on every route of the row.
+ * Tests the request headers of docs/api/reference.md#request-headers row by row, on every route of the row.
  *
- * Media routes are in specification-media.test.ts and video.test.ts, the effect of `recall` in recall.test.ts, and the effect of an explicit
- * `write` on a conversation of one call in learning.test.ts.
+ * specification-media.test.ts and video.test.ts cover media routes, recall.test.ts covers the effect of `recall`, and
+ * learning.test.ts covers an explicit `write` on a conversation of one call.
  */
 import { describe, expect, it } from '@jest/globals';
 import type { CallRow, TestGateway } from '../support/gateway.ts';
@@ -23,10 +23,10 @@ import {
 const lent = shareGateway({ database: 'any' });
 const lendProject = projectLender(lent, 'headers');
 
-/** Header values are bytes; `fetch` sends each character as one byte. */
+/** Header values are bytes, so `fetch` sends each character as one byte. */
 const asBytes = (text: string): string => Buffer.from(text).toString('latin1');
 
-/** The recorded calls of the project, newest first, after all calls so far are stored. */
+/** Returns the project's recorded calls, newest first, once all calls so far are stored. */
 async function conversationsOf(gateway: TestGateway): Promise<readonly { readonly subject: string | null }[]> {
   await callsOf(gateway);
   return gateway.database.query<{ subject: string | null }>(
@@ -75,7 +75,7 @@ describe('x-gateway-timeout-ms', () => {
 
   it.each(routes)('is capped at 120000 and ignored unless it is a positive integer on $name', async (route) => {
     const gateway = await lendProject();
-    // Without the reduction the timer would overflow and end the call at once.
+    // Without the cap, the timer would overflow and end the call immediately.
     for (const value of ['120001', '99999999999999', '0', '-5', '1.5', '1e1', 'soon', '']) {
       const answer = await ask(gateway, route, 'first/slow-10', { headers: { 'x-gateway-timeout-ms': value } });
       expect([value, answer.status]).toEqual([value, 200]);
@@ -179,7 +179,7 @@ describe('correlation headers', () => {
     [
       ...(['task-id', 'turn-id', 'agent-id', 'trigger-kind', 'trigger-detail'] as const).map((name) => ({
         header: `x-gateway-${name}`,
-        column: name.replace('-', '_') as Column, // The column of that header.
+        column: name.replace('-', '_') as Column, // The column that stores the header.
         values: [
           [asBytes('Größe 7: x'), 'Größe 7: x'],
           ['17', '17'],
@@ -188,7 +188,7 @@ describe('correlation headers', () => {
       })),
       ...(['iteration', 'distil-saved'] as const).map((name) => ({
         header: `x-gateway-${name}`,
-        column: name.replace('-', '_') as Column, // The column of that header.
+        column: name.replace('-', '_') as Column, // The column that stores the header.
         values: [
           ['12', 12],
           ['0', 0],

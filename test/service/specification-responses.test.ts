@@ -31,7 +31,7 @@ function sentBody(gateway: TestGateway): string {
   return gateway.vendor.requests().at(-1)?.body.toString() ?? '';
 }
 
-/** The body as text, with members that must stay unchanged; `model` comes first. */
+/** The body as text, with members that must not change. `model` comes first. */
 function oddBody(route: InferenceRoute, model: string): string {
   return `{"model":${JSON.stringify(model)} , ${JSON.stringify(route.body).slice(1, -1)},"x_unknown": 12345678901234567890,"y":1.0 ,"\\u007a":[1e5]}`;
 }
@@ -91,7 +91,7 @@ describe('a streamed response', () => {
 });
 
 describe('requests', () => {
-  it.each(routes)('accept a tier, auto or <provider>/<model> as the model on $name', async (route) => {
+  it.each(routes)('accepts a tier, auto or <provider>/<model> as the model on $name', async (route) => {
     const gateway = await lendProject();
     for (const [model, served] of [
       [nameOf(route, 'second/echo'), nameOf(route, 'second/echo')],
@@ -105,17 +105,17 @@ describe('requests', () => {
     }
   });
 
-  it('use auto if a chat has no model', async () => {
+  it('uses auto if a chat has no model', async () => {
     const gateway = await lendProject();
     for (const model of [undefined, null, '']) {
       expect((await ask(gateway, routeOf('chat'), model)).headers.get('x-gateway-model')).toBe('one/echo');
     }
   });
 
-  it.each(passthroughRoutes)('require only the model on $name', async (route) => {
+  it.each(passthroughRoutes)('requires only the model on $name', async (route) => {
     const gateway = await lendProject();
     const answer = await gateway.call(route.path, { model: nameOf(route, 'first/echo') });
-    // The vendor's message about an empty body: the request was sent.
+    // The vendor's message about an empty body shows that the request was sent.
     expect(sentBody(gateway)).toBe('{"model":"echo"}');
     if (answer.status !== 200) await expectRouteError(answer, route, { status: 400, code: 'upstream_refused' });
     for (const model of [undefined, '', null, 7]) {
@@ -123,7 +123,7 @@ describe('requests', () => {
     }
   });
 
-  it.each(routes)('forward all other fields unchanged on $name', async (route) => {
+  it.each(routes)('forwards all other fields unchanged on $name', async (route) => {
     const gateway = await lendProject();
     const answer = await gateway.call(route.path, oddBody(route, nameOf(route, 'first/echo')));
     expect([answer.status, sentBody(gateway)]).toEqual([200, oddBody(route, 'echo')]);
@@ -136,7 +136,7 @@ describe('requests', () => {
     ['null', '"stream_options":null,', '"stream_options":{"include_usage":true},'],
     ['with other options', '"stream_options":{"a":1},', '"stream_options":{"include_usage":true,"a":1},'],
     ['set to false', '"stream_options":{"include_usage":false},', '"stream_options":{"include_usage":true},'],
-  ])('add stream_options.include_usage to a chat with stream: true (%s)', async (_title, asked, sent) => {
+  ])('adds stream_options.include_usage to a chat with stream: true (%s)', async (_title, asked, sent) => {
     const gateway = await lendProject();
     const body = (options: string, model: string) =>
       `{${options}"model":"${model}","messages":[{"role":"user","content":"hi"}],"stream":true}`;
@@ -145,13 +145,13 @@ describe('requests', () => {
     expect(await answer.text()).toContain('data: [DONE]');
   });
 
-  it('add nothing to a chat without stream', async () => {
+  it('adds nothing to a chat without stream', async () => {
     const gateway = await lendProject();
     await ask(gateway, routeOf('chat'), 'one/echo', { more: { stream: false } });
     expect(sentBody(gateway)).not.toContain('include_usage');
   });
 
-  it('accept x-api-key like Authorization on messages', async () => {
+  it('accepts x-api-key like Authorization on messages', async () => {
     const { url, key } = await lendProject();
     const { path, body } = routeOf('messages');
     for (const headers of [{ 'x-api-key': key }, { authorization: `Bearer ${key}` }] as Record<string, string>[]) {
@@ -166,7 +166,7 @@ describe('requests', () => {
 });
 
 describe('responses', () => {
-  it.each(routes)("return the provider's body unchanged on $name", async (route) => {
+  it.each(routes)("returns the provider's body unchanged on $name", async (route) => {
     const gateway = await lendProject();
     const answer = await ask(gateway, route, 'first/numbers');
     const text = await answer.text();
@@ -181,7 +181,7 @@ describe('responses', () => {
     expect(withoutIds(text)).toBe(withoutIds(await straight.text()));
   });
 
-  it.each(streamingRoutes)("forward the provider's server-sent events on $name with stream: true", async (route) => {
+  it.each(streamingRoutes)("forwards the provider's server-sent events on $name with stream: true", async (route) => {
     const gateway = await lendProject();
     const more = { stream: true, ...(route.name === 'chat' && { stream_options: { include_usage: true } }) };
     const text = await (await ask(gateway, route, 'first/crlf+numbers', { more })).text();
@@ -193,11 +193,11 @@ describe('responses', () => {
     expect(withoutIds(text)).toBe(withoutIds(await straight.text()));
   });
 
-  it.each(dialectRoutes)('have x-gateway-cache miss on $name without a cached response', async (route) => {
+  it.each(dialectRoutes)('returns x-gateway-cache miss on $name without a cached response', async (route) => {
     expect((await ask(await lendProject(), route, 'first/echo')).headers.get('x-gateway-cache')).toBe('miss');
   });
 
-  it.each(passthroughRoutes)('are never cached on $name, so each call goes to a vendor', async (route) => {
+  it.each(passthroughRoutes)('caches nothing on $name, so each call goes to a vendor', async (route) => {
     const gateway = await lendProject();
     const before = gateway.vendor.requests().length;
     for (let call = 0; call < 3; call += 1) {
@@ -207,14 +207,14 @@ describe('responses', () => {
     expect(gateway.vendor.requests().length - before).toBe(3);
   });
 
-  it('record tokens and cost of embeddings', async () => {
+  it('records tokens and cost of embeddings', async () => {
     const gateway = await lendProject();
     await ask(gateway, routeOf('embeddings'), 'two/echo');
     const usage = await jsonOf<{ by_model: unknown }>(gateway.call('/usage/me'));
     expect(usage.by_model).toEqual([{ model: 'two/echo', cost: expect.any(Number), tokens: expect.any(Number), calls: 1 }]);
   });
 
-  it('list the ids that the key may use on GET /v1/models', async () => {
+  it('lists the ids that the key may use on GET /v1/models', async () => {
     const gateway = await lendProject();
     const { data } = await jsonOf<{ data: readonly { id: string }[] }>(gateway.call('/v1/models'));
     expect(data.map(({ id }) => id)).toEqual(['one/echo', 'two/echo', 'three/echo', 'four/echo', 'embed', 'standard', 'auto']);
@@ -229,7 +229,7 @@ describe('responses', () => {
   });
 });
 
-/** The scripted vendor numbers its responses; nothing else differs between two of them. */
+/** The scripted vendor numbers its responses. Otherwise two of them are identical. */
 function withoutIds(text: string): string {
   return text.replaceAll(/demo[-_]\d+/g, 'demo').replaceAll(/_demo_?\d+/g, '_demo');
 }

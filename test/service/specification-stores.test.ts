@@ -1,4 +1,7 @@
-/** Error codes of unavailable stores (docs/api/reference.md#error-codes), on every route that the table names. */
+/**
+ * Tests the error codes of unavailable stores (see docs/api/reference.md#error-codes) on every route that the table
+ * lists.
+ */
 import { afterAll, expect, it } from '@jest/globals';
 import { keyChannel } from '../../src/keys/key-store.ts';
 import { withFaultProxy } from '../support/fault-proxy.ts';
@@ -42,7 +45,7 @@ onBothDatabases('stores that fail', (database) => {
   ])('returns 503 %s on all routes if %s cannot be read', async (code, table) => {
     const gateway = await lendProject();
     await withoutTable(table, async () => {
-      // The process may have loaded the key before it was used.
+      // The process may have loaded the key before we used it.
       await lent().database.query('select pg_notify($1::text, $2::text)', [keyChannel, gateway.key.split('-')[2]]);
       await eventually(async () => expect((await gateway.call('/v1/models')).status).toBe(503));
       await expectOnAllRoutes(gateway, code);
@@ -87,7 +90,7 @@ describePostgres('503 no_db', () => {
           await proxy.connect();
           expect((await gateway.call(key, '/usage/me')).status).toBe(200);
           await proxy.sever();
-          // The notification of the new key, which drops it from the cache, may arrive after the key was used.
+          // The notification about the new key drops it from the cache, and may arrive after we used the key.
           await expectChatError(await gateway.call(key, '/usage/me'), 503, 'no_db');
         });
         for (const { method, path, good } of everyMemoryRoute)

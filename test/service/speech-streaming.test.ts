@@ -1,4 +1,4 @@
-/** Audio streams: back pressure, and what happens when the caller or the vendor disconnects. */
+/** Tests audio streams: backpressure, and what happens if the caller or the vendor disconnects. */
 import { once } from 'node:events';
 import { request as httpRequest, ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -11,7 +11,7 @@ import { shareVendor } from './media-vendor.ts';
 const mebibyte = 1024 * 1024;
 const { withVendor } = shareVendor();
 
-/** A vendor that sends `total` bytes with back pressure and counts the bytes sent. */
+/** A vendor that sends `total` bytes with backpressure and counts the bytes that it sent. */
 function speaker(total: number) {
   const state = { sent: 0, closed: false };
   const chunk = Buffer.alloc(64 * 1024, 3);
@@ -51,7 +51,7 @@ it('slows the vendor down for a slow caller, who then gets the complete audio', 
   return withVendor(answer, async (gateway) => {
     const request = ask(gateway, spoken);
     const [response] = (await once(request, 'response')) as [NodeJS.ReadableStream];
-    // Until the vendor stops writing because every buffer is full.
+    // Waits until the vendor stops writing because every buffer is full.
     let before = -1;
     await eventually(async () => {
       const { sent } = state;

@@ -1,4 +1,4 @@
-/** The start of the service and its errors, as seen on the console. */
+/** Tests how the service starts and which errors it shows on the console. */
 import { chmod, mkdir, writeFile } from 'node:fs/promises';
 import { delimiter, dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
@@ -32,7 +32,7 @@ tiers:
   standard: [${models.join(', ')}]
 `;
 
-/** The process printed one line with the error and ended with 1. */
+/** Expects that the process printed one line with the error and exited with 1. */
 async function expectComplaint(gateway: GatewayProcess, complaint: RegExp | string): Promise<void> {
   expect({ ended: await gateway.exited, said: gateway.stderr().trimEnd().split('\n'), listens: gateway.url }).toEqual({
     ended: 1,
@@ -52,11 +52,11 @@ describe('gateway start on one data directory', () => {
     gateway = await processes.start('start', { home, env: { GATEWAY_TEMPORAL: '' } });
     expect(gateway.stdout()).toContain(`Address         ${gateway.url}\n`);
     expect(await announced()).toBe(gateway.url);
-    // Calls are served while Temporal starts.
+    // Calls are served while Temporal is still starting.
     expect((await fetch(`${gateway.url}/readyz`)).status).toBe(200);
     key = firstKeyOf(gateway) ?? '';
     expect(gateway.stdout()).toContain(`Virtual key     ${key}\n`);
-    // The output of a container is a log: only a terminal gets the link itself.
+    // The output of a container goes into a log, so only a terminal gets the link itself.
     expect(gateway.stdout()).toContain('First sign-in   npx gateway sign-in-link --admin\n');
     expect(gateway.stdout()).not.toContain('/console/sign-in/');
     const curlLine = /^ *(curl .*)$/m.exec(gateway.stdout())?.[1] ?? '';
@@ -284,7 +284,7 @@ describePostgres('on a database server', () => {
     try {
       await database.transaction(async (tx) => {
         await lockGlobal(tx, 'migrate');
-        // Without the workers of autovacuum, which come and go.
+        // We exclude autovacuum workers, because they come and go.
         const query = `select 1 from pg_stat_activity where datname = current_database() and backend_type = 'client backend'`;
         const connections = async (): Promise<number> => (await database.query(query)).length;
         const before = await connections();
@@ -299,7 +299,7 @@ describePostgres('on a database server', () => {
     }
   });
 
-  /** Runs `work` while the database accepts connections and does not respond to the check of the schema. */
+  /** Runs `work` while the database accepts connections but doesn't respond to the schema check. */
   const withLockedSchema = async (work: (untilAwaited: () => Promise<void>) => Promise<void>): Promise<void> => {
     const database = openServerDatabase({ connectionString: databaseUrl, maxConnections: 2 });
     const waiting = `select from pg_locks where relation = 'schema_migrations'::regclass and not granted`;
@@ -350,7 +350,7 @@ describePostgres('on a database server', () => {
       expect((await gateway.admin('PUT', '/provision/teams/acme', {})).status).toBe(503);
       await proxy.connect();
       await eventually(async () => expect(await readinessOf(gateway)).toBe(200));
-      // No key is cached, so that no call can be served in an outage.
+      // No key is cached, so no call can be served during an outage.
       await proxy.sever();
       await eventually(async () =>
         expect(await jsonOf(fetch(`${gateway.url}/readyz`))).toMatchObject({
@@ -364,7 +364,8 @@ describePostgres('on a database server', () => {
       );
       expect((await gateway.admin('PUT', '/provision/teams/acme', {})).status).toBe(201);
       const { key } = await jsonOf<{ key: string }>(gateway.admin('POST', '/provision/teams/acme/keys', { name: 'test' }));
-      // A later outage of the database is bridged with cached data. A late notification that the key is new drops the cached one, once.
+      // In a later outage of the database, we use cached data. A late notification about the new key drops the cached
+      // key once.
       await eventually(async () => {
         await proxy.connect();
         await eventually(async () => expect(await activeModel(gateway, key)).toBe('one/echo'));
@@ -393,7 +394,7 @@ const describeTerminal = process.platform === 'linux' ? describe : describe.skip
 describeTerminal('gateway start, on a terminal', () => {
   it('prints a link that creates the first account until somebody has one', async () => {
     const home = await processes.home('migrated');
-    // A pseudo-terminal, which leaves line ends as they are, as the standard output.
+    // A pseudo-terminal on standard output that doesn't change line endings.
     const program = ['script', '-qefc', `stty -onlcr && exec ${process.execPath} ${join(root, 'src', 'main.ts')} start`, '/dev/null'];
     const gateway = await processes.start('start', { home, program });
     const link = /First sign-in +(http\S+)/.exec(gateway.stdout())?.[1] ?? '';
@@ -424,7 +425,7 @@ const oldNode = await findOldNode();
 // With CI=true a machine without an older Node fails instead of skipping these tests.
 const describeOldNode = oldNode !== null || process.env.CI === 'true' ? describe : describe.skip;
 
-/** Makes the service print when it ends because its event loop is empty, as opposed to `process.exit`. */
+/** Makes the service print a line if it exits because its event loop is empty, instead of by `process.exit`. */
 const tellsOfNaturalEnd = `--import=data:text/javascript,${encodeURIComponent(
   `if (process.argv[1]?.endsWith('main.ts')) process.once('beforeExit', () => process.stderr.write('nothing is left to do'))`,
 )}`;
@@ -444,7 +445,7 @@ describeOldNode('npm start, under a Node that is too old', () => {
     expect(await activeModel(gateway, firstKeyOf(gateway) ?? '')).toBe('demo/echo');
     expect(await processesOf(home)).toHaveLength(2);
     expect(await gateway.end('SIGTERM')).toBe(0);
-    // The channel by which each process detects the other's death must not keep the service running.
+    // Each process uses this channel to detect the other's death. It must not keep the service running.
     expect(gateway.stderr()).toContain('nothing is left to do');
     expect(await processesOf(home)).toEqual([]);
   });
@@ -468,10 +469,10 @@ describeOldNode('npm start, under a Node that is too old', () => {
   });
 });
 
-/** A Node on the PATH that is too old to run the program. */
+/** Finds a Node on the PATH that is too old to run the program. */
 async function findOldNode(): Promise<string | null> {
   for (const folder of (process.env.PATH ?? '').split(delimiter)) {
-    const version = await run(join(folder, 'node'), ['--version']).catch(() => null); // Not there, or not runnable.
+    const version = await run(join(folder, 'node'), ['--version']).catch(() => null); // It is missing or cannot run.
     if (version !== null && compareVersions(version.trim(), '24.7.0') < 0) return join(folder, 'node');
   }
   return null;

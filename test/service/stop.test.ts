@@ -1,4 +1,4 @@
-/** Signals: SIGHUP reloads the configuration, SIGTERM stops without losing a call. */
+/** Tests signals: SIGHUP reloads the configuration, and SIGTERM stops without losing a call. */
 import { once } from 'node:events';
 import { readdir, rm, writeFile } from 'node:fs/promises';
 import { Agent, request as httpRequest, type IncomingMessage } from 'node:http';
@@ -101,14 +101,14 @@ describe('a running gateway', () => {
 });
 
 describe('GATEWAY_STOP_TIMEOUT_SECONDS', () => {
-  /** What a caller receives of a stream of three seconds in a process that is asked to stop meanwhile. */
+  /** Returns what a caller receives from a stream of three seconds if the process is asked to stop meanwhile. */
   const streamDuringStop = async (seconds: string): Promise<string> => {
     const home = await processes.home('migrated');
     await writeFile(join(home, 'gateway.yaml'), yamlOf(['one/echo']));
     const gateway = await processes.start('start', { home, env: { GATEWAY_STOP_TIMEOUT_SECONDS: seconds } });
     const response = await gateway.call(firstKeyOf(gateway) ?? '', chatPath, bodyOf('one/echo+pace-100+long-30', true));
     const ended = gateway.end('SIGTERM');
-    // A stream that breaks may reject.
+    // Reading may fail if the stream breaks off.
     const text = await response.text().catch(String);
     expect(await ended).toBe(0);
     return text;

@@ -1,4 +1,7 @@
-/** A stream holds what its caller asked for: no usage event otherwise, reasoning in the caller's dialect, ids that SDKs show. */
+/**
+ * Tests that a stream contains only what its caller asked for: no usage event otherwise, reasoning in the caller's
+ * dialect, and ids that SDKs show.
+ */
 import { describe, expect, it } from '@jest/globals';
 import type { TestGateway } from '../support/gateway.ts';
 import { callsOf, eventually, shareGateway } from '../support/gateway.ts';
@@ -31,7 +34,7 @@ describe('a streamed chat response', () => {
     ['a chat vendor without [DONE]', 'one/no-done+echo'],
     ['a messages vendor', 'three/echo'],
     ['a messages vendor in single bytes', 'three/tiny-bytes+echo'],
-  ])('from %s has a usage event only for a caller that asked for it, even from the cache', async (_vendor, model) => {
+  ])('has a usage event from %s only if the caller asked for it, even from the cache', async (_vendor, model) => {
     const [one, two] = [await lendProject(), await lendProject()];
     const silent = await stream(one, model);
     const asked = await stream(two, model, asking);
@@ -61,7 +64,7 @@ describe('a streamed chat response', () => {
     expect(asked.text).toMatch(usageEvent);
   });
 
-  it.each(Object.values(vendors))('from %s has choices[0] in every chunk', async (provider) => {
+  it.each(Object.values(vendors))('has choices[0] in every chunk from %s', async (provider) => {
     const chunks = await openaiOf(await lendProject()).chat.completions.create({ model: `${provider}/echo`, messages, stream: true });
     let text = '';
     for await (const { choices } of chunks) {
@@ -78,7 +81,7 @@ describe('a streamed chat response', () => {
 });
 
 describe('ids', () => {
-  it.each(Object.values(vendors))("of the call and the vendor's response are available in SDKs (%s)", async (provider) => {
+  it.each(Object.values(vendors))("shows the ids of the call and the vendor's response in SDKs (%s)", async (provider) => {
     const lent = await lendProject();
     const model = `${provider}/echo`;
     const completion = await openaiOf(lent).chat.completions.create({ model, messages });
@@ -93,7 +96,7 @@ describe('ids', () => {
     expect(ids).toContain(message._request_id);
   });
 
-  it('of the call are part of errors in the format of the route', async () => {
+  it('includes the id of the call in errors in the format of the route', async () => {
     const lent = await lendProject();
     for (const [path, name] of [
       [paths.chat, 'x-request-id'],

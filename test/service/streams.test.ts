@@ -1,4 +1,7 @@
-/** Streams with slow or disconnecting readers, and silent vendors: memory stays bounded, no call waits forever, and every call is settled. */
+/**
+ * Tests streams with slow or disconnecting readers and silent vendors. Memory stays bounded, no call waits forever, and
+ * every call is settled.
+ */
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
@@ -15,14 +18,17 @@ import { callsOf, defaultYaml, eventually, shareGateway, withGateway } from '../
 import { startLocalServer } from '../support/local-server.ts';
 import { readUntilCut } from '../support/read-until-cut.ts';
 
-/** A request and its response at a server of this process. */
+/** A request and its response on an HTTP server in this process. */
 interface Served {
   readonly port: number | undefined;
   readonly socket: Socket;
   readonly response: ServerResponse;
 }
 
-/** Every request to an HTTP server of this process, the gateway's and the vendor's, which cannot be observed from outside. */
+/**
+ * Every request to an HTTP server in this process, i.e. the gateway's and the vendor's, because we can't observe them
+ * from outside.
+ */
 const served: Served[] = [];
 const note = (message: unknown): void => {
   const { socket, response } = message as { socket: Socket; response: ServerResponse };
@@ -35,7 +41,7 @@ afterAll(() => {
 
 const servedAt = (url: string): readonly Served[] => served.filter(({ port }) => port === Number(new URL(url).port));
 
-/** The next request to the vendor; call it before the gateway call. */
+/** Resolves with the next request to the vendor. Call it before you call the gateway. */
 function nextRequest({ vendor }: TestGateway): Promise<Served> {
   const before = servedAt(vendor.url).length;
   return eventually(async () => {
@@ -45,15 +51,15 @@ function nextRequest({ vendor }: TestGateway): Promise<Served> {
   });
 }
 
-/** How a response ended: complete, or by a broken connection. */
+/** Returns how a response ended: complete, or with a broken connection. */
 async function endOf({ response }: Served): Promise<'whole' | 'cut'> {
   if (!response.closed) await once(response, 'close', { signal: AbortSignal.timeout(60_000) });
   return response.writableFinished ? 'whole' : 'cut';
 }
 
-/** Waits until the vendor can write no more, since every buffer on the path is full. */
+/** Waits until the vendor cannot write any more, because every buffer on the path is full. */
 async function untilNothingMoves(vendorUrl: string): Promise<void> {
-  // Several intervals without a byte: on a busy machine the process itself may have paused for one.
+  // We wait for several intervals without a byte, because on a busy machine the process itself may have paused for one.
   for (let before = -1, still = 0; still < 3; await sleep(100)) {
     const written = bytesWrittenAt(vendorUrl);
     still = written === before ? still + 1 : 0;
@@ -73,12 +79,15 @@ const mebibyte = 1024 * 1024;
 const readers = isExhaustive ? 100 : 40;
 
 describe(`${readers} readers that pause for longer than the vendor timeout`, () => {
-  // More than the socket buffers between gateway and reader hold (4.5 MiB measured).
+  // More than the socket buffers between the gateway and the reader hold (we measured 4.5 MiB).
   const answer = longAnswer(7 * mebibyte);
-  /** The most that the vendor's connection, the event scanner, the response and its reader hold per stream (0.2 to 0.9 MiB measured). */
+  /**
+   * The most that the vendor's connection, the event scanner, the response and its reader hold per stream (we measured
+   * 0.2 to 0.9 MiB).
+   */
   const heldLimitBytes = 1.5 * mebibyte;
   const unwrittenLimitBytes = 0.25 * mebibyte;
-  /** Longer than a busy machine needs for any step. */
+  /** Longer than any step takes on a busy machine. */
   const idleTimeoutMs = 600_000;
 
   it(
@@ -93,7 +102,7 @@ describe(`${readers} readers that pause for longer than the vendor timeout`, () 
           passVendorTime(idleTimeoutMs * 1.5);
           const held = bufferBytes() - before;
           const waiting = servedAt(gateway.url).map(({ response }) => response.writableLength);
-          expect(Math.max(...waiting)).toBeGreaterThan(0); // They do wait.
+          expect(Math.max(...waiting)).toBeGreaterThan(0); // The readers do wait.
           expect(Math.max(...waiting)).toBeLessThan(unwrittenLimitBytes);
           expect(held).toBeLessThan(readers * heldLimitBytes);
           await Promise.all(streams.map((stream) => readAll(stream, answer)));
@@ -105,12 +114,15 @@ describe(`${readers} readers that pause for longer than the vendor timeout`, () 
           );
         }),
       ),
-    // 700 MiB pass through one process that is reader, gateway and vendor: ten seconds, many more on a busy machine.
+    // 700 MiB pass through one process that is reader, gateway and vendor. That takes ten seconds, and much longer on a
+    // busy machine.
     600_000,
   );
 });
 
-/** An event stream of about `bytes`, mostly in a member that the gateway ignores, so that the record stays small. */
+/**
+ * An event stream of about `bytes`. Most of it is in a member that the gateway ignores, so that the record stays small.
+ */
 function longAnswer(bytes: number): Buffer {
   const chunk = (content: string, finish: string | null, rest: object): string =>
     `data: ${JSON.stringify({ id: 'a', object: 'chat.completion.chunk', choices: [{ index: 0, delta: { content }, finish_reason: finish }], ...rest })}\n\n`;
@@ -138,7 +150,7 @@ async function withStreamVendor<Result>(answer: Buffer, work: (url: string) => P
   }
 }
 
-/** The reader has read everything, or has disconnected. */
+/** Resolves once the reader has read everything or has disconnected. */
 function drained(response: ServerResponse): Promise<void> {
   return new Promise((resolve) => {
     const done = (): void => {
@@ -158,7 +170,7 @@ models:
 `;
 }
 
-/** A streamed call on a separate connection, of which only the head is read. */
+/** Opens a streamed call on a separate connection and reads only its headers. */
 async function openStream({ url, key }: TestGateway, model: string): Promise<IncomingMessage> {
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
   const request = httpRequest(`${url}/v1/chat/completions`, { method: 'POST', agent: false, headers });
@@ -168,7 +180,7 @@ async function openStream({ url, key }: TestGateway, model: string): Promise<Inc
   return response;
 }
 
-/** Reads to the end; throws an error at the first unexpected byte. */
+/** Reads to the end and throws at the first unexpected byte. */
 async function readAll(stream: IncomingMessage, expected: Buffer): Promise<void> {
   let at = 0;
   for await (const chunk of stream) {
@@ -200,7 +212,7 @@ const yamlOfRoutes = (vendorUrl: string, deadUrl: string): string =>
     .replace('models:\n', `${impatientRow(vendorUrl, 'chat')}${impatientRow(vendorUrl, 'messages')}models:\n`)
     .replace('models:', `models:\n  one/${paced}: { input: 1, output: 5 }\n  three/${paced}: { input: 1, output: 5 }`);
 
-/** Used only with silent vendors, since on a busy machine any stream may pause for a while. */
+/** We only use this row with silent vendors, because on a busy machine any stream may pause for a while. */
 const impatientRow = (vendorUrl: string, dialect: string): string =>
   `  impatient-${dialect}: { base_url: ${vendorUrl}/v1, api_key: any, dialect: ${dialect}, idle_timeout_ms: 1500 }\n`;
 
@@ -225,7 +237,7 @@ describe.each(routes)('on $path', ({ path, provider, dialect }) => {
       ...(signal && { signal }),
     });
 
-  /** The only call of the gateway's project, once it is settled. */
+  /** Returns the only call of the gateway's project once it is settled. */
   const settled = (gateway: TestGateway): Promise<unknown> =>
     eventually(async () => {
       const [row] = await callsOf(gateway);

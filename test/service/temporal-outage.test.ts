@@ -1,4 +1,7 @@
-/** Temporal fails under load and recovers, with and without its state: callers are not affected, and waiting work is done once and in order. */
+/**
+ * Lets Temporal fail under load and recover, with and without its state. Callers are not affected, and waiting work is
+ * done once and in order.
+ */
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { enqueue } from '../../src/db/outbox.ts';
 import { eventually } from '../support/gateway.ts';
@@ -13,7 +16,7 @@ describePostgres('an API process and a worker, whose Temporal is killed', () => 
   let replicas: Replicas;
   let users: Users;
   let processes: readonly GatewayProcess[];
-  /** Learning workflows of idle projects: only this test signals them. */
+  /** Learning workflows of idle projects, which only this test signals. */
   let quiet: readonly string[];
   let signalled = 0;
 
@@ -37,7 +40,7 @@ describePostgres('an API process and a worker, whose Temporal is killed', () => 
   const learnedRows = (): Promise<number> => count('memory_items');
   const waitingRows = (): Promise<number> => count('outbox');
 
-  /** Enqueues numbered rows, one transaction after the other. */
+  /** Enqueues numbered rows in one transaction after the other. */
   async function signalQuietOnes(): Promise<void> {
     for (const last = signalled + signals; signalled < last; ) {
       signalled += 1;
@@ -62,7 +65,7 @@ describePostgres('an API process and a worker, whose Temporal is killed', () => 
     return numbers.filter((number, index) => number !== numbers[index - 1]);
   }
 
-  /** Of the API process and of the worker. */
+  /** The readiness of the API process and of the worker. */
   const readiness = (): Promise<readonly unknown[]> =>
     Promise.all(
       processes.map(async ({ url }) => {
@@ -71,7 +74,7 @@ describePostgres('an API process and a worker, whose Temporal is killed', () => 
       }),
     );
 
-  /** Kills Temporal while users chat; returns after it has recovered. */
+  /** Kills Temporal while users chat, and returns once it has recovered. */
   async function killUnderLoad(state?: 'empty'): Promise<void> {
     const before = users.facts.length;
     await users.chatDuring(async () => {

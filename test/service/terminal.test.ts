@@ -1,4 +1,4 @@
-/** `npm start` on a terminal: a pseudo-terminal, which closes when the program that opened it dies. */
+/** Runs `npm start` on a pseudo-terminal, which closes when the program that opened it dies. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from '@jest/globals';
@@ -10,7 +10,9 @@ afterAll(processes.stopAll);
 
 const start = `${process.execPath} ${join(root, 'scripts', 'start.js')}`;
 
-/** `script` of util-linux runs the command on a new terminal, whose output is the standard output of the process. */
+/**
+ * `script` from util-linux runs the command on a new terminal, whose output becomes the standard output of the process.
+ */
 const onTerminal = (home: string, command: string, env: Record<string, string> = {}): Promise<GatewayProcess> =>
   processes.start('start', { home, env, program: ['script', '-qefc', `stty -onlcr; ${command}`, '/dev/null'] });
 
@@ -33,7 +35,7 @@ const onTerminal = (home: string, command: string, env: Record<string, string> =
     await eventually(async () =>
       expect(await jsonOf(fetch(`${gateway.url}/readyz`))).toEqual({ status: 'ready', reasons: [], degraded: [] }),
     );
-    // The shell, the gateway and Temporal at least.
+    // At least the shell, the gateway and Temporal.
     expect((await processesOf(home)).length).toBeGreaterThan(2);
     expect(await gateway.end('SIGKILL')).toBe('SIGKILL');
     await eventually(async () => expect(await processesOf(home)).toEqual([]), 60_000);

@@ -1,6 +1,6 @@
 /**
- * A vendor of both dialects whose model thinks, then calls a tool. It refuses the result of the tool unless the thinking comes back as it was
- * sent, as Anthropic does.
+ * A vendor of both dialects whose model thinks and then calls a tool. Like Anthropic, it rejects the tool result unless
+ * the thinking comes back unchanged.
  */
 import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
@@ -70,12 +70,12 @@ function respond(response: ServerResponse, dialect: Dialect, { messages, stream 
   response.end(stream ? toStream(turn) : JSON.stringify(toJson(turn)));
 }
 
-/** Whether an assistant's message begins with the thinking of the first turn. */
+/** Whether an assistant message begins with the thinking of the first turn. */
 function isReturned(
   dialect: Dialect,
   { content, reasoning_content: reasoning, reasoning_details: details }: Readonly<Record<string, unknown>>,
 ): boolean {
   if (dialect === 'messages') return Array.isArray(content) && isDeepStrictEqual(content.slice(0, 1), thinkingBlocks(firstTurn));
-  // A vendor that takes text gets no details.
+  // A vendor that accepts text receives no details.
   return reasoning === firstTurn.thinking && (details === undefined || isDeepStrictEqual(details, reasoningDetails(firstTurn)));
 }

@@ -1,4 +1,7 @@
-/** The upgrade of a running service from the release before, the way back, a schema that a release does not support, and a backup under load. */
+/**
+ * Upgrades a running service from the previous release and back, starts on a schema that a release doesn't support, and
+ * restores a backup that was made under load.
+ */
 import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
@@ -18,10 +21,10 @@ import { createScriptedVendor, type ScriptedVendor } from '../support/scripted-v
 const callLimit = 40;
 
 interface Backup {
-  /** Keys: without a limit that matters, and with `callLimit`. */
+  /** Two keys: one without a limit that matters, and one with `callLimit`. */
   readonly plain: string;
   readonly limited: string;
-  /** Ids of calls that were answered before the backup began. */
+  /** Ids of calls that were answered before the backup started. */
   readonly before: readonly string[];
   /** How many calls of the limited key were admitted before it. */
   readonly admitted: number;
@@ -69,7 +72,7 @@ describePostgres('an upgrade under load', () => {
     return Object.assign(gateway, { dataDir: join(home, 'data') });
   };
 
-  /** The commands that docs/operating.md has after the anchor, one a line. */
+  /** Returns the commands in docs/operating.md after the anchor, one per line. */
   const commandsOf = async (anchor: string): Promise<string> => {
     const page = await readFile(join(root, 'docs', 'operating.md'), 'utf8');
     const commands = new RegExp(`<a id="${anchor}"></a>\\n\\n(?:<!-- .*? -->\\n)?\`\`\`sh\\n(.*?)\`\`\``, 's').exec(page)?.[1] ?? '';
@@ -77,14 +80,16 @@ describePostgres('an upgrade under load', () => {
     return commands;
   };
 
-  /** Runs the commands in a shell in which `gateway` is this clone's. */
+  /** Runs the commands in a shell in which `gateway` is the one of this clone. */
   const runCommands = async (commands: string, env: Record<string, string>, folder = backupFolder): Promise<void> => {
     const gateway = `gateway() { '${process.execPath}' '${join(root, 'src', 'main.ts')}' "$@"; }\n`;
     const path = [postgresBin, process.env.PATH].filter(Boolean).join(delimiter);
     await run('bash', ['-euc', gateway + commands], { cwd: folder, env: { ...env, PATH: path, GATEWAY_TEMPORAL: 'off' } });
   };
 
-  /** Backs up while calls run. The calls of the last moment are in the journal alone, since nothing can be stored meanwhile. */
+  /**
+   * Backs up while calls are running. The last calls are only in the journal, because nothing can be stored meanwhile.
+   */
   const backUp = async (gateway: Service, { answered, ...given }: Omit<Backup, 'before'> & { answered(): readonly string[] }) =>
     database.transaction(async (tx): Promise<Backup> => {
       await tx.query('lock table calls in exclusive mode');
@@ -95,7 +100,10 @@ describePostgres('an upgrade under load', () => {
       return { ...given, before };
     });
 
-  /** Which calls are in no part of the backup, if all of the journal is stored, and deleted, before the second command runs: now. */
+  /**
+   * Returns the calls that no part of the backup contains, if all of the journal is stored and deleted right before the
+   * second command runs.
+   */
   const findMissing = async (ids: readonly string[], gateway: Service): Promise<string[]> => {
     const folder = join(backupFolder, 'late');
     await mkdir(folder);
@@ -160,7 +168,7 @@ describePostgres('an upgrade under load', () => {
       expect(load.failures()).toEqual([]);
       expect(statuses.filter((status) => status === 200)).toHaveLength(callLimit);
       expect(new Set(statuses)).toEqual(new Set([200, 429]));
-      // On a busy machine a process responds before it has stored all of its calls.
+      // On a busy machine, a process may respond before it has stored all of its calls.
       await eventually(async () => {
         const usage = await jsonOf<{ by_model: { calls: number }[] }>(back.admin('GET', '/provision/teams/acme/usage'));
         expect(usage.by_model).toEqual([expect.objectContaining({ calls: load.ids().length + callLimit })]);

@@ -17,7 +17,7 @@ beforeAll(async () => {
 afterAll(() => vendor.close());
 beforeEach(() => void vendor.requests.splice(0));
 
-/** Where the base URL of each vendor's example leads on the recording server. */
+/** Returns the path of each vendor example's base URL on the recording server. */
 function pathOf(baseUrl: string): string {
   const { pathname } = new URL(baseUrl.replaceAll(/\{(\w+)\}/g, 'my-$1'));
   return pathname === '/' ? '' : pathname;
@@ -58,7 +58,7 @@ const claudeSdks: Readonly<Record<string, () => unknown>> = {
   'vertex-claude': () =>
     new AnthropicVertex({
       ...{ baseURL: `${vendor.url}/v1`, region: 'my-location', projectId: 'my-project' },
-      // The SDK only asks it for the headers of a request.
+      // The SDK only asks this client for the headers of a request.
       authClient: Object.assign(Object.create(null), { getRequestHeaders: async () => new Headers({ authorization: `Bearer ${key}` }) }),
     }),
 };
@@ -98,7 +98,7 @@ describe.each(described.filter(({ dialect }) => dialect === 'messages').map(({ n
   const sdk = (): Messages => claudeSdks[name]?.() as Messages;
   const gateway = () => new Anthropic({ baseURL: lent().url, apiKey: lent().key, maxRetries: 0 });
 
-  test.each([false, true])('match what its SDK sends (stream: %s)', async (stream) => {
+  test.each([false, true])("sends what the vendor's SDK sends (stream: %s)", async (stream) => {
     await drain(await sdk().messages.create({ ...messagesBody, stream }));
     const expected = lastRequest();
     expect(await drain(await gateway().messages.create({ ...messagesBody, stream, model: `${name}/${model}` }))).toContain('Oslo');
@@ -106,7 +106,7 @@ describe.each(described.filter(({ dialect }) => dialect === 'messages').map(({ n
     else expect(lastRequest()).toEqual(expected);
   });
 
-  test('are counted at the address that its SDK uses, if it counts tokens', async () => {
+  test("counts tokens at the address that the vendor's SDK uses, if it counts tokens", async () => {
     const { messages } = sdk();
     const { max_tokens: _limit, ...countBody } = messagesBody;
     // The SDK has the method, but Bedrock's runtime doesn't have the route.
@@ -122,7 +122,7 @@ describe.each(described.filter(({ dialect }) => dialect === 'messages').map(({ n
     }
   });
 
-  test.each([false, true])('go to the same address for a chat caller (stream: %s)', async (stream) => {
+  test.each([false, true])('uses the same address for a chat caller (stream: %s)', async (stream) => {
     await drain(await sdk().messages.create({ ...messagesBody, stream }));
     const expected = lastRequest();
     const openai = new OpenAI({ baseURL: `${lent().url}/v1`, apiKey: lent().key, maxRetries: 0 });
@@ -148,7 +148,7 @@ describe.each(described.filter(({ dialect }) => dialect === 'messages').map(({ n
 describe.each(described.filter(({ dialect }) => dialect === 'chat').map(({ name, baseUrl, auth }) => [name, baseUrl, auth] as const))(
   'the chat requests of %s',
   (name, baseUrl, auth) => {
-    test.each([false, true])('match what its SDK sends (stream: %s)', async (stream) => {
+    test.each([false, true])("sends what the vendor's SDK sends (stream: %s)", async (stream) => {
       const options = stream ? { stream, stream_options: { include_usage: true } } : { stream };
       await drain(await chatSdk(name, baseUrl).chat.completions.create({ ...chatBody, ...options }));
       const expected = lastRequest();
@@ -161,7 +161,7 @@ describe.each(described.filter(({ dialect }) => dialect === 'chat').map(({ name,
       expect(lastRequest()).toEqual({ ...rest, headers: { ...others, ...credential } });
     });
 
-    test.each([false, true])('go to the same address for a messages caller (stream: %s)', async (stream) => {
+    test.each([false, true])('uses the same address for a messages caller (stream: %s)', async (stream) => {
       await drain(await chatSdk(name, baseUrl).chat.completions.create({ ...chatBody, stream }));
       const { method, path } = lastRequest() as { method: string; path: string };
       const gateway = new Anthropic({ baseURL: lent().url, apiKey: lent().key, maxRetries: 0 });
@@ -172,7 +172,7 @@ describe.each(described.filter(({ dialect }) => dialect === 'chat').map(({ name,
 );
 
 describe('beta flags', () => {
-  test('that Bedrock does not know are dropped and named, and the others are added to the body', async () => {
+  test('drops and names beta flags that Bedrock does not know and adds the others to the body', async () => {
     const response = await lent().call(
       '/v1/messages',
       { ...messagesBody, model: `bedrock-claude/${model}` },
@@ -185,7 +185,7 @@ describe('beta flags', () => {
     });
   });
 
-  test('are all forwarded to a vendor without a list', async () => {
+  test('forwards all beta flags to a vendor without a list', async () => {
     const response = await lent().call('/v1/messages', { ...messagesBody, model: `anthropic/${model}` }, { 'anthropic-beta': 'one,two' });
     expect(response.headers.get('x-gateway-dropped')).toBeNull();
     expect(lastRequest()).toMatchObject({ headers: { 'anthropic-beta': 'one,two' } });

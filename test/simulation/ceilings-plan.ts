@@ -1,4 +1,4 @@
-/** What happens in a simulated run of the ceilings, chosen by its seed: ceilings, load, faults and incidents. */
+/** Chooses what happens in a simulated run of the ceilings from its seed: ceilings, load, faults and incidents. */
 import type { Limits } from '../../src/ceilings/counters.ts';
 import type { Ceiling, CeilingName } from '../../src/core/windows.ts';
 import type { Random } from '../support/random.ts';
@@ -31,7 +31,7 @@ export function createPlan(random: Random) {
           kind: kinds[random.below(kinds.length)] ?? 'kill',
         }),
       );
-  /** A run in which every call uses at most its bound shows the ceilings exactly. */
+  /** If every call uses at most its bound, a run shows the ceilings exactly. */
   let excessiveCalls = random.pick([0, 0, 1, 1_000]);
   const isFaultless = faults.loss === 0 && faults.delay === 0 && incidents.length === 0;
   const limits = createLimits(random, incidents.some(({ kind }) => kind === 'change') ? random : null);
@@ -41,22 +41,22 @@ export function createPlan(random: Random) {
     faults,
     incidents,
     limits,
-    /** No notification arrives, as through a transaction pooler. */
+    /** No notification arrives, like behind a transaction pooler. */
     losesNotifications: random.chance(0.3),
-    /** Longest pause between two calls of a process. */
+    /** The longest pause between two calls of a process. */
     pauseMs: processes * random.pick([20, 60, 200]),
     maxBound: random.pick([10, 200, 700]),
     longCalls: isFaultless ? 0 : 0.1,
     longestCallMs: random.pick([4_000, 4_000, 4_000, 4_000, 4_000, 10_000, 10_000, 70_000]),
     isFaultless,
-    /** Share of batches that the database rejects. */
+    /** The share of batches that the database rejects. */
     rejection: random.pick([0, 0, 0.05]),
     writeOff: 0.7,
     takeOver: 0.5,
     onStoreDown: random.pick(['refuse', 'refuse', 'allow'] as const),
-    /** Largest difference of a host's clock from the true time. */
+    /** The largest difference between a host's clock and the true time. */
     skewMs: random.pick([0, 0, 3_000, 90_000]),
-    /** The end of a minute may come during the run. */
+    /** A minute may end during the run. */
     startMs: random.below(60_000),
     takeExcess(): boolean {
       if (excessiveCalls === 0 || !random.chance(0.3)) return false;

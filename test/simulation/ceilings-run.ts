@@ -30,24 +30,24 @@ export interface RunningCall {
 export interface SimulatedProcess extends Host {
   readonly admission: Admission;
   readonly clock: Clock;
-  /** As this process knows them. */
+  /** The ceilings as this process knows them. */
   limits: Limits;
   readonly running: Set<RunningCall>;
-  /** Settled calls that it does not know to be stored. */
+  /** Settled calls that this process doesn't know to be stored. */
   journal: SettledCall[];
   isDraining: boolean;
-  /** Calls that wait for quota, with the ceilings as they were when each call began. */
+  /** Calls that wait for quota, with the ceilings that applied when each call began. */
   readonly waiting: Set<{ readonly limits: Limits; readonly startedAt: number }>;
 }
 
 const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 const maxCalmMs = 200_000;
-/** A dead process's journal is recovered by then. */
+/** The journal of a dead process is recovered within this time. */
 const maxRecoveryMs = 9_000;
 
 export type CeilingsRun = Readonly<Record<'steps' | 'admitted' | 'denied', number>>;
 
-/** Throws when an invariant is broken. */
+/** Throws if an invariant is broken. */
 export async function runCeilings(seed: number, trace?: (line: string) => void): Promise<CeilingsRun> {
   const random = createRandom(seed);
   const world = createWorld(random);
@@ -84,7 +84,7 @@ function createRun(plan: CeilingsPlan, world: World, trace: ((line: string) => v
     return result;
   };
 
-  /** What the store holds of each counter, for the trace. */
+  /** Notes what the store holds for each counter, for the trace. */
   const noteStore = (): void => {
     for (const { id, settled, leased, leases } of store.counters())
       note(
@@ -165,7 +165,7 @@ function createRun(plan: CeilingsPlan, world: World, trace: ((line: string) => v
     });
   };
 
-  /** Stores what the process has settled, as the drain of its journal does. */
+  /** Stores what the process has settled, like the drain of its journal does. */
   const drain = (process: SimulatedProcess): void => {
     const batch = process.journal.slice(0, 50);
     if (process.isDraining || batch.length === 0) return;
@@ -192,7 +192,7 @@ function createRun(plan: CeilingsPlan, world: World, trace: ((line: string) => v
       });
   };
 
-  /** Makes a call. True when admitted, false when denied, null when the store was unavailable. */
+  /** Makes a call. Returns true if it was admitted, false if it was denied, and null if the store was unavailable. */
   const call = (process: SimulatedProcess, bound: number, endsAtOnce = false): Promise<boolean | null> =>
     whileWaiting(process, () => begin(process, bound, endsAtOnce));
 
@@ -202,7 +202,7 @@ function createRun(plan: CeilingsPlan, world: World, trace: ((line: string) => v
     try {
       return await work();
     } finally {
-      // After this step, which is checked with its ceilings.
+      // Runs after this step, which is checked with its own ceilings.
       world.after(0, null, () => process.waiting.delete(waiting));
     }
   };
@@ -248,7 +248,7 @@ function createRun(plan: CeilingsPlan, world: World, trace: ((line: string) => v
       running.reservation.release();
       return;
     }
-    // No vendor was reached by one in ten.
+    // One in ten calls doesn't reach a vendor.
     if (random.chance(0.1)) end(process, running, null);
     else if (plan.takeExcess()) end(process, running, running.bound + random.between(1, plan.maxBound));
     else end(process, running, random.between(0, running.bound));
@@ -274,7 +274,7 @@ function createRun(plan: CeilingsPlan, world: World, trace: ((line: string) => v
     return settledCall({ metadata: { id: `call-${calls}`, startedAt, projectId, keyId, source }, result });
   };
 
-  /** The process dies. Another one takes over its journal later: stores its calls, and revokes its leases. */
+  /** The process dies. Later another one takes over its journal, stores its calls, and revokes its leases. */
   const kill = (process: SimulatedProcess): void => {
     note(`${process.name} dies`);
     process.isAlive = false;
@@ -294,12 +294,15 @@ function createRun(plan: CeilingsPlan, world: World, trace: ((line: string) => v
       });
     };
     world.after(random.between(lateMs, maxRecoveryMs), null, recover);
-    // A second recovery, which starts over.
+    // Starts a second recovery from the beginning.
     if (random.chance(0.3)) world.after(maxRecoveryMs + 1_000, null, () => store.storeCalls([...process.journal, ...lost]));
     world.after(random.between(0, 3_000), null, start);
   };
 
-  /** Cuts the process off; meanwhile an operator may write it off. (Only after a minute in the product: the protocol does not rely on that.) */
+  /**
+   * Cuts the process off. Meanwhile an operator may write it off. The product only allows that after a minute, but the
+   * protocol does not rely on it.
+   */
   const cutOff = (process: SimulatedProcess): void => {
     const isWrittenOff = random.chance(plan.writeOff);
     const durationMs = random.between(100, random.pick([1_000, 5_000, 12_000]));
@@ -329,7 +332,7 @@ function createRun(plan: CeilingsPlan, world: World, trace: ((line: string) => v
     });
   };
 
-  /** The ceilings are used up when a process that was written off reconnects. */
+  /** Uses up the ceilings before a process that was written off reconnects. */
   const takeAllThatIsFree = (writtenOff: SimulatedProcess): void => {
     const heir = alive().find((process) => process !== writtenOff && !process.isCutOff);
     const free = heir && observer.freeFor(heir);
@@ -363,7 +366,7 @@ function createRun(plan: CeilingsPlan, world: World, trace: ((line: string) => v
     }
   };
 
-  /** Every process goes on admitting, so that no lease is returned for being unused. */
+  /** Every process keeps admitting calls, so that no lease is returned because it is unused. */
   const stayActive = (process: SimulatedProcess): void => {
     const work = async (): Promise<void> => {
       if (isQuiet) return;
@@ -378,7 +381,10 @@ function createRun(plan: CeilingsPlan, world: World, trace: ((line: string) => v
     if (!isQuiet) world.after(4_000, process, () => stayActive(process));
   };
 
-  /** A call of each process in turn that fits must be admitted at once, until nothing is left. Then each process is asked for more. */
+  /**
+   * Every process makes calls in turn until nothing is left, and each call that fits has to be admitted at once. Then
+   * we ask each process for more.
+   */
   const spendTheRest = async (): Promise<void> => {
     const all = alive();
     for (let turn = 0; turn < 12; turn += 1) {
@@ -424,7 +430,7 @@ function createRun(plan: CeilingsPlan, world: World, trace: ((line: string) => v
       await runUntil(world.now() + maxCalmMs, () => incidents === 0 && world.now() > plan.durationMs + 3_000 && !alive().some(hasWork));
       await runUntil(world.now() + 4_000);
       isQuiet = true;
-      // Long enough for a call that asks for quota of two ceilings by polling.
+      // Long enough for a call that polls for quota of two ceilings.
       await runUntil(world.now() + 2_000);
       for (const process of alive())
         fittingCallIsAdmitted(process.waiting.size === 0 && process.journal.length === 0, `${process.name} still waits`);

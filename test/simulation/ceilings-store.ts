@@ -1,8 +1,8 @@
 /**
- * A model of the tables of the ceilings: `limit_counters`, `limit_leases` and the usage of stored calls. Each method is one statement or
- * transaction of `src/ceilings/lease-store.ts` and `src/ceilings/counter-updates.ts`.
+ * A model of the ceiling tables: `limit_counters`, `limit_leases` and the usage of stored calls. Each method is one
+ * statement or transaction of `src/ceilings/lease-store.ts` and `src/ceilings/counter-updates.ts`.
  *
- * `test/ceilings/store-model.test.ts` compares it with the databases by random commands.
+ * `test/ceilings/store-model.test.ts` compares it with the databases using random commands.
  */
 import { type CounterKey, formatCounterKey } from '../../src/ceilings/counters.ts';
 import type { AcquireRequest, LeaseGrant, LeaseKey, LeaseStore } from '../../src/ceilings/lease-store.ts';
@@ -23,13 +23,13 @@ export interface CounterState {
   leased: number;
   /** By process. */
   readonly leases: Map<string, LeaseState>;
-  /** The latest request for unused quota. */
+  /** The latest request to return unused quota. */
   returnRequest: { readonly process: string; readonly at: number } | null;
 }
 
 export type CeilingsStore = ReturnType<typeof createCeilingsStore>;
 
-/** `now` is the time of the store in milliseconds. */
+/** `now` is the store's time in milliseconds. */
 export function createCeilingsStore(now: () => number = () => 0) {
   const counters = new Map<string, CounterState>();
   const calls = new Map<string, SettledCall>();
@@ -56,7 +56,7 @@ export function createCeilingsStore(now: () => number = () => 0) {
     find: (key: CounterKey): CounterState | undefined => counters.get(formatCounterKey(key)),
     calls: (): readonly SettledCall[] => [...calls.values()],
     hasStored: (callId: string): boolean => calls.has(callId),
-    /** Usage of the stored calls that belong to a counter. */
+    /** Returns the usage of the stored calls that belong to a counter. */
     usageOf: (key: CounterKey): number => sumOf([...calls.values()], key),
 
     createCounter(key: CounterKey): void {
@@ -66,7 +66,7 @@ export function createCeilingsStore(now: () => number = () => 0) {
       lastId += 1;
       counters.set(name, { id: lastId, key, settled: sumOf([...calls.values()], key), leased: 0, leases: new Map(), returnRequest: null });
     },
-    /** Undefined when the counter does not exist; null when the lease was revoked. */
+    /** Undefined if the counter doesn't exist, and null if the lease was revoked. */
     acquire(request: AcquireRequest): LeaseGrant | null | undefined {
       version += 1;
       const { process, generation, isLeaseExpected, limit, need, demand, takesRemainder } = request;
@@ -165,7 +165,10 @@ export function createCeilingsStore(now: () => number = () => 0) {
         }
       }
     },
-    /** Deletes counters of minutes and days that ended before `epochMs`. The real one waits an hour more, so no process is in such a window. */
+    /**
+     * Deletes counters of minutes and days that ended before `epochMs`. The real store waits an hour longer, so no
+     * process is in such a window.
+     */
     deleteExpired(epochMs: number): void {
       version += 1;
       for (const [name, { key }] of counters) {
@@ -175,7 +178,7 @@ export function createCeilingsStore(now: () => number = () => 0) {
   };
 }
 
-/** The interface of a process to the model; `request` carries each statement to the store and its result back. */
+/** Gives a process an interface to the model. `request` carries each statement to the store and its result back. */
 export function createModelLeaseStore(
   store: CeilingsStore,
   request: <Result>(execute: () => Result) => Promise<Result>,

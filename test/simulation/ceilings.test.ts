@@ -1,6 +1,6 @@
 /**
- * The ceilings protocol in seeded simulations (`ceilings-run.ts`). A failing seed is named in the error; GATEWAY_SIMULATION_SEED=n runs only that
- * seed, and prints what happens.
+ * Runs the ceilings protocol in seeded simulations (see `ceilings-run.ts`). The error names a failing seed.
+ * GATEWAY_SIMULATION_SEED=n runs only that seed and prints what happens.
  */
 import { expect, test } from '@jest/globals';
 import { isExhaustive } from '../support/exhaustive.ts';
@@ -11,16 +11,16 @@ import { importWithMutant } from './mutants.ts';
 import { runSeeds, simulationSeed } from './seeds.ts';
 
 const seeds = isExhaustive ? 20_000 : 300;
-/** Mutants that need more seeds are searched for in the exhaustive run only. */
+/** We only search for mutants that need more seeds in the exhaustive run. */
 const quickSeeds = 60;
 
-test(`ceilings hold, and no budget is stranded, in ${seeds} runs with lost messages, dead processes and changed ceilings`, async () => {
+test(`enforces ceilings and strands no budget in ${seeds} runs with lost messages, dead processes and changed ceilings`, async () => {
   const { admitted, denied } = await runSeeds(seeds, runCeilings);
   if (simulationSeed === null) expect(Math.min(admitted, denied)).toBeGreaterThan(seeds);
 }, 3_600_000);
 
 test.each(ceilingsMutants.filter(({ seeds: needed }) => isExhaustive || needed <= quickSeeds))(
-  'finds: $name',
+  'detects the planted bug: $name',
   async (mutant) => {
     const module = await importWithMutant(new URL('ceilings-run.ts', import.meta.url), mutant);
     const run = module['runCeilings'] as typeof runCeilings;

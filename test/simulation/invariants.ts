@@ -1,11 +1,11 @@
 /**
- * What always holds, each written once: checked after every step of the simulations, and by the tests that kill processes, by random runs on
- * the databases and by the soak test. Each function throws when its invariant is broken.
+ * Invariants that always hold. They are checked after every step of the simulations, by the tests that kill processes,
+ * by random runs on the databases, and by the soak test. Each function throws if its invariant is broken.
  */
 
 import type { JournalState } from '../../src/journal/journal.ts';
 
-/** A counter as the database has it. */
+/** A counter as the database stores it. */
 export interface StoredCounter {
   readonly name: string;
   readonly settled: number;
@@ -16,13 +16,13 @@ export interface StoredCounter {
   readonly usage: number;
 }
 
-/** Usage and reservations of all processes, as an observer of everything sees them. */
+/** The usage and reservations of all processes, as an omniscient observer would see them. */
 export interface CeilingUse {
   readonly name: string;
   readonly limit: number;
-  /** Of ended calls, stored or not. */
+  /** Usage of ended calls, whether they are stored or not. */
   readonly settled: number;
-  /** Of running calls. */
+  /** Reservations of running calls. */
   readonly reserved: number;
   /** By how much the ceiling may be exceeded. This includes the usage of calls that ran without a reservation. */
   readonly excess: number;
@@ -37,12 +37,15 @@ export function grantedIsWithinLimit({ name, settled, leased }: StoredCounter, l
   require(settled + leased <= limit + excess, `${name}: ${settled} settled + ${leased} granted > ${limit} + ${excess}`);
 }
 
-/** Nothing is granted of a ceiling that is used up, whatever calls have used beyond their reservations. Of a counter directly after a grant. */
+/**
+ * A grant never exceeds what is left of the ceiling, whatever calls have used beyond their reservations. Check a
+ * counter directly after a grant.
+ */
 export function grantIsWithinLimit({ name, settled, leased }: Pick<StoredCounter, 'name' | 'settled' | 'leased'>, limit: number): void {
   require(settled + leased <= limit, `${name}: granted although ${settled} settled + ${leased} granted > ${limit}`);
 }
 
-/** A counter's `leased`, to which grants are added and from which returns are subtracted, is the sum of its leases. */
+/** The `leased` column of a counter is the sum of its leases. Grants are added to it and returns are subtracted. */
 export function outstandingIsGrantedMinusReturned({ name, leased, leases }: StoredCounter): void {
   const outstanding = leases.reduce((sum, amount) => sum + amount, 0);
   require(leased === outstanding, `${name}: granted - returned = ${leased}, but ${outstanding} outstanding`);
@@ -59,17 +62,17 @@ export function reservationsAreNotNegative({ name, reserved }: Pick<CeilingUse, 
   require(reserved >= 0, `${name}: ${reserved} reserved`);
 }
 
-/** A counter's `settled` is the usage of the stored calls: no call is counted twice, or not at all. */
+/** The `settled` column of a counter is the usage of the stored calls, so every call is counted exactly once. */
 export function eachCallIsCountedOnce({ name, settled, usage }: Pick<StoredCounter, 'name' | 'settled' | 'usage'>): void {
   require(settled === usage, `${name}: ${settled} settled, but the calls used ${usage}`);
 }
 
-/** Budget is never stranded: a call that fits was admitted within the allowed attempts. */
+/** Budget is never stranded, i.e. a call that fits was admitted within the allowed attempts. */
 export function fittingCallIsAdmitted(isAdmitted: boolean, what: string): void {
   require(isAdmitted, `stranded: ${what}`);
 }
 
-/** Each of these calls is stored, and none is stored twice. */
+/** Each of these calls is stored exactly once. */
 export function eachCallIsStoredOnce(expected: Iterable<string>, stored: readonly string[]): void {
   const once = new Set(stored);
   require(once.size === stored.length, `stored twice: ${stored.filter((id, index) => stored.indexOf(id) !== index).join(', ')}`);
@@ -98,7 +101,7 @@ export function rejectedRecordsAreKept(rejected: readonly string[], files: reado
   require(lost.length === 0, `rejected and not in the quarantine: ${lost.join(', ')}`);
 }
 
-/** No call and no text stays in a journal whose calls have ended, and it accepts new ones. */
+/** A journal keeps no call and no text once its calls have ended, and accepts new ones. */
 export function journalIsEmpty(state: JournalState): void {
   const { openCalls, parkedCalls, bytes, accepting } = state;
   require(openCalls === 0 && parkedCalls === 0 && bytes === 0 && accepting, `not drained: ${JSON.stringify(state)}`);

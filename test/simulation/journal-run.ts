@@ -1,9 +1,9 @@
 /**
- * One seeded run of the journal: the real journal, drain and recovery of several processes of one machine, on a disk that fills up, fails and
- * loses power, with a store that is slow, goes down, loses responses and rejects records. Processes die with torn records, are stopped, and
- * recover each other's journals.
+ * One seeded run of the journal. It uses the real journal, drain and recovery of several processes on one machine. The
+ * disk fills up, fails and loses power, and the store is slow, goes down, loses responses and rejects records.
+ * Processes die with torn records, are stopped, and recover each other's journals.
  *
- * At the end the faults stop: then every call that was confirmed must be stored, and nothing may be left on the disk.
+ * At the end the faults stop. Then every confirmed call has to be stored, and nothing may be left on disk.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -47,7 +47,7 @@ type Trace = ((line: string) => void) | undefined;
 const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 const calmMs = 40_000;
 
-/** On a disk in memory. Throws when an invariant is broken. */
+/** Runs on a disk in memory. Throws if an invariant is broken. */
 export async function runJournal(seed: number, trace?: (line: string) => void): Promise<JournalRun> {
   const random = createRandom(seed);
   const world = createWorld(random);
@@ -57,7 +57,7 @@ export async function runJournal(seed: number, trace?: (line: string) => void): 
   );
 }
 
-/** The same on real files, without power failures. */
+/** Does the same on real files, but without power failures. */
 export async function runJournalOnFiles(seed: number, trace?: (line: string) => void): Promise<JournalRun> {
   const dataDir = await mkdtemp(join(tmpdir(), 'gateway-simulation-'));
   const random = createRandom(seed);
@@ -92,15 +92,15 @@ function createRun({ random, world, disk, dataDir, failPower, onDeath, parkedByt
   const clock = { now: () => noon + Math.floor(world.now()) };
   const processes: JournalProcess[] = [];
   const stored = new Map<string, SettledCall>();
-  /** Transactions in progress, with what they store. */
+  /** Transactions in progress, with the calls that they store. */
   const batches = new WeakMap<Queries, SettledCall[]>();
   const hasDiskFaults = random.chance(0.5);
   const sync = random.chance(0.3);
   const segmentBytes = random.pick([1_500, 4_000, 20_000]);
   const poisonShare = random.pick([0, 0, 0.05]);
-  /** By call: which forms of it the database rejects. */
+  /** For each call, the forms of it that the database rejects. */
   const poison = new Map<string, 'content' | 'text' | 'everything'>();
-  /** Confirmed calls that a power failure may have taken, since writes are not flushed. */
+  /** Confirmed calls that a power failure may have lost, because writes are not flushed. */
   const mayBeLost = new Set<string>();
   let isDown = false;
   let calls = 0;
@@ -213,7 +213,7 @@ function createRun({ random, world, disk, dataDir, failPower, onDeath, parkedByt
     onDeath?.();
   };
 
-  /** kill -9, perhaps in the middle of a write. */
+  /** A kill -9, possibly in the middle of a write. */
   const kill = (host: JournalProcess): void => {
     die(host);
     const segment = host.journal?.segments().at(-1);
@@ -224,7 +224,7 @@ function createRun({ random, world, disk, dataDir, failPower, onDeath, parkedByt
     world.after(random.between(0, 2_000), null, start);
   };
 
-  /** All processes of the machine die, and what was not flushed is lost. */
+  /** All processes of the machine die, and everything that was not flushed is lost. */
   const losePower = (): void => {
     note('power failure');
     for (const host of alive()) die(host);
@@ -234,7 +234,7 @@ function createRun({ random, world, disk, dataDir, failPower, onDeath, parkedByt
     world.after(random.between(0, 2_000), null, start);
   };
 
-  /** As `app/call-recording.ts` does, when its calls have ended. */
+  /** Stops like `app/call-recording.ts` does once its calls have ended. */
   const stop = (host: JournalProcess): void => {
     const { journal, drain, recovery } = host;
     if (!journal || !drain || !recovery) return;
@@ -292,7 +292,7 @@ function createRun({ random, world, disk, dataDir, failPower, onDeath, parkedByt
     const accepted = processes.flatMap(({ confirmed, open }) => [...confirmed, ...open]).filter(isKept);
     const confirmed = processes.flatMap((host) => host.confirmed).filter(isKept);
     const isGivenUp = (id: string): boolean => poison.get(id) === 'everything';
-    // Calls that wait in memory while nothing can be written are lost with their process.
+    // Calls that wait in memory because nothing can be written are lost together with their process.
     const isMissing = (id: string): boolean => !stored.has(id) && !isGivenUp(id);
     if (accepted.filter(isMissing).length > parkedAtDeath)
       eachCallIsStoredOnce(
@@ -323,7 +323,7 @@ function createRun({ random, world, disk, dataDir, failPower, onDeath, parkedByt
     if (leftovers.length > 0) throw new InvariantError(`left on the disk: ${leftovers.join(', ')}`);
   };
 
-  /** Closes the files and locks of the processes that live. */
+  /** Closes the files and locks of the processes that are still alive. */
   const close = async (): Promise<void> => {
     for (const host of alive()) world.after(0, host, () => void closeProcess(host));
     await runUntil(world.now() + 10_000);
@@ -360,7 +360,7 @@ function createRun({ random, world, disk, dataDir, failPower, onDeath, parkedByt
     isDown = false;
     note('calm');
     await runUntil(durationMs + calmMs / 2);
-    // A journal that refused calls accepts them again.
+    // A journal that rejected calls accepts them again.
     for (const host of alive()) world.after(0, host, () => void call(host));
     const before = calls;
     await runUntil(durationMs + calmMs);

@@ -1,6 +1,6 @@
 /**
- * The journal in seeded simulations (`journal-run.ts`). A failing seed is named in the error; GATEWAY_SIMULATION_SEED=n runs only that seed, and
- * prints what happens.
+ * Runs the journal in seeded simulations (see `journal-run.ts`). The error names a failing seed.
+ * GATEWAY_SIMULATION_SEED=n runs only that seed and prints what happens.
  */
 import { expect, test } from '@jest/globals';
 import { isExhaustive } from '../support/exhaustive.ts';
@@ -11,12 +11,12 @@ import { importWithMutant } from './mutants.ts';
 import { runSeeds, simulationSeed } from './seeds.ts';
 
 const seeds = isExhaustive ? 20_000 : 300;
-/** Mutants that need more seeds are searched for in the exhaustive run only. */
+/** We only search for mutants that need more seeds in the exhaustive run. */
 const quickSeeds = 60;
 /** The control of the simulated disk. */
 const seedsOnFiles = isExhaustive ? 500 : 5;
 
-test(`no confirmed call is lost, changed or stored out of order in ${seeds} runs with full disks, outages, deaths and power failures`, async () => {
+test(`loses, changes or reorders no confirmed call in ${seeds} runs with full disks, outages, deaths and power failures`, async () => {
   const { stored, deaths, unknown, rejected, lost } = await runSeeds(seeds, runJournal);
   if (simulationSeed !== null) return;
   expect(Math.min(stored, unknown)).toBeGreaterThan(seeds);
@@ -25,13 +25,13 @@ test(`no confirmed call is lost, changed or stored out of order in ${seeds} runs
   expect(lost).toBeGreaterThan(0);
 }, 3_600_000);
 
-test(`on real files: the same in ${seedsOnFiles} runs`, async () => {
+test(`loses, changes or reorders no confirmed call on real files in ${seedsOnFiles} runs`, async () => {
   const { stored } = await runSeeds(seedsOnFiles, runJournalOnFiles);
   if (simulationSeed === null) expect(stored).toBeGreaterThan(seedsOnFiles);
 }, 3_600_000);
 
 test.each(journalMutants.filter(({ seeds: needed }) => isExhaustive || needed <= quickSeeds))(
-  'finds: $name',
+  'detects the planted bug: $name',
   async (mutant) => {
     const module = await importWithMutant(new URL('journal-run.ts', import.meta.url), mutant);
     // The mutant has loaded its own copy of the error's class.

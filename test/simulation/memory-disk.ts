@@ -1,6 +1,7 @@
 /**
- * A disk in memory, shared by the simulated processes of a machine: it fills up, fails, and forgets at a power failure what was not flushed.
- * Operations take virtual time, and those of a process that dies meanwhile have happened, partly happened or not happened.
+ * A disk in memory that the simulated processes of a machine share. It fills up, fails, and loses everything that was
+ * not flushed in a power failure. Operations take virtual time. If their process dies meanwhile, they may have happened
+ * completely, partly, or not at all.
  */
 import { dirname } from 'node:path';
 import type { FileLock } from '../../src/core/file-lock.ts';
@@ -8,15 +9,15 @@ import type { JournalFileSystem, OpenFile } from '../../src/journal/file-system.
 import type { Host, World } from './world.ts';
 
 export interface SimulatedDisk {
-  /** The disk as a process sees it. */
+  /** The disk as one process sees it. */
   filesOf(host: Host): JournalFileSystem;
   /** Limits the free bytes from now on. Null removes the limit. */
   leave(bytes: number | null): void;
-  /** Lets writes fail with this code from now on; null ends this. */
+  /** Makes writes fail with this code from now on. Null ends this. */
   fail(code: string | null): void;
-  /** Lets truncating a file fail too. */
+  /** Makes truncating a file fail too. */
   failTruncate(fails: boolean): void;
-  /** Adds bytes to the end of a file, as a write in progress at the death of its process. */
+  /** Appends bytes to a file, like a write that was in progress when its process died. */
   tear(file: string, bytes: Buffer): Promise<void>;
   /** Paths of all files. */
   paths(): Promise<string[]>;
@@ -24,7 +25,7 @@ export interface SimulatedDisk {
 
 interface MemoryFile {
   bytes: Buffer;
-  /** Length of what a power failure keeps. */
+  /** The length that a power failure keeps. */
   flushed: number;
 }
 
@@ -33,14 +34,14 @@ export interface MemoryDisk extends SimulatedDisk {
   failPower(): void;
 }
 
-/** Operations that take longer than a microtask. */
+/** The share of operations that take longer than a microtask. */
 const slowShare = 0.1;
 
 export function createMemoryDisk(world: World): MemoryDisk {
   const { random } = world;
   const files = new Map<string, MemoryFile>();
   const folders = new Set<string>();
-  /** What a power failure restores: files whose names were flushed, and have been removed since. */
+  /** Files that a power failure restores, because their names were flushed and they have been removed since. */
   const removed = new Map<string, MemoryFile>();
   const flushedNames = new Set(['/data']);
   const locks = new Map<string, Host>();
@@ -53,7 +54,7 @@ export function createMemoryDisk(world: World): MemoryDisk {
   };
   const find = (path: string): MemoryFile => files.get(path) ?? fail('ENOENT');
 
-  /** Executes an operation of a process. `partial` is what may have happened if it dies meanwhile. */
+  /** Executes an operation of a process. `partial` is what may have happened if the process dies meanwhile. */
   const operate = async <Result>(host: Host, execute: () => Result, partial: () => void = () => undefined): Promise<Result> => {
     if (!random.chance(slowShare)) return execute();
     const { promise, resolve, reject } = Promise.withResolvers<Result>();
@@ -79,14 +80,14 @@ export function createMemoryDisk(world: World): MemoryDisk {
     try {
       partial();
     } catch {
-      // A full or failing disk.
+      // The disk is full or failing.
     }
   };
 
   const addFolder = (folder: string): void => {
     for (let path = folder; path !== '/'; path = dirname(path)) folders.add(path);
   };
-  /** Writes as much as fits, and throws when that is not everything. */
+  /** Writes as much as fits, and throws if that is not everything. */
   const writeAt = (file: MemoryFile, data: Buffer, position: number): void => {
     const fitting = Math.min(data.length, free ?? data.length);
     const written = code === null ? fitting : Math.min(fitting, Math.floor(data.length / 2));
@@ -188,7 +189,7 @@ export function createMemoryDisk(world: World): MemoryDisk {
         }
         for (const path of [...folders]) if (isIn(path, from) && folders.delete(path)) folders.add(moved(path));
         for (const [path, holder] of [...locks]) if (isIn(path, from) && locks.delete(path)) locks.set(moved(path), holder);
-        // File systems rename in order: a name that was flushed stays so.
+        // File systems rename in order, so a name that was flushed stays that way.
         for (const path of [...flushedNames]) if (isIn(path, from) && flushedNames.delete(path)) flushedNames.add(moved(path));
       }),
     remove: (path) => {
@@ -238,7 +239,7 @@ export function createMemoryDisk(world: World): MemoryDisk {
       removed.clear();
       for (const [path, file] of [...files]) {
         if (!isNameKept(path) && random.chance(0.5)) files.delete(path);
-        // The length of a file may be kept without its bytes, which are zeros then.
+        // The length of a file may survive without its bytes, which are then zeros.
         const kept = random.between(file.flushed, file.bytes.length);
         const zeros = random.chance(0.3) ? random.between(0, file.bytes.length - kept) : 0;
         file.bytes = Buffer.concat([file.bytes.subarray(0, kept), Buffer.alloc(zeros)]);

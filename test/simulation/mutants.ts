@@ -1,6 +1,7 @@
 /**
- * Broken versions of the product, to show that the simulations find such defects. A mutant replaces one passage of one source file; the
- * modules that it concerns are loaded a second time under a query of their URLs. Nothing of this exists in the product.
+ * Broken versions of the product, which show that the simulations find such defects. A mutant replaces one passage of
+ * one source file, and we load the affected modules a second time under a query in their URLs. Nothing of this is part
+ * of the product.
  */
 import { registerHooks } from 'node:module';
 import { fileURLToPath, pathToFileURL } from 'node:url';

@@ -1,4 +1,7 @@
-/** Reading the machine's apt configuration, to find the Debian archive it uses: where pgvector's source package can be had. Pure. */
+/**
+ * Reads the machine's apt configuration to find its Debian archive, where pgvector's source package is available. It
+ * has no side effects.
+ */
 
 /** One archive with one way to check it. */
 export interface AptSource {
@@ -6,11 +9,11 @@ export interface AptSource {
   uris: string[];
   suites: string[];
   components: string[];
-  /** Other settings (`Signed-By`, `Trusted`), by their deb822 names in lower case. */
+  /** Other settings (`Signed-By`, `Trusted`), keyed by their deb822 names in lower case. */
   options: Record<string, string>;
 }
 
-/** The entries of `*.sources` files (deb822: blocks of `Name: value`). */
+/** Parses the entries of `*.sources` files (deb822: blocks of `Name: value`). */
 export function parseDeb822(text: string): AptSource[] {
   return text
     .split(/\n\s*\n/)
@@ -29,7 +32,7 @@ export function parseDeb822(text: string): AptSource[] {
     });
 }
 
-/** The entries of `*.list` files: `deb [signed-by=…] uri suite component…`. */
+/** Parses the entries of `*.list` files: `deb [signed-by=…] uri suite component…`. */
 export function parseOneLine(text: string): AptSource[] {
   return text.split('\n').flatMap((line) => {
     const found = /^\s*(deb|deb-src)\s+(?:\[([^\]]*)\]\s+)?(\S+)\s+(\S+)\s*([^#]*)/.exec(line);
@@ -45,12 +48,12 @@ export function parseOneLine(text: string): AptSource[] {
   });
 }
 
-/** Debian's own suites. Other archives (PGDG, Node, a vendor's) name theirs otherwise or have no `main`. */
+/** Debian's own suites. Other archives (PGDG, Node, a vendor's) name their suites differently or have no `main`. */
 const DEBIAN_SUITE = /^(bullseye|bookworm|trixie|forky|sid|unstable|testing|stable|oldstable)$/;
 
 /**
- * A source list, in deb822, that offers the source packages of `suite` from the archive that this machine gets its Debian from; null when
- * none of its entries is Debian's main archive.
+ * Returns a source list in deb822 format for the source packages of `suite`, from the archive that this machine uses
+ * for Debian. Returns null if none of its entries is Debian's main archive.
  */
 export function sourceListFor(suite: string, sources: readonly AptSource[]): string | null {
   const archive = sources.find(
@@ -72,7 +75,7 @@ function parseFields(block: string): Map<string, string> {
       current = (found[1] ?? '').toLowerCase();
       fields.set(current, found[2]?.trim() ?? '');
     } else if (current !== '' && line.trim() !== '') {
-      // A value goes on in lines that begin with a blank; an embedded key uses ` .` for an empty one.
+      // A value continues on lines that start with a blank. An embedded key uses ` .` for an empty line.
       fields.set(current, `${fields.get(current)}\n${line}`);
     }
   }

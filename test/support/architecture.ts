@@ -1,6 +1,7 @@
 /**
- * The module boundaries as data, and a pure function that finds violations. `test/architecture.test.ts` applies it to the tree, and
- * CONTRIBUTING.md shows the same tables. Changing a table needs a record in docs/decisions.
+ * Describes the module boundaries as data, with a pure function that finds violations. `test/architecture.test.ts`
+ * applies it to the tree, and CONTRIBUTING.md shows the same tables. If you change a table, add a record to
+ * docs/decisions.
  */
 
 /** A source file; `path` is relative to the repository root and uses `/`. */
@@ -12,16 +13,18 @@ export interface SourceFile {
 const DATA_MODULES = ['people', 'keys', 'projects', 'ceilings', 'journal', 'usage', 'videos'];
 const FOUNDATION = ['db', 'core', 'observability'];
 const WORKFLOW_CONTRACT = 'workflows/contract.ts';
-/** Sentences that both workflows and their starter write. Like the contract, it imports nothing. */
+/**
+ * Sentences that both the workflows and the code that starts them write. Like the contract, this file imports nothing.
+ */
 const WORKFLOW_NOTES = 'workflows/notes.ts';
 const WORKFLOW_INDEX = 'workflows/index.ts';
 
-/** They start what `app` assembles, so `app` may not import them. */
+/** These modules start what `app` assembles, so `app` may not import them. */
 export const ABOVE_APP: readonly string[] = ['main', 'service', 'codec-server', 'embedder'];
 
 /**
- * The modules that a module may import, types included. A module is a folder of `src`, a file directly in `src`, `workflows` or
- * `activities`; a path names a single file.
+ * The modules that each module may import, including types. A module is a folder of `src`, a file directly in `src`, or
+ * `workflows` or `activities`. A path stands for a single file.
  */
 export const DIRECTIONS: Record<string, readonly string[] | 'everything'> = {
   main: ['service', 'cli', 'codec-server', 'config', 'core', 'demo-vendor', 'embedder'],
@@ -166,7 +169,10 @@ export const SUBMODULES: Record<string, Record<string, readonly string[]>> = {
   },
 };
 
-/** A package or global that only some files may use. `packages` are import names, types included; a trailing `/` means a whole scope. */
+/**
+ * A package or global that only some files may use. `packages` are import names, including types. A trailing `/` covers
+ * a whole scope.
+ */
 export interface RestrictedImport {
   name: string;
   packages?: readonly string[];
@@ -228,7 +234,7 @@ export function readImports(text: string): string[] {
   return [statement, sideEffect, dynamic].flatMap((pattern) => [...code.matchAll(pattern)].map((found) => found[2] ?? ''));
 }
 
-/** Returns the module of a path. Null outside the source roots. */
+/** Returns the module of a path, or null for a path outside the source roots. */
 function moduleOf(path: string): string | null {
   const [top, second, ...deeper] = path.split('/');
   if (top === 'workflows' || top === 'activities') return top;
@@ -248,7 +254,10 @@ function checkImport(from: string, to: string): string[] {
   return [`${from}: ${module} may not import ${target} (${to})`];
 }
 
-/** Within a divided folder: files directly in it may import every submodule, a submodule only itself and those listed for it. */
+/**
+ * In a divided folder, files directly in it may import every submodule. A submodule may only import itself and the
+ * submodules listed for it.
+ */
 function checkSubmodule(from: string, to: string): string[] {
   for (const [folder, submodules] of Object.entries(SUBMODULES)) {
     if (!from.startsWith(`${folder}/`) || !to.startsWith(`${folder}/`)) continue;
@@ -278,7 +287,7 @@ function checkRestrictedImports({ path, text, imports }: SourceFile & { imports:
   );
 }
 
-/** Workflows run in Temporal's sandbox and import only its package and the files that they share. */
+/** Workflows run in Temporal's sandbox, so they only import its package and the files that they share. */
 function checkWorkflowImports({ path, imports }: SourceFile & { imports: string[] }): string[] {
   if (moduleOf(path) !== 'workflows') return [];
   const allowed = allowedInWorkflow(path);
@@ -290,7 +299,7 @@ function checkWorkflowImports({ path, imports }: SourceFile & { imports: string[
 
 function allowedInWorkflow(path: string): RegExp {
   if (path === WORKFLOW_CONTRACT || path === WORKFLOW_NOTES) return /^(?!)/;
-  // The worker bundles this file, which lists the workflows.
+  // The worker bundles this file because it lists the workflows.
   if (path === WORKFLOW_INDEX) return /^\.\/[^/]+\.ts$/;
   return /^(@temporalio\/workflow|\.\/(batch-status|contract|notes|poll-until|retries|run-status)\.ts)$/;
 }
@@ -336,8 +345,8 @@ function isOfPackage(name: string, wanted: string): boolean {
 }
 
 /**
- * Returns the text with comments, or comments and string contents, replaced by blanks. Template literals stay, because their `${}` holds
- * code. A regular expression that contains a quote can hide the rest of its line, but no more.
+ * Replaces comments, and string contents if requested, with blanks. We keep template literals because their `${}`
+ * contains code. A regular expression with a quote can hide the rest of its line, but no more than that.
  */
 function blankOut(text: string, what: 'comments' | 'comments and strings'): string {
   return text.replace(/\/\*[\s\S]*?\*\/|\/\/[^\n]*|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"/g, (token) => {

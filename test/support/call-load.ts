@@ -1,21 +1,21 @@
-/** Calls without a pause, over processes that may change meanwhile. */
+/** Sends calls without a pause to a set of processes that may change meanwhile. */
 import type { GatewayProcess } from './gateway-process.ts';
 
 const concurrency = 4;
 
 export interface CallLoad {
-  /** Sends calls to these processes only; resolves when none of the others serves one any more. */
+  /** Sends calls to these processes only. Resolves once none of the other processes serves a call any more. */
   use(gateways: readonly GatewayProcess[]): Promise<void>;
-  /** Resolves when this many further calls have ended. */
+  /** Resolves once this many more calls have ended. */
   untilSent(count: number): Promise<void>;
   /** Ids of the successful calls. */
   ids(): readonly string[];
-  /** What happened to the others. */
+  /** Describes what happened to the calls that failed. */
   failures(): readonly string[];
   stop(): Promise<void>;
 }
 
-/** Starts at once. The caller stops it. */
+/** Starts immediately. The caller has to stop it. */
 export function createCallLoad(key: string, first: readonly GatewayProcess[]): CallLoad {
   let gateways = first;
   let isStopping = false;
@@ -42,7 +42,7 @@ export function createCallLoad(key: string, first: readonly GatewayProcess[]): C
       await send(gateway);
       running.delete(slot);
       sent += 1;
-      // The processes under test get most of the CPU time.
+      // Leave most of the CPU time to the processes under test.
       await new Promise((resolve) => setTimeout(resolve, 25));
     }
   });

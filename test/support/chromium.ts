@@ -1,6 +1,7 @@
 /**
- * Chromium for tests of pages, driven by Playwright: what is on the PATH or in the cache directory, else on Debian, as root, Debian's package,
- * else the build that Playwright downloads into the cache directory.
+ * Finds Chromium for page tests, which Playwright drives. We look on the PATH and in the cache directory first. If it
+ * is missing, we install Debian's package as root on Debian, or else download Playwright's build into the cache
+ * directory.
  */
 import { access, constants } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -16,13 +17,17 @@ import { run } from './run.ts';
 const names = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable'];
 const installLimitMs = 15 * 60_000;
 
-/** One browser for all tests of a file; call it at the top of the file and the result inside tests. A test creates its own context. */
+/**
+ * One browser for all tests of a file. Call it at the top of the file and use the result inside tests. Each test
+ * creates its own context.
+ */
 export function sharedChromium(): () => Browser {
   let shared: Browser | undefined;
   beforeAll(async () => {
     const executablePath = await ensureChromium();
-    // Without its sandbox, which root cannot use and containers do not permit: it opens the pages of the tests alone.
-    // Without a GPU, whose emulation takes as much CPU time as ten pages, and without a spare process for each page that is opened.
+    // We turn off the sandbox because root cannot use it and containers do not permit it, and the browser only opens
+    // our own test pages. We also turn off the GPU, whose emulation takes as much CPU time as ten pages, and the spare
+    // process for each page that is opened.
     const args = [
       ...['--no-sandbox', '--disable-gpu', '--renderer-process-limit=1'],
       ...['--disable-background-networking', '--disable-component-update', '--disable-sync'],
@@ -38,7 +43,10 @@ export function sharedChromium(): () => Browser {
   };
 }
 
-/** Path of a Chromium that runs; installs it if it is missing. Throws with the reasons when it cannot be installed. */
+/**
+ * Returns the path of a working Chromium and installs it if it is missing. Throws with the reasons if it cannot be
+ * installed.
+ */
 async function ensureChromium(): Promise<string> {
   const found = await findChromium();
   if (found !== null) return found;
@@ -84,19 +92,19 @@ async function findChromium(): Promise<string | null> {
   return (await isRunnable(downloaded)) ? downloaded : null;
 }
 
-/** Where Playwright's download is, or would be. */
+/** Returns where Playwright's download is, or where it would be. */
 async function downloadedChromium(): Promise<string> {
   const script = "process.stdout.write(require('playwright-core').chromium.executablePath())";
   return run(process.execPath, ['-e', script], { cwd: playwrightFolder(), env: playwrightEnvironment() });
 }
 
-/** A package may be a placeholder, such as Ubuntu's, so the program is started. */
+/** The package may be just a placeholder, like Ubuntu's, so we start the program to find out. */
 async function isRunnable(program: string): Promise<boolean> {
   try {
     await access(program, constants.X_OK);
     return /Chrom/.test(await run(program, ['--version']));
   } catch {
-    return false; // Missing or not executable: the next candidate may work.
+    return false; // Missing or not executable, so we try the next candidate.
   }
 }
 

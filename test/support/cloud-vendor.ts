@@ -1,10 +1,10 @@
-/** A server that records requests and responds like a vendor of either dialect, at whatever path it is called. */
+/** A server that records requests and responds like a vendor of either dialect on any path. */
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 export interface RecordedRequest {
   readonly method: string;
-  /** With the query. */
+  /** Includes the query. */
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
   readonly body: Record<string, unknown>;
@@ -20,7 +20,7 @@ const usage = { input_tokens: 3, output_tokens: 2 };
 const message = { id: 'msg_1', type: 'message', role: 'assistant', model: 'm', stop_sequence: null };
 const completion = { id: 'c', created: 1, model: 'm' };
 
-/** The response to a path and body, and whether it is an event stream. */
+/** Returns the response for a path and body, and whether it is an event stream. */
 function respond(path: string, { stream }: Record<string, unknown>): { readonly type: string; readonly text: string } {
   const json = (value: object) => ({ type: 'application/json', text: JSON.stringify(value) });
   const events = (list: readonly object[], last: string) => ({

@@ -1,8 +1,10 @@
 /**
- * Runs services of docker-compose.yml without a container engine: the same programs with the commands, environments, mounts and health checks
- * of the file and of the Dockerfile. Only host names, ports and paths are replaced.
+ * Runs the services of docker-compose.yml without a container engine. We start the same programs with the commands,
+ * environments, mounts and health checks of that file and of the Dockerfile, and replace only host names, ports and
+ * paths.
  *
- * PostgreSQL is prepared by the script that Compose mounts and checks passwords; the Temporal server and the vendor are those of the tests.
+ * The script that Compose mounts prepares PostgreSQL, which checks passwords. The Temporal server and the vendor are
+ * the ones that the tests use.
  */
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -24,27 +26,27 @@ import { unusedPort } from './unused-port.ts';
 
 export interface ComposeRun {
   readonly compose: ComposeFile;
-  /** The superuser's connection string of a database. */
+  /** The superuser's connection string for a database. */
   superuserUrl(database: string): string;
-  /** The gateway's connection string, as its processes have it. */
+  /** The gateway's connection string, as its processes receive it. */
   readonly databaseUrl: string;
-  /** Runs a service that ends, and returns its output. */
+  /** Runs a service to its end and returns its output. */
   runJob(service: 'migrate' | 'temporal-namespace' | 'grafana-role'): Promise<string>;
-  /** Starts a service, again in the same volumes after it has ended. */
+  /** Starts a service. After it has ended, you can start it again with the same volumes. */
   start(service: string): Promise<GatewayProcess>;
-  /** The working directory, environment and data directory of a service, and the program that its image runs. */
+  /** The working directory, environment, data directory and program of a service. */
   containerOf(service: string): Promise<Container>;
-  /** Deletes the content of a service's volume. */
+  /** Deletes the contents of a service's volume. */
   emptyVolume(service: string): Promise<void>;
-  /** Where Prometheus finds the metrics of a service. */
+  /** The URL where Prometheus scrapes the metrics of a service. */
   metricsUrl(service: string): Promise<string>;
-  /** Runs the health check of a service; rejects when it fails. */
+  /** Runs the health check of a service and rejects if it fails. */
   checkHealth(service: string): Promise<void>;
   startProxy(program: string): Promise<Haproxy>;
   stopAll(): Promise<void>;
 }
 
-/** What an operator would write into .env; the times of a stop are shorter. */
+/** The values that an operator would put into .env, except that we stop faster. */
 const variables = {
   ...{ ...composeSecrets, ...observabilitySecrets, GATEWAY_CONFIG: '/config/gateway.yaml' },
   ...{ GATEWAY_STOP_DELAY_SECONDS: '1', GATEWAY_STOP_TIMEOUT_SECONDS: '30' },
@@ -85,7 +87,7 @@ export async function createComposeRun(): Promise<ComposeRun> {
     await writeFile(join(config, 'gateway.yaml'), yamlOf(vendor));
     const data = join(folder, mounts.get('/data') ?? `${name}-without-a-volume`);
     await mkdir(data, { recursive: true });
-    // The image has it.
+    // The image already contains the bundle.
     await copyTestBundle(data);
     const env = Object.fromEntries(
       Object.entries({ ...image.env, ...environment }).map(([key, value]) => [key, replaceHosts(String(value ?? ''))]),
@@ -97,7 +99,7 @@ export async function createComposeRun(): Promise<ComposeRun> {
       GATEWAY_DATA_DIR: data,
       GATEWAY_CONFIG: env.GATEWAY_CONFIG?.replace('/config/', `${join(home, 'config')}/`) ?? '',
       NODE_COMPILE_CACHE: compileCache,
-      // Three of them would load the model.
+      // Otherwise three processes would load the model.
       GATEWAY_LOCAL_EMBEDDER: 'off',
     };
     return { workdir: tree.workdir, data, home, env: { ...withoutTestDefaults, PATH: tree.path, ...env, ...own } };
@@ -163,20 +165,20 @@ export async function createComposeRun(): Promise<ComposeRun> {
 }
 
 export interface Container {
-  /** `/gateway` of the image. */
+  /** The image's `/gateway` folder. */
   readonly workdir: string;
   /** `/data`. */
   readonly data: string;
-  /** The folder of `/config`. */
+  /** The folder that contains `/config`. */
   readonly home: string;
   readonly env: Readonly<Record<string, string>>;
 }
 
 const compileCache = join(root, 'node_modules', '.cache', 'model-gateway', 'compiled');
-/** What `createProcesses` sets for other tests. */
+/** Unsets what `createProcesses` sets for other tests. */
 const withoutTestDefaults = { GATEWAY_TEMPORAL: '', GATEWAY_ADMIN_TOKEN: '', GATEWAY_STOP_DELAY_SECONDS: '' };
 
-/** Runs the script that the image of PostgreSQL runs, after which the roles need their passwords. */
+/** Runs the script that the PostgreSQL image runs. After that, the roles require their passwords. */
 async function prepareDatabases(compose: ComposeFile, postgres: PostgresServer): Promise<void> {
   const { environment = {}, volumes = [] } = serviceOf(compose, 'postgres');
   const script = volumes.find((volume) => volume.includes(':/docker-entrypoint-initdb.d/'))?.split(':')[0] ?? '';

@@ -1,4 +1,7 @@
-/** docker-compose.yml as Docker Compose reads it: merged anchors, substituted variables. Variables come from the caller alone. */
+/**
+ * Reads docker-compose.yml like Docker Compose does, with merged anchors and substituted variables. Variables only come
+ * from the caller.
+ */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
@@ -33,7 +36,7 @@ export interface ComposeFile {
   readonly networks: Readonly<Record<string, unknown>>;
 }
 
-/** What .env must hold. */
+/** The variables that .env has to contain. */
 export const composeSecrets = {
   GATEWAY_ADMIN_TOKEN: 'test-admin-token-0123456789',
   POSTGRES_PASSWORD: 'superuser-secret',
@@ -41,10 +44,10 @@ export const composeSecrets = {
   TEMPORAL_DB_PASSWORD: 'temporal-secret',
 };
 
-/** What .env must hold for the profile `observability`. */
+/** The variables that .env has to contain for the `observability` profile. */
 export const observabilitySecrets = { GRAFANA_ADMIN_PASSWORD: 'grafana-secret', GRAFANA_DB_PASSWORD: 'costs-secret' };
 
-/** Throws with Compose's sentence when a required variable is absent or empty. */
+/** Throws Compose's own message if a required variable is missing or empty. */
 export function readCompose(variables: Readonly<Record<string, string>> = composeSecrets): ComposeFile {
   const text = readFileSync(join(root, 'docker-compose.yml'), 'utf8');
   return substituteAll(parse(text, { merge: true }), variables) as ComposeFile;
@@ -63,7 +66,7 @@ function substituteAll(value: unknown, variables: Readonly<Record<string, string
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, substituteAll(item, variables)]));
 }
 
-/** `$$`, `${NAME:-default}` and `${NAME:?message}`; nothing else is used. */
+/** Supports `$$`, `${NAME:-default}` and `${NAME:?message}`, because the file uses nothing else. */
 function substitute(text: string, variables: Readonly<Record<string, string>>): string {
   return text.replace(/\$(?:\$|\{(\w+):([-?])([^}]*)\})|\$/g, (whole, name: string | undefined, kind: string, rest: string) => {
     if (whole === '$$') return '$';

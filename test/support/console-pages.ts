@@ -1,4 +1,7 @@
-/** Every page of the console with sample parameters, from the registered routes, and a project with a given text in every stored field. */
+/**
+ * Lists every page of the console with sample parameters, taken from the registered routes, and creates a project with
+ * a given text in every stored field.
+ */
 import { expect } from '@jest/globals';
 import { type SignedIn, signIn } from './console.ts';
 import { registeredRoutes } from './console-routes.ts';
@@ -9,13 +12,16 @@ export interface PlantedProject {
   readonly admin: SignedIn;
   readonly slug: string;
   readonly subject: string;
-  /** Ids by the first segment of the paths that take them. */
+  /** Ids, keyed by the first segment of the paths that take them. */
   readonly ids: Readonly<Record<string, string>>;
-  /** Calls, in the order of the texts. */
+  /** The ids of the calls, in the order of the texts. */
   readonly callIds: readonly string[];
 }
 
-/** Stores each text in every field that takes it. The texts have no line breaks; the first has at most 100 characters. */
+/**
+ * Stores each text in every field that accepts it. The texts contain no line breaks, and the first one has at most 100
+ * characters.
+ */
 export async function plantProject(gateway: TestGateway, texts: readonly string[]): Promise<PlantedProject> {
   const { project: slug, database, app, key } = gateway;
   const [mark = ''] = texts;
@@ -39,7 +45,7 @@ export async function plantProject(gateway: TestGateway, texts: readonly string[
   const post = async (path: string, fields: Record<string, string>): Promise<string> => {
     const response = await admin.post(base + path, fields);
     const refusal = /class="notice bad".*?<\/div>/s.exec(await response.text())?.[0] ?? '';
-    // Memory refuses texts that hide characters.
+    // Memory rejects texts with hidden characters.
     expect([path, refusal.includes('hidden_characters') ? '' : refusal]).toEqual([path, '']);
     return response.headers.get('location')?.split('/').at(-1) ?? '';
   };
@@ -53,7 +59,7 @@ export async function plantProject(gateway: TestGateway, texts: readonly string[
   await Promise.all(texts.map(plant));
   expect((await admin.post('/console/account/tokens', { name: mark, days: '30', scopes: 'usage:read' })).status).toBeLessThan(500);
   const callIds = await Promise.all(texts.map((text) => call(gateway, text, modelOf(text))));
-  // Waits until the calls are stored.
+  // This waits until the calls are stored.
   await gateway.admin('GET', `${team}/calls`);
   const { id: erasure } = await jsonOf<{ id: string }>(
     fetch(`${gateway.url}/v1/memory/subjects/forgotten`, { method: 'DELETE', headers: { authorization: `Bearer ${key}` } }),
@@ -65,7 +71,7 @@ export async function plantProject(gateway: TestGateway, texts: readonly string[
   return { admin, slug, subject, ids, callIds };
 }
 
-/** A chat call with the text in its message, end user, application and correlation headers. */
+/** Sends a chat call with the text in its message, end user, application and correlation headers. */
 async function call(gateway: TestGateway, text: string, model: string): Promise<string> {
   const header = encodeHeader(text);
   const body = { model, user: text.slice(0, 200), messages: [{ role: 'user', content: `Said ${text}` }] };
@@ -76,7 +82,7 @@ async function call(gateway: TestGateway, text: string, model: string): Promise<
   return response.headers.get('x-gateway-call-id') ?? '';
 }
 
-/** UTF-8 in a header, at most 200 bytes. */
+/** Encodes UTF-8 for a header, up to 200 bytes. */
 function encodeHeader(text: string): string {
   return Buffer.from(text.slice(0, 60)).toString('latin1');
 }
@@ -85,10 +91,10 @@ function toExpression(text: string): string {
   return text.slice(0, 80).replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&');
 }
 
-/** Not pages: what is downloaded, what htmx polls, and what redirects to an identity provider. */
+/** These routes are not pages: downloads, fragments that htmx polls, and redirects to an identity provider. */
 const notPages = /\.csv$|\/calls\/live$|\/text$|\/receipt$|\/sign-in\/oidc/;
 
-/** Queries of pages that need one, or have views. */
+/** Returns the queries of pages that need one or that have several views. */
 function queriesOf(path: string, { subject }: PlantedProject): readonly string[] {
   const named = (parameters: Record<string, string>): string => `?${new URLSearchParams(parameters)}`;
   const queries: Readonly<Record<string, readonly string[]>> = {
@@ -108,7 +114,10 @@ function queriesOf(path: string, { subject }: PlantedProject): readonly string[]
   return queries[path] ?? [''];
 }
 
-/** Paths of all pages of a project, of the deployment and without a session, and of the error pages. */
+/**
+ * Returns the paths of all pages of a project, of the deployment, of visitors without a session, and of the error
+ * pages.
+ */
 export function pagesOf(planted: PlantedProject): readonly string[] {
   const pages = registeredRoutes.filter(({ method, path }) => method === 'get' && !notPages.test(path));
   const paths = pages.flatMap(({ path, access }) => {

@@ -1,10 +1,10 @@
 import { type ConsoleDeps, consoleRoutes } from '../../src/app/console.ts';
 import type { ConsoleRoute } from '../../src/console/frame/route.ts';
 
-/** The routes of the console without what they work on: only their paths, methods and access can be read. */
+/** The routes of the console without working dependencies. Only their paths, methods and access can be read. */
 export const registeredRoutes: readonly ConsoleRoute[] = (() => {
   const anything: never = new Proxy(() => undefined, { get: () => anything, apply: () => anything }) as never;
-  // Each by its name, because the areas get copies.
+  // We set each one by name, because the areas receive copies.
   const deps: ConsoleDeps = {
     snapshot: anything,
     readCounters: anything,

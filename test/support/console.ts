@@ -1,4 +1,7 @@
-/** Signed-in people for tests of the console: their cookie, requests as a browser sends them, and pages of a real browser. */
+/**
+ * Signs people in for console tests. You get their cookie, requests like those of a browser, and pages in a real
+ * browser.
+ */
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { expect } from '@jest/globals';
@@ -11,7 +14,7 @@ import type { Role } from '../../src/people/person.ts';
 import { createSessions } from '../../src/people/sessions.ts';
 import type { TestGateway } from './gateway.ts';
 
-/** `admin`: deployment admin; `stranger`: no member of any project. */
+/** `admin` is a deployment admin, and `stranger` is not a member of any project. */
 export type TestRole = Role | 'admin' | 'stranger';
 
 export interface SignedIn {
@@ -19,15 +22,15 @@ export interface SignedIn {
   readonly email: string;
   /** Header `cookie`. */
   readonly cookie: string;
-  /** GET without following redirects. */
+  /** Sends a GET request without following redirects. */
   get(path: string): Promise<Response>;
-  /** Submits a form with the CSRF token, without following redirects. */
+  /** Submits a form with its CSRF token, without following redirects. */
   post(path: string, fields?: Readonly<Record<string, string>>): Promise<Response>;
   /** Signs a browser in. */
   useIn(context: BrowserContext): Promise<void>;
 }
 
-/** Creates a person with this role in the gateway's project, and a session. */
+/** Creates a person with this role in the gateway's project, and a session for them. */
 export async function signIn(gateway: TestGateway, role: TestRole, name = `Test ${role}`): Promise<SignedIn> {
   const { database, url, project: slug } = gateway;
   const clock = systemClock;
@@ -59,10 +62,12 @@ export async function signIn(gateway: TestGateway, role: TestRole, name = `Test 
 
 const axeSource = fileURLToPath(import.meta.resolve('axe-core/axe.min.js'));
 
-/** Fails with each problem that axe finds serious or critical on the page; `rules` limits it to these rules. */
+/**
+ * Fails with every problem on the page that axe rates as serious or critical. `rules` limits the check to these rules.
+ */
 export async function expectAccessible(page: Page, rules: readonly string[] = []): Promise<void> {
   const options = { resultTypes: ['violations'], ...(rules.length > 0 && { runOnly: rules }) };
-  // `addScriptTag` is what the Content-Security-Policy forbids.
+  // The Content-Security-Policy forbids `addScriptTag`.
   if (!(await page.evaluate<boolean>(`'axe' in window`))) await page.evaluate(await readFile(axeSource, 'utf8'));
   const problems = await page.evaluate<string[]>(`axe.run(${JSON.stringify(options)}).then(({ violations }) => violations
     .filter(({ impact }) => impact === 'serious' || impact === 'critical')

@@ -1,8 +1,9 @@
 /**
- * Stands in for `docker compose` and `kubectl` in the commands of the documentation: runs what they would run in a container with the files
- * and the environment of that container. Commands that manage containers check their names and do nothing.
+ * Stands in for `docker compose` and `kubectl` in the commands of the documentation. It runs what they would run in a
+ * container, with the files and environment of that container. For commands that manage containers it only checks the
+ * names.
  *
- *   node container-programs.ts <state file> docker|kubectl <arguments>
+ * node container-programs.ts <state file> docker|kubectl <arguments>
  */
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -10,20 +11,20 @@ import { readFileSync } from 'node:fs';
 export interface ContainerState {
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
-  /** Paths of the container, and where they are here. */
+  /** Maps paths in the container to paths on this machine. */
   readonly paths: Readonly<Record<string, string>>;
-  /** The port that stands for 8080. */
+  /** The port that replaces 8080. */
   readonly port?: string;
-  /** Process 1; null when the container does not run. */
+  /** The pid of process 1, or null if the container is not running. */
   readonly pid?: number | null;
-  /** What `docker compose run` runs before its arguments. */
+  /** The program that `docker compose run` puts before its arguments. */
   readonly entrypoint: readonly string[];
 }
 
-/** By service of docker-compose.yml, and by pod. */
+/** Keyed by the service of docker-compose.yml, or by the pod. */
 export type ContainerStates = Readonly<Record<string, ContainerState>>;
 
-/** Options of the commands that are followed by a value. */
+/** Command options that take a value. */
 const optionsWithValue = ['--entrypoint', '--signal', '--namespace', '--selector', '--output'];
 
 interface Parsed {
@@ -31,7 +32,7 @@ interface Parsed {
   readonly rest: readonly string[];
 }
 
-/** The options before the first argument that is none. */
+/** Returns the options before the first argument that is not an option. */
 function parseOptions(args: readonly string[]): Parsed {
   const options = new Map<string, string>();
   let index = 0;
@@ -95,7 +96,7 @@ function runIn({ cwd, env, paths, port = '8080', pid }: ContainerState, command:
     Object.entries(paths)
       .reduce((result, [path, actual]) => result.replace(new RegExp(`(?<![\\w.-])${path}(?![\\w-])`, 'g'), actual), text)
       .replace('127.0.0.1:8080', `127.0.0.1:${port}`)
-      // Never process 1 of this machine.
+      // Replace the pid, so that we never signal process 1 of this machine.
       .replace(/\bkill -HUP 1\b/, `kill -HUP ${pid}`);
   const [file = '', ...args] = command.map(here);
   const { status, error } = spawnSync(file, args, { cwd, env, stdio: 'inherit' });

@@ -1,6 +1,6 @@
 /**
- * A service whose worker crashes and restarts, on one database and one Temporal server: an API process that keeps running, workers that share
- * its data directory, and a vendor that records requests for work that is finished already.
+ * A service whose worker crashes and restarts on one database and one Temporal server. An API process keeps running,
+ * the workers share its data directory, and a vendor records requests for work that has already finished.
  */
 import { randomUUID } from 'node:crypto';
 import { mkdir, writeFile } from 'node:fs/promises';
@@ -34,7 +34,7 @@ export interface Project {
 
 export interface ObservedRequest {
   readonly job: 'memories' | 'consolidation' | 'embeddings' | 'video';
-  /** The work of this request is still pending. */
+  /** True if the work of this request is still pending. */
   readonly isOpen: boolean;
 }
 
@@ -42,15 +42,15 @@ export interface CrashService {
   readonly database: Database;
   readonly temporal: Temporal;
   readonly serving: GatewayProcess;
-  /** Requests of memory and of video polls to the vendor. */
+  /** The requests for memory and for video polls that reached the vendor. */
   readonly requests: readonly ObservedRequest[];
   addProject(slug: string, settings?: object): Promise<Project>;
-  /** Resets the latest run of a workflow to its first task, as an operator does. */
+  /** Resets the latest run of a workflow to its first task, like an operator would. */
   resetToStart(workflowId: string): Promise<void>;
-  /** A worker that keeps running and logs the points that it passes. */
+  /** Starts a worker that keeps running and logs the points that it passes. */
   startObserver(): Promise<GatewayProcess>;
   startWorker(): Promise<GatewayProcess>;
-  /** Runs a worker until it has crashed with an activity at each of the points. */
+  /** Runs a worker until it has crashed at each of the points. */
   runUntilCrash(crashes: readonly CrashPoint[]): Promise<void>;
   stopAll(): Promise<void>;
 }
@@ -64,7 +64,7 @@ tiers: { trivial: [one/echo] }
 memory: { idle_minutes: 0.02, retry: { first_minutes: 0.02, factor: 2, longest_minutes: 1 } }
 `;
 
-/** The caller ends it with `stopAll`. */
+/** The caller has to end it with `stopAll`. */
 export async function createCrashService(): Promise<CrashService> {
   const processes = createProcesses();
   const testDatabase = await createTestDatabase();
@@ -141,7 +141,10 @@ export async function createCrashService(): Promise<CrashService> {
   };
 }
 
-/** The scripted vendor with a proxy that records, before it forwards a request, whether the work of that request is still pending. */
+/**
+ * The scripted vendor behind a proxy that records whether the work of a request is still pending before it forwards the
+ * request.
+ */
 async function createRecordingVendor(database: Database) {
   const vendor = await createScriptedVendor();
   const requests: ObservedRequest[] = [];
@@ -189,7 +192,7 @@ async function createRecordingVendor(database: Database) {
       response.writeHead(answer.status, { 'content-type': answer.headers.get('content-type') ?? '' });
       response.end(await answer.text());
     } catch {
-      response.destroy(); // The client crashed, or the test has ended.
+      response.destroy(); // The client has crashed, or the test has ended.
     }
   });
   return {

@@ -18,7 +18,7 @@ import type { Activities } from '../../workflows/contract.ts';
 export interface CrashPoint {
   readonly activity: keyof Activities;
   readonly point: string;
-  /** Only for this project; null: for any. */
+  /** Limits the crash to this project. Null means any project. */
   readonly projectId: string | null;
 }
 
@@ -31,7 +31,7 @@ const { env, argv } = process;
 const crashes = new Set(JSON.parse(argv[2] ?? '[]') as readonly CrashPoint[]);
 const awaited = new Set(crashes);
 const logger = createLogger({ level: 'info' });
-/** Lines that only the test reads. */
+/** Log lines that only the test reads. */
 const report: (fields: Readonly<Record<string, unknown>>, message: string) => void = logger.info;
 const config = loadConfig(readConfigSource(env, 'worker'));
 const database = openServerDatabase({ connectionString: config.server.databaseUrl ?? '' });
@@ -76,7 +76,7 @@ const crashingDatabase: Database = {
 
 async function projectOf(input: object): Promise<string | null> {
   const id = Object.values(input).find((value) => typeof value === 'string' && value.length === 36);
-  if (id === undefined) return null; // The cleanup has no project.
+  if (id === undefined) return null; // The cleanup does not belong to a project.
   const [row] = await database.query<{ id: string }>(
     `select id from projects where id = $1::uuid
      union all select project_id from conversations where id = $1::uuid

@@ -5,15 +5,15 @@ import { root } from './gateway-process.ts';
 
 export interface Dockerfile {
   readonly text: string;
-  /** Base images of the stages. */
+  /** The base images of the stages. */
   readonly from: readonly string[];
-  /** Paths of the repository in the last stage, in /gateway. */
+  /** The paths of the repository that the last stage copies into /gateway. */
   readonly copied: readonly string[];
-  /** Environment of the last stage, with its arguments' defaults. */
+  /** The environment of the last stage, including the defaults of its arguments. */
   readonly env: Readonly<Record<string, string>>;
   readonly entrypoint: readonly string[];
   readonly command: readonly string[];
-  /** Every instruction, with continued lines joined. */
+  /** All instructions, with continued lines joined. */
   readonly instructions: readonly string[];
 }
 

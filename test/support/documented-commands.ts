@@ -1,4 +1,7 @@
-/** The commands of README.md, CONTRIBUTING.md and docs/: blocks tagged `sh`, and calls of `gateway` in inline code. */
+/**
+ * Reads the commands in README.md, CONTRIBUTING.md and docs/: blocks tagged `sh`, and calls of `gateway` in inline
+ * code.
+ */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { checkConfig } from '../../src/cli/check-config-command.ts';
@@ -19,18 +22,18 @@ export interface CommandBlock {
   /** `path:line` of the first command. */
   readonly at: string;
   readonly code: string;
-  /** Why the tests do not run it: the comment `<!-- not run: ... -->` before it. */
+  /** The reason why the tests do not run it, from the comment `<!-- not run: ... -->` before it. */
   readonly notRun: string | null;
 }
 
-/** The pages with commands for users. Decisions quote commands of their time. */
+/** The pages with commands for users. We skip decisions, because they quote commands of their time. */
 export function readCommandPages(): CommandPage[] {
   const inDocs = readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' }).map((name) => `docs/${name.replaceAll('\\', '/')}`);
   const paths = ['README.md', 'CONTRIBUTING.md', ...inDocs.filter((path) => /^(?!docs\/decisions\/).*\.md$/.test(path))];
   return paths.map((path) => ({ path, text: readFileSync(join(root, path), 'utf8') }));
 }
 
-/** Pages whose blocks run, except those with a comment. */
+/** The pages whose blocks we run, except for blocks with a comment. */
 export const pagesThatRun = ['README.md', 'docs/quick-start.md', 'docs/memory.md'];
 
 const fence = /^(?:<!-- not run: (.+) -->\n)?```(.*)\n([\s\S]*?)^```$/gm;
@@ -43,7 +46,10 @@ export function readCommandBlocks({ path, text }: CommandPage): CommandBlock[] {
 
 const program = /^(?:npm|npx|node|gateway|curl|docker|kubectl|git|psql|pg_\w+|promtool|openssl|export|kill)\s/m;
 
-/** `path:line` of blocks of commands that no test runs or reads: not tagged `sh`, or without a reason on a page whose blocks do not run. */
+/**
+ * Returns `path:line` of command blocks that no test runs or reads, either because they are not tagged `sh` or because
+ * they give no reason on a page whose blocks we do not run.
+ */
 export function findUnmarkedCommands(page: CommandPage): string[] {
   const untagged = [...page.text.matchAll(fence)].flatMap(({ 2: tag = '', 3: code = '', index }) =>
     ['', 'bash', 'shell', 'console'].includes(tag) && program.test(code)
@@ -55,7 +61,10 @@ export function findUnmarkedCommands(page: CommandPage): string[] {
   return [...untagged, ...unexplained.map(({ at }) => `${at}: say before the block why it is not run: <!-- not run: ... -->`)];
 }
 
-/** `path:line: what is wrong` for unknown npm scripts, commands and options of `gateway` in blocks that are not run and in inline code. */
+/**
+ * Returns `path:line: problem` for unknown npm scripts and for unknown `gateway` commands and options, in blocks that
+ * we do not run and in inline code.
+ */
 export async function findCommandMistakes(page: CommandPage): Promise<string[]> {
   const mistakes: string[] = [];
   for (const { at, code, notRun } of readCommandBlocks(page)) {
@@ -88,7 +97,7 @@ function checkScript(command: string): string | null {
 
 const placeholders = /<[^>]*>|\[[^\]]*\]|\.{3}/g;
 
-/** Null for a valid command line. Prose may name a command without all of its arguments. */
+/** Returns null for a valid command line. Prose may mention a command without all of its arguments. */
 async function checkGateway(text: string | undefined, isProse: boolean): Promise<string | null> {
   if (text === undefined) return null;
   const argv = (text.replace(placeholders, (found) => (found.startsWith('<') ? '1' : '')).match(/'[^']*'|"[^"]*"|\S+/g) ?? []).map((part) =>
@@ -132,7 +141,7 @@ async function checkGateway(text: string | undefined, isProse: boolean): Promise
 
 const silent = { write: () => undefined, writeError: () => undefined };
 
-/** Runs the command against a port on which nothing listens: a valid one finds no gateway. */
+/** Runs the command against a port that nothing listens on. A valid command reports that it found no gateway. */
 async function tryCommand(argv: readonly string[], isProse: boolean): Promise<string | null> {
   const errors: string[] = [];
   const environment = { GATEWAY_ADMIN_TOKEN: 'a-token-of-the-documentation' };

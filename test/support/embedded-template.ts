@@ -1,4 +1,7 @@
-/** A migrated embedded database, created once per test run: a new one takes a second for its migrations, a copy a tenth of that. */
+/**
+ * A migrated embedded database that we create once per test run. Migrating a new one takes a second, while copying
+ * takes a tenth of that.
+ */
 import { cpSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -6,7 +9,9 @@ import { join } from 'node:path';
 import { openEmbeddedDatabase } from '../../src/db/embedded.ts';
 import { migrate } from '../../src/db/migrate.ts';
 
-/** Creates the template, which test files find in the environment. Returns the function that removes it. */
+/**
+ * Creates the template and puts its path into the environment for the test files. Returns a function that removes it.
+ */
 export async function prepareEmbeddedTemplate(): Promise<() => Promise<void>> {
   const dataDir = await mkdtemp(join(tmpdir(), 'gateway-template-'));
   const remove = (): Promise<void> => rm(dataDir, { recursive: true, force: true });
@@ -23,9 +28,9 @@ export async function prepareEmbeddedTemplate(): Promise<() => Promise<void>> {
   return remove;
 }
 
-/** Puts a copy of the template into a data directory, so that opening it finds a migrated database. */
+/** Copies the template into a data directory, so that opening it finds a migrated database. */
 export function copyEmbeddedTemplate(dataDir: string): void {
   const template = process.env.GATEWAY_TEST_EMBEDDED_TEMPLATE;
-  // Synchronous, as `cp` of node:fs/promises takes ten times as long for the 600 files.
+  // We copy synchronously, because `cp` of node:fs/promises takes ten times as long for the 600 files.
   if (template) cpSync(template, join(dataDir, 'db'), { recursive: true });
 }

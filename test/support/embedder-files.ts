@@ -1,4 +1,7 @@
-/** The real files of the local embedder, from the operator's folder or the cache directory, into which they are fetched once; and its process. */
+/**
+ * The real files of the local embedder, from the operator's folder or from the cache directory, and its process. We
+ * download the files once.
+ */
 import { resolve } from 'node:path';
 import { cacheDirectory } from '../../scripts/cache.js';
 import type { EmbedderFiles } from '../../src/embedder/find-files.ts';
@@ -13,7 +16,7 @@ export function embedderFiles(): Promise<EmbedderFiles> {
   return provideFiles({ folder: folder ? resolve(folder) : null, cacheDir: cacheDirectory(), variables: process.env, logger, signal });
 }
 
-/** Process id of the embedder of a service; NaN when it has none. */
+/** Returns the pid of a service's embedder, or NaN if it has none. */
 export async function findEmbedder(servicePid: number | undefined): Promise<number> {
   const children = await run('ps', ['-A', '-o', 'ppid=,pid=,args=']);
   const [, pid] = new RegExp(`^ *${servicePid} +(\\d+) .*main\\.ts embedder$`, 'm').exec(children) ?? [];

@@ -1,6 +1,6 @@
 /**
- * A TCP proxy that fails as networks do, between the service and PostgreSQL, Temporal or a vendor. Faults apply to connections that are open
- * and to new ones.
+ * A TCP proxy that fails like a network, between the service and PostgreSQL, Temporal or a vendor. Faults apply to open
+ * and new connections.
  */
 import { once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
@@ -8,26 +8,29 @@ import { Transform } from 'node:stream';
 import { unusedPort } from './unused-port.ts';
 
 export interface Faults {
-  /** Each piece arrives this much later, in both directions. */
+  /** Delays each piece of data in both directions. */
   readonly delayMs?: number;
-  /** Half-open: nothing arrives, and neither side learns why. A connection that lost bytes is reset at the end of this fault. */
+  /**
+   * Simulates a half-open connection: nothing arrives, and neither side learns why. When the fault ends, we reset
+   * connections that have lost bytes.
+   */
   readonly silent?: boolean;
-  /** Each connection is reset when the server has sent this many bytes over it. */
+  /** Resets each connection once the server has sent this many bytes over it. */
   readonly resetAfterBytes?: number;
 }
 
 export interface FaultProxy {
-  /** The server's address by way of the proxy. */
+  /** The address of the server through the proxy. */
   readonly url: string;
-  /** Replaces the faults; without any the network works. */
+  /** Replaces the faults. Without any, the network works. */
   set(faults: Faults): void;
   /** Accepts connections. */
   connect(): Promise<void>;
-  /** Breaks all connections and refuses new ones. */
+  /** Breaks all connections and rejects new ones. */
   sever(): Promise<void>;
 }
 
-/** Runs `work` with a proxy to the server of `serverUrl`; it is severed before and after. */
+/** Runs `work` with a proxy to the server at `serverUrl`. The proxy is severed before and after. */
 export async function withFaultProxy<Result>(serverUrl: string, work: (proxy: FaultProxy) => Promise<Result>): Promise<Result> {
   const proxy = await createFaultProxy(serverUrl);
   try {
@@ -37,7 +40,10 @@ export async function withFaultProxy<Result>(serverUrl: string, work: (proxy: Fa
   }
 }
 
-/** A proxy to the server of `serverUrl`: severed until `connect`, and to be severed in the end. */
+/**
+ * Creates a proxy to the server at `serverUrl`. It stays severed until `connect`, and the caller has to sever it at the
+ * end.
+ */
 export async function createFaultProxy(serverUrl: string): Promise<FaultProxy> {
   const { hostname, port: targetPort } = new URL(serverUrl);
   const sockets = new Set<Socket>();
@@ -73,7 +79,7 @@ export async function createFaultProxy(serverUrl: string): Promise<FaultProxy> {
     from.on('error', () => undefined);
     from.once('close', () => {
       sockets.delete(from);
-      // The end of one side ends the other, unless it cannot learn of it.
+      // When one side ends the connection, we end the other one, unless it cannot learn about it.
       if (faults.silent) broken.add(to);
       else to.destroy();
     });
@@ -107,7 +113,7 @@ export async function createFaultProxy(serverUrl: string): Promise<FaultProxy> {
     set(next) {
       faults = next;
       if (next.silent) return;
-      // A socket that has sent its end cannot be reset: libuv would keep its handle.
+      // We cannot reset a socket that has already sent its end, because libuv would keep its handle.
       for (const socket of broken)
         if (socket.writableEnded) socket.destroy();
         else socket.resetAndDestroy();

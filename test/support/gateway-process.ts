@@ -1,8 +1,8 @@
 /**
- * Runs the real program in separate processes, for what only a process can show: kills, signals, exit codes, console output.
+ * Runs the real program in separate processes, for tests of kills, signals, exit codes and console output.
  *
- * The working directory of a process is a home: a folder that may hold a `gateway.yaml`, with the data directory `data` in it. The process
- * does not inherit the environment of the tests.
+ * The working directory of a process is its home: a folder with the data directory `data` and optionally a
+ * `gateway.yaml`. Processes do not inherit the environment of the tests.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -18,7 +18,10 @@ import { run } from './run.ts';
 export const root = fileURLToPath(new URL('../..', import.meta.url));
 
 const adminToken = 'test-admin-token-0123456789';
-/** V8's flags: optimizing PGlite takes a sixth of the CPU time of a start, and would pay off after minutes. */
+/**
+ * V8 flags for short-lived processes. Optimizing PGlite takes a sixth of the CPU time of a start and would only pay off
+ * after minutes.
+ */
 export const shortLived = ['--wasm-tiering-budget=130000000'];
 const startTimeoutMs = 180_000;
 const endTimeoutMs = 120_000;
@@ -26,7 +29,7 @@ const outputTimeoutMs = 3_000;
 
 export interface ProcessOptions {
   readonly home: string;
-  /** Overrides the environment of every process; an empty value removes a variable. */
+  /** Overrides the environment of every process. An empty value removes a variable. */
   readonly env?: Readonly<Record<string, string>>;
   /** The program to run instead of this Node with `src/main.ts` and the command. */
   readonly program?: readonly string[];
@@ -34,19 +37,19 @@ export interface ProcessOptions {
 
 export interface GatewayProcess {
   readonly child: ChildProcess;
-  /** Its address; empty when it ended before it listened. */
+  /** The address of the process, or an empty string if it ended before it listened. */
   readonly url: string;
   stdout(): string;
   stderr(): string;
-  /** The lines of its log so far. */
+  /** The log lines so far. */
   logs(): readonly LogLine[];
-  /** Resolves with the exit code, or the name of the signal that ended it. */
+  /** Resolves with the exit code, or with the name of the signal that ended the process. */
   readonly exited: Promise<number | string>;
-  /** Sends the signal and waits for the end. */
+  /** Sends the signal and waits until the process has ended. */
   end(signal: NodeJS.Signals): Promise<number | string>;
-  /** `fetch` with a virtual key. */
+  /** Calls `fetch` with a virtual key. */
   call(key: string, path: string, body?: unknown, headers?: Readonly<Record<string, string>>): Promise<Response>;
-  /** `fetch` on a provisioning route with the admin token. */
+  /** Calls `fetch` on a provisioning route with the admin token. */
   admin(method: string, path: string, body?: unknown): Promise<Response>;
 }
 
@@ -59,13 +62,15 @@ export interface LogLine {
 export interface TestProcesses {
   /** Runs `gateway <command>` and waits until it listens or has ended. */
   start(command: string, options: ProcessOptions): Promise<GatewayProcess>;
-  /** A new home. `migrated` holds a migrated embedded database, which saves the migrations of a first start. */
+  /**
+   * Creates a home. `migrated` starts with a migrated embedded database, which saves the migrations of a first start.
+   */
   home(content: 'migrated' | 'empty'): Promise<string>;
-  /** Kills every process that still runs and removes the homes. */
+  /** Kills every process that is still running and removes the homes. */
   stopAll(): Promise<void>;
 }
 
-/** The caller ends them with `afterAll(processes.stopAll)`. */
+/** The caller has to end the processes with `afterAll(processes.stopAll)`. */
 export function createProcesses(): TestProcesses {
   const homes: string[] = [];
   const started: GatewayProcess[] = [];
@@ -92,19 +97,19 @@ export function createProcesses(): TestProcesses {
   };
 }
 
-/** The key that a first start printed; null for later starts. */
+/** The key that a first start printed, or null for later starts. */
 export function firstKeyOf(gateway: GatewayProcess): string | null {
   return /sk-gw-\S+/.exec(gateway.stdout())?.[0] ?? null;
 }
 
-/** The model that serves a call of the tier `standard`; null when the call is rejected. */
+/** The model that serves a call of the tier `standard`, or null if the call is rejected. */
 export async function activeModel(gateway: GatewayProcess, key: string): Promise<string | null> {
   const response = await gateway.call(key, '/v1/chat/completions', { model: 'standard', messages: [{ role: 'user', content: 'hi' }] });
   await response.arrayBuffer();
   return response.headers.get('x-gateway-model');
 }
 
-/** Pids of all processes that carry the home's path in their command line or environment. */
+/** Returns the pids of all processes that have the home's path in their command line or environment. */
 export async function processesOf(home: string): Promise<number[]> {
   if (process.platform !== 'linux') {
     const lines = (await run('ps', ['-Aww', '-o', 'pid=,command='])).split('\n');
@@ -112,7 +117,7 @@ export async function processesOf(home: string): Promise<number[]> {
   }
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
   const isOfHome = async (pid: string): Promise<boolean> => {
-    // A process may end meanwhile or belong to another user: then it is not one of these.
+    // The process may have ended, or it belongs to another user, so it is not one of ours.
     const [command, environment] = await Promise.all(
       ['cmdline', 'environ'].map((file) => readFile(`/proc/${pid}/${file}`, 'utf8').catch(() => '')),
     );
@@ -135,7 +140,7 @@ function spawnGateway(command: string, options: ProcessOptions): { gateway: Gate
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     stderr += text;
   });
-  // `close` fires when all output has been read; surviving children may hold the output open, so the wait for it is bounded.
+  // `close` fires once all output has been read. Surviving children may hold the output open, so we limit the wait.
   const closed = once(child, 'close');
   const exited = once(child, 'exit').then(async ([code, signal]: (number | string | null)[]) => {
     hasEnded = true;
@@ -190,7 +195,7 @@ function environmentOf({ home, env = {} }: ProcessOptions): Record<string, strin
     GATEWAY_TEMPORAL: 'off',
     GATEWAY_LOCAL_EMBEDDER: 'off',
     GATEWAY_STOP_DELAY_SECONDS: '0',
-    // Half of a start is stripping types and compiling: later processes read what the first one compiled.
+    // Half of a start is spent stripping types and compiling, so later processes reuse what the first one compiled.
     NODE_COMPILE_CACHE: join(root, 'node_modules', '.cache', 'model-gateway', 'compiled'),
     ...env,
   };

@@ -1,6 +1,7 @@
 /**
- * Runs a whole gateway for a test: the app on a free port, its database (PGlite or PostgreSQL), the scripted vendor, and a project with a
- * key; stops everything afterwards. `gateway-process.ts` runs the real program in a separate process instead.
+ * Runs a whole gateway for a test: the app on a free port, its database (PGlite or PostgreSQL), the scripted vendor,
+ * and a project with a key. Everything is stopped afterwards. Use `gateway-process.ts` to run the real program in a
+ * separate process instead.
  */
 import { access, copyFile, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -29,11 +30,11 @@ export const adminToken = 'test-admin-token-0123456789';
 
 export interface TestGateway {
   readonly url: string;
-  /** Slug of the project whose key `call` uses. */
+  /** The slug of the project whose key `call` uses. */
   readonly project: string;
   /** A virtual key of the project. */
   readonly key: string;
-  /** The same gateway with another project, so that calls, breakers and caches are not shared with other tests. */
+  /** The same gateway with another project, so that tests do not share calls, breakers and caches. */
   withProject(slug: string): Promise<TestGateway>;
   readonly vendor: ScriptedVendor;
   readonly app: App;
@@ -41,42 +42,51 @@ export interface TestGateway {
   readonly dataDir: string;
   /** The log lines so far. */
   readonly logs: string[];
-  /** `fetch` with the key; a string or bytes are sent unchanged, any other body as JSON. */
+  /** Calls `fetch` with the key. Strings and bytes are sent unchanged, and any other body is sent as JSON. */
   call(path: string, body?: unknown, headers?: Record<string, string>): Promise<Response>;
-  /** `fetch` on a provisioning route with the admin token. */
+  /** Calls `fetch` on a provisioning route with the admin token. */
   admin(method: string, path: string, body?: unknown): Promise<Response>;
 }
 
 export interface GatewayOptions {
   /**
-   * `any`, for tests of what is independent of the database: the run's PostgreSQL, which takes half of the CPU time, else PGlite. PGlite by
-   * default.
+   * PGlite by default. Tests that do not depend on the database use `any`, which is the PostgreSQL of the run if there
+   * is one, because it takes half of the CPU time, or else PGlite.
    */
   readonly database?: 'embedded' | 'server' | 'any';
-  /** Returns the text of gateway.yaml; by default two providers of each dialect, all on the scripted vendor. */
+  /**
+   * Returns the text of gateway.yaml. By default it has two providers of each dialect, all of them on the scripted
+   * vendor.
+   */
   readonly yaml?: (vendorUrl: string, deadUrl: string) => string;
-  /** `app.startDurable()` starts a Temporal dev server; otherwise durable work is off. */
+  /** With this option `app.startDurable()` starts a Temporal dev server. Otherwise durable work is off. */
   readonly temporal?: boolean;
-  /** A data directory that remains after the gateway; the caller removes it. */
+  /** A data directory that is kept after the gateway stops. The caller has to remove it. */
   readonly dataDir?: string;
   /** Wraps the database of the app. */
   readonly wrapDatabase?: (database: Database) => Database;
   readonly clock?: Clock;
   /** How long the shutdown waits for running responses. */
   readonly graceMs?: number;
-  /** Resolution of the waits for first content. */
+  /** The resolution of the waits for first content. */
   readonly contentWaitTickMs?: number;
-  /** Enables the response cache of the projects. It is off by default: most tests repeat requests and expect them to reach the vendor. */
+  /**
+   * Enables the response cache for the projects. It is off by default because most tests repeat requests and expect
+   * them to reach the vendor.
+   */
   readonly cache?: boolean;
-  /** Further environment variables. */
+  /** Additional environment variables. */
   readonly env?: Readonly<Record<string, string>>;
   /** Replaces the file system of the journal. */
   readonly journalFiles?: JournalFileSystem;
-  /** The scripted vendor responds in place of the local embedder, whose readiness this is. */
+  /** Lets the scripted vendor respond instead of the local embedder, which has this readiness. */
   readonly isLocalEmbedderReady?: () => boolean;
 }
 
-/** Providers `one` and `two` (chat), `three` and `four` (messages), `dead` (refuses connections); tier `standard` over both dialects. A slow machine does not exceed the deadline of recall. */
+/**
+ * Providers `one` and `two` (chat), `three` and `four` (messages) and `dead` (refuses connections), with the tier
+ * `standard` over both dialects. The recall deadline is long enough for a slow machine.
+ */
 export function defaultYaml(vendorUrl: string, deadUrl: string): string {
   return `
 providers:
@@ -97,7 +107,10 @@ memory: { idle_minutes: 0.02, recall_deadline_ms: 20000 }
 `;
 }
 
-/** One gateway for all tests of a file or group: call it in the file or `describe`, and its result inside tests. */
+/**
+ * Runs one gateway for all tests of a file or group. Call it in the file or in `describe` and use its result inside
+ * tests.
+ */
 export function shareGateway(options: GatewayOptions): () => TestGateway {
   let shared: TestGateway | null = null;
   let release: () => void = () => undefined;
@@ -162,7 +175,7 @@ export async function withGateway<Result>(options: GatewayOptions, work: (gatewa
       database: wrapDatabase(database),
       logger,
       dataDir,
-      // The search for the Temporal program needs it.
+      // The search for the Temporal program needs PATH.
       environment: temporal ? process.env : {},
       ...(clock && { clock }),
       ...(graceMs !== undefined && { graceMs }),
@@ -220,14 +233,15 @@ async function openDatabase(
   } else {
     const shared = await createTestDatabase();
     cleanups.push(() => shared.drop());
-    // As long as for the embedded database: a busy machine takes more than the two seconds that a service waits.
+    // We wait as long as for the embedded database, because a busy machine takes more than the two seconds that a
+    // service waits.
     database = openServerDatabase({ connectionString: shared.url, connectTimeoutMs: 30_000 });
   }
   cleanups.push(() => database.close());
   return database;
 }
 
-/** Saves the seconds in which the worker would build the bundle. */
+/** This saves the seconds in which the worker would build the bundle. */
 export async function copyTestBundle(dataDir: string): Promise<void> {
   const bundle = await prepareTestBundle();
   await copyFile(bundle, join(dataDir, basename(bundle)));
@@ -248,13 +262,16 @@ export interface CallRow {
   readonly attempts: readonly { readonly n: number; readonly status: number | null; readonly wait_ms: number }[];
 }
 
-/** The latest calls of the project, newest first. */
+/** Returns the latest calls of the project, newest first. */
 export async function callsOf({ admin, project }: Pick<TestGateway, 'admin' | 'project'>, query = ''): Promise<readonly CallRow[]> {
   const { data } = await jsonOf<{ data: readonly CallRow[] }>(admin('GET', `/provision/teams/${project}/calls${query}`));
   return data;
 }
 
-/** Repeats `check` until it succeeds; throws its last error after `limitMs`. Long waits check less often, since a check costs CPU. */
+/**
+ * Repeats `check` until it succeeds, and throws its last error after `limitMs`. The longer we wait, the less often we
+ * check, because each check costs CPU time.
+ */
 export async function eventually<Result>(check: () => Promise<Result>, limitMs = 120_000): Promise<Result> {
   const startedAt = performance.now();
   for (;;) {

@@ -1,11 +1,11 @@
 import type { Stop } from './services.ts';
 
 declare global {
-  // Jest loads set-up and teardown separately: the global object is the only thing that they share.
+  // Jest loads setup and teardown separately, so the global object is the only thing that they share.
   var stopTestServices: Stop | undefined;
 }
 
-/** Jest calls it once, after the last test file. */
+/** Jest calls this once after the last test file. */
 export default async function tearDown(): Promise<void> {
   await globalThis.stopTestServices?.();
 }

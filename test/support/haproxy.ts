@@ -1,4 +1,7 @@
-/** HAProxy with the configuration of docker-compose.yml: what is installed, else on Debian, as root, Debian's package. */
+/**
+ * HAProxy with the configuration of docker-compose.yml. We use the installed one, or install Debian's package as root
+ * on Debian.
+ */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
@@ -14,15 +17,15 @@ import { unusedPort } from './unused-port.ts';
 
 export interface Haproxy {
   readonly url: string;
-  /** The same over HTTP/2 without TLS. */
+  /** The same address with HTTP/2 without TLS. */
   readonly http2Url: string;
-  /** What it has logged. */
+  /** The log output so far. */
   output(): string;
-  /** Ends it as Compose does, which lets open connections finish. Resolves with its exit status. */
+  /** Stops it like Compose does, which lets open connections finish. Resolves with the exit status. */
   stop(): Promise<number | null>;
 }
 
-/** Path of the program. Throws when there is none and none can be installed. */
+/** Returns the path of the program. Throws if it is missing and cannot be installed. */
 export async function ensureHaproxy(): Promise<string> {
   const find = (): string | undefined =>
     [...foldersOnPath(), '/usr/sbin', '/usr/local/sbin'].map((folder) => join(folder, 'haproxy')).find(existsSync);
@@ -50,8 +53,8 @@ export interface HaproxyOptions {
 }
 
 /**
- * Starts it in front of `replicas`, by name. Its configuration goes into `folder`, with nothing but addresses changed, and one for HTTP/2
- * added.
+ * Starts it in front of `replicas`, by name. We write its configuration to `folder` with changed addresses and an
+ * additional one for HTTP/2.
  */
 export async function startHaproxy(program: string, { folder, replicas, env }: HaproxyOptions): Promise<Haproxy> {
   const [port, http2Port] = [await unusedPort(), await unusedPort()];
@@ -84,7 +87,7 @@ export async function startHaproxy(program: string, { folder, replicas, env }: H
     http2Url: `http://127.0.0.1:${http2Port}`,
     output: () => output,
     async stop() {
-      // STOPSIGNAL of the image: SIGUSR1.
+      // The image's STOPSIGNAL is SIGUSR1.
       child.kill('SIGUSR1');
       const [code] = await exited;
       return code;

@@ -1,28 +1,30 @@
 /**
- * Workflow histories as Temporal's own tools export them (`temporal workflow show --output json`, the web UI's download), for replays.
+ * Reads workflow histories that were exported by Temporal's own tools (`temporal workflow show --output json` or a
+ * download from the web UI), so that we can replay them.
  *
- * The SDK's own reader of such files (`historyFromJSON`, which `Worker.runReplayHistory` uses) refuses every file when npm installs protobufjs
- * more than once, as it does with SDK 1.24: "type must be a Type". So they are read here; a replay takes what this returns as it is.
+ * We can't use the SDK's own reader (`historyFromJSON`, used by `Worker.runReplayHistory`), because it rejects every
+ * file with "type must be a Type" if npm installs protobufjs more than once, which happens with SDK 1.24. A replay
+ * accepts what this file returns.
  */
 import { readFile } from 'node:fs/promises';
 import proto from '@temporalio/proto';
 import { isObject, parseJson } from '../../src/core/json/narrow.ts';
 
-/** A history out of its exported text. */
+/** Parses an exported history. */
 export function parseHistory(text: string): proto.temporal.api.history.v1.History {
   const exported = parseJson(text);
   if (!isObject(exported)) throw new Error('this is no exported history');
   return proto.temporal.api.history.v1.History.fromObject(expandTimes(exported) as Record<string, unknown>);
 }
 
-/** Text of the committed history of this name. */
+/** Returns the text of the committed history with this name. */
 export async function readCommittedHistory(name: string): Promise<string> {
   return readFile(new URL(`../fixtures/histories/${name}.json`, import.meta.url), 'utf8');
 }
 
 /**
- * A history as Temporal keeps it and its UI shows it: one text with all payloads' bytes as they are. Read member by member, since the
- * message's own `toJSON` would hide the bytes in base64.
+ * Returns a history as text with the bytes of all payloads, as Temporal stores it and shows it in its UI. We read it
+ * member by member, because the message's own `toJSON` would encode the bytes as base64.
  */
 export function rawHistory(history: object): string {
   return JSON.stringify(readable(history));
@@ -35,7 +37,10 @@ function readable(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, readable(member)]));
 }
 
-/** Exported JSON writes times and durations as text; messages have seconds and nanoseconds. All else `fromObject` understands. */
+/**
+ * Exported JSON contains times and durations as text, but messages have seconds and nanoseconds. `fromObject` handles
+ * everything else.
+ */
 function expandTimes(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(expandTimes);
   if (isObject(value)) return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, expandTimes(member)]));

@@ -1,4 +1,7 @@
-/** A real OpenID Connect provider (`oidc-provider`) on the loopback interface, and a person's way through its login and consent pages. */
+/**
+ * A real OpenID Connect provider (`oidc-provider`) on the loopback interface, with a helper that walks through its
+ * login and consent pages.
+ */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
@@ -7,11 +10,11 @@ import { scopes } from '../../src/people/scopes.ts';
 
 export interface IdentityProvider {
   readonly issuer: string;
-  /** Claims by login name; `email_verified` and so on. */
+  /** Claims such as `email_verified`, keyed by login name. */
   readonly people: Map<string, Readonly<Record<string, unknown>>>;
-  /** Signs in at the provider's pages and consents; returns the address that the provider redirects to. */
+  /** Signs in on the provider's pages and consents. Returns the address that the provider redirects to. */
   signIn(authorizationUrl: string, login: string): Promise<URL>;
-  /** Signs claims with the key of the provider. */
+  /** Signs claims with the provider's key. */
   sign(claims: Readonly<Record<string, unknown>>): Promise<string>;
   close(): Promise<void>;
 }
@@ -24,7 +27,7 @@ export async function startIdentityProvider(client: { id: string; secret: string
   const { privateKey } = await generateKeyPair('RS256', { extractable: true });
   const provider = new Provider(issuer, {
     jwks: { keys: [{ ...(await exportJWK(privateKey)), kid: 'test', alg: 'RS256', use: 'sig' }] },
-    // Access tokens for the API that the client names, as JWT.
+    // Issues access tokens as JWTs for the API that the client names.
     features: {
       resourceIndicators: {
         enabled: true,
@@ -54,7 +57,7 @@ export async function startIdentityProvider(client: { id: string; secret: string
     async signIn(authorizationUrl, login) {
       const browser = createBrowser();
       let response = await browser.get(authorizationUrl);
-      // The login page, then the consent page.
+      // First the login page, then the consent page.
       for (const form of [{ prompt: 'login', login, password: 'any' }, { prompt: 'consent' }]) {
         response = await browser.post(response.url, form);
         if (response.external) return new URL(response.external);

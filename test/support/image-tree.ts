@@ -1,19 +1,22 @@
 /**
- * Builds the file tree of the image without a container engine: follows the Dockerfile's stages, and does what its FROM, WORKDIR, COPY and
- * `RUN ln -s` instructions say in a folder. The packages and the Node are those of this clone.
+ * Builds the file tree of the image without a container engine. We follow the stages of the Dockerfile and apply its
+ * FROM, WORKDIR, COPY and `RUN ln -s` instructions in a folder. The packages and Node come from this clone.
  */
 import { cp, mkdir, symlink } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { readDockerfile } from './dockerfile.ts';
 import { root } from './gateway-process.ts';
 
-/** What commands of the documentation may use besides `node` and `gateway`: a part of what node:*-bookworm-slim has. */
+/**
+ * The programs that documented commands may use besides `node` and `gateway`, a subset of those in
+ * node:*-bookworm-slim.
+ */
 const programs = ['sh', 'env', 'tar', 'df', 'du', 'ls', 'cat', 'mkdir', 'mv', 'rm', 'basename'];
 
 export interface ImageTree {
-  /** WORKDIR of the last stage, in the folder. */
+  /** The WORKDIR of the last stage, inside the folder. */
   readonly workdir: string;
-  /** PATH of the image. */
+  /** The image's PATH. */
   readonly path: string;
 }
 

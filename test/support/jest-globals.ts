@@ -1,6 +1,6 @@
 /**
- * Replaces `@jest/globals` in files that Node loads (native-runner.ts). The bindings are live: each test file gets those of its
- * run, and so do the helpers that several files share. A helper must not copy them while it is loaded.
+ * Replaces `@jest/globals` in files that Node loads (see native-runner.ts). The bindings are live, so each test file
+ * and the helpers it uses get those of its own run. A helper must not copy them while it is loading.
  */
 import type * as Globals from '@jest/globals';
 

@@ -1,11 +1,11 @@
-/** A server that a test starts for what it tests to talk to. */
+/** A server that a test starts for the code under test to talk to. */
 import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import { listenOn } from '../../src/http/listen.ts';
 
 export interface LocalServer {
   readonly url: string;
-  /** Ends open connections too. */
+  /** Also closes open connections. */
   close(): Promise<void>;
 }
 

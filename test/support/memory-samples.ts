@@ -1,4 +1,4 @@
-/** Memories, conversations, facts, pages and batches of a project, each with a given text in every field. */
+/** Creates memories, conversations, facts, pages and batches of a project with a given text in every field. */
 import { systemClock } from '../../src/core/time.ts';
 import type { Database } from '../../src/db/database.ts';
 import { createItems, type Writer } from '../../src/memory/items/items.ts';

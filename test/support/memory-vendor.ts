@@ -1,4 +1,6 @@
-/** A chat vendor that also acts as the memory model, can delay or fail its responses and records its requests. */
+/**
+ * A chat vendor that also acts as the memory model. It can delay or fail its responses, and it records its requests.
+ */
 import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 
@@ -11,15 +13,15 @@ export interface ReceivedRequest {
 }
 
 export interface MemoryVendor {
-  /** Configuration of a gateway with this vendor only, with retries after about a second. */
+  /** The configuration of a gateway with this vendor only, which retries after about a second. */
   readonly yaml: string;
   /** All requests so far, in order. */
   readonly requests: readonly ReceivedRequest[];
-  /** Number of requests of this job that contain the text. */
+  /** The number of requests for this job that contain the text. */
   count(job: MemoryJob, text: string): number;
-  /** Holds the responses to requests of this job that contain the text until `release`. */
+  /** Holds the responses to requests for this job that contain the text until `release`. */
   hold(job: MemoryJob, text: string): { release(): void };
-  /** Fails requests of this job that contain the text until `end`. */
+  /** Fails requests for this job that contain the text until `end`. */
   fail(job: MemoryJob, text: string, answer: (text: string) => VendorError): { end(): void };
   close(): void;
 }
@@ -29,7 +31,7 @@ export interface VendorError {
   readonly message: string;
 }
 
-/** By default each user sentence is a memory, nothing is merged, and the page lists the new memories. */
+/** By default each user sentence becomes a memory, nothing is merged, and the page lists the new memories. */
 export async function createMemoryVendor(): Promise<MemoryVendor> {
   const requests: ReceivedRequest[] = [];
   const scripts = new Set<Script>();
@@ -85,7 +87,7 @@ memory: { idle_minutes: 0.02, retry: { first_minutes: 0.02, factor: 2, longest_m
 interface Script {
   readonly job: MemoryJob;
   readonly text: string;
-  /** Null: the default response. */
+  /** Null means the default response. */
   readonly answer: (text: string) => Promise<VendorError | null>;
 }
 

@@ -1,4 +1,4 @@
-/** Reads the text format of Prometheus, for tests. */
+/** Parses Prometheus' text format for tests. */
 
 export interface MetricLine {
   readonly name: string;
@@ -6,7 +6,7 @@ export interface MetricLine {
   readonly value: number;
 }
 
-/** The samples of a scrape. Throws for a line that is neither a sample nor a comment. */
+/** Returns the samples of a scrape. Throws if a line is neither a sample nor a comment. */
 export function parseMetrics(text: string): MetricLine[] {
   return text
     .split('\n')
@@ -19,12 +19,12 @@ export function parseMetrics(text: string): MetricLine[] {
     });
 }
 
-/** The metrics of a service that accepts the admin token. */
+/** Returns the metrics of a service that accepts the admin token. */
 export async function metricsOf({ admin }: { admin(method: string, path: string): Promise<Response> }): Promise<MetricLine[]> {
   return parseMetrics(await (await admin('GET', '/metrics')).text());
 }
 
-/** The sum over the samples of a metric with these labels. */
+/** Adds up the samples of a metric with these labels. */
 export function sumOf(lines: readonly MetricLine[], name: string, labels: Readonly<Record<string, string>> = {}): number {
   const wanted = Object.entries(labels);
   return lines

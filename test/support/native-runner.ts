@@ -1,8 +1,9 @@
 /**
- * Jest's `testRunner`: jest-circus runs the tests of a file, and Node loads the file instead of jest's module registry.
+ * Jest's `testRunner`. jest-circus runs the tests of a file, but Node loads the file instead of Jest's module registry.
  *
- * Jest evaluates every module again for every test file, and the gateway takes seconds to load. Node loads a module once per worker process,
- * strips types natively and caches compiled code. What the registry adds (module mocks, globals per file) no test uses.
+ * Jest would evaluate every module again for every test file, and the gateway takes seconds to load. Node loads a
+ * module once per worker process, strips types natively and caches compiled code. No test uses the additional features
+ * of the registry (module mocks, globals per file).
  */
 import { createRequire, enableCompileCache, flushCompileCache, registerHooks } from 'node:module';
 import { pathToFileURL } from 'node:url';
@@ -27,12 +28,13 @@ registerHooks({
     specifier === '@jest/globals' ? { url: globalsUrl, shortCircuit: true } : next(specifier, context),
 });
 
-// Jest's workers survive a jest that is killed. A listener for `disconnect` would keep them alive at their regular end.
+// Jest's workers survive if Jest is killed. We don't listen for `disconnect`, because that would keep them alive at
+// their regular end.
 const parent = process.ppid;
 setInterval(() => process.ppid === parent || process.exit(1), 1_000).unref();
 
-// At its regular end a worker first completes what V8 compiles in the background and writes what it compiled, which would delay its end. A worker
-// with a real leak names it, and is left to jest.
+// When a worker ends normally, V8 first finishes its background compilation and writes the result, which would delay
+// the exit. If there is a real leak, we report it and leave the worker to Jest.
 const endMessage = 2;
 if (process.argv[1]?.endsWith('processChild.js')) process.prependListener('message', endWorker);
 
@@ -54,7 +56,7 @@ const runNatively: TestRunner = async (globalConfig, config, environment, _modul
     restoreAllMocks: mocks.restoreAllMocks.bind(mocks),
   };
   const nodeModules = {
-    // Circus keeps the tests of a file in the state of its module: each file gets a new instance.
+    // Circus keeps the tests of a file in its module state, so each file gets a new instance.
     requireInternalModule(path: string) {
       delete require.cache[path];
       return require(path);
@@ -76,7 +78,7 @@ const runNatively: TestRunner = async (globalConfig, config, environment, _modul
   }
 };
 
-/** Circus leaves its handlers and the tests, with everything that they refer to, in the global object. */
+/** Circus leaves its handlers and the tests in the global object, with everything they refer to. */
 function deleteCircusState(): void {
   for (const key of Object.getOwnPropertySymbols(globalThis)) {
     if (key.description === 'EVENT_HANDLERS' || key.description === 'JEST_STATE_SYMBOL') Reflect.deleteProperty(globalThis, key);

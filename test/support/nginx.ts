@@ -1,4 +1,7 @@
-/** nginx in front of a gateway: what is installed, else on Debian, as root, the program from Debian's package in the cache directory. */
+/**
+ * nginx in front of a gateway. We use the installed one, or download the program from Debian's package into the cache
+ * directory as root on Debian.
+ */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
@@ -15,14 +18,14 @@ import { unusedPort } from './unused-port.ts';
 export interface Nginx {
   /** HTTP/1.1 to the client, HTTP/1.1 to the gateway. */
   readonly url: string;
-  /** HTTP/1.1 to the client, HTTP/1.0 to the gateway, which is what nginx speaks unless it is configured. */
+  /** HTTP/1.1 to the client and HTTP/1.0 to the gateway, which is nginx's default. */
   readonly defaultUrl: string;
   /** HTTP/2 without TLS to the client, HTTP/1.1 to the gateway. */
   readonly http2Url: string;
   stop(): Promise<void>;
 }
 
-/** Path of the program. Throws when there is none and none can be installed. */
+/** Returns the path of the program. Throws if it is missing and cannot be installed. */
 export async function ensureNginx(): Promise<string> {
   const unpacked = join(cacheDirectory(), 'nginx');
   const find = (): string | undefined =>
@@ -56,7 +59,7 @@ async function unpack(folder: string): Promise<void> {
   }
 }
 
-/** Starts it in front of `gateway`, with the files that it needs in `folder`. */
+/** Starts it in front of `gateway`. The files that it needs are in `folder`. */
 export async function startNginx(program: string, folder: string, gateway: string): Promise<Nginx> {
   const [port, defaultPort, http2Port] = [await unusedPort(), await unusedPort(), await unusedPort()];
   const server = (listen: string, version: string): string => `

@@ -1,4 +1,4 @@
-/** The part of `oidc-provider`, which has no types, that `identity-provider.ts` uses. */
+/** Types for the part of `oidc-provider` that `identity-provider.ts` uses, because the package has none. */
 declare module 'oidc-provider' {
   import type { IncomingMessage, ServerResponse } from 'node:http';
 

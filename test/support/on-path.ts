@@ -1,6 +1,6 @@
 import { delimiter } from 'node:path';
 
-/** The folders of the environment variable `PATH`. */
+/** Returns the folders of the environment variable `PATH`. */
 export function foldersOnPath(): string[] {
   return (process.env.PATH ?? '').split(delimiter).filter((folder) => folder !== '');
 }

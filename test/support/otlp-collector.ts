@@ -1,11 +1,11 @@
-/** A collector that keeps the spans that it receives, as an OTLP endpoint over HTTP with protobuf. */
+/** An OTLP collector over HTTP with protobuf that keeps the spans that it receives. */
 import { type LocalServer, startLocalServer } from './local-server.ts';
 
 export interface CollectedSpan {
   readonly name: string;
   readonly traceId: string;
   readonly spanId: string;
-  /** Empty for the first span of a trace. */
+  /** Empty for the root span of a trace. */
   readonly parentId: string;
   readonly attributes: Readonly<Record<string, string | number | boolean>>;
   /** Span ids. */
@@ -19,7 +19,7 @@ export interface CollectedSpan {
 /** Its URL is for `OTEL_EXPORTER_OTLP_ENDPOINT`. */
 export interface OtlpCollector extends LocalServer {
   readonly spans: readonly CollectedSpan[];
-  /** Bodies and headers of all requests, as they arrived. */
+  /** The bodies and headers of all requests as they arrived. */
   received(): string;
 }
 
@@ -43,7 +43,7 @@ export async function createOtlpCollector(): Promise<OtlpCollector> {
   };
 }
 
-/** Field numbers of opentelemetry/proto/trace/v1/trace.proto. */
+/** Field numbers from opentelemetry/proto/trace/v1/trace.proto. */
 function readSpans(body: Buffer): CollectedSpan[] {
   const resources = readMessage(body).get(1) ?? [];
   const scopes = resources.flatMap((resource) => readMessage(bytesOf(resource)).get(2) ?? []);
@@ -82,7 +82,7 @@ function bytesOf(field: Field): Buffer {
   return field;
 }
 
-/** The fields of a protobuf message: varints as numbers, all others as bytes. */
+/** Returns the fields of a protobuf message, with varints as numbers and all others as bytes. */
 function readMessage(bytes: Buffer): Map<number, Field[]> {
   const fields = new Map<number, Field[]>();
   let at = 0;

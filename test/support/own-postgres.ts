@@ -1,4 +1,7 @@
-/** A PostgreSQL server for one test, which may kill, restart and freeze it. Skipped on machines without the server's programs. */
+/**
+ * A PostgreSQL server for one test, which may kill, restart and freeze it. Tests are skipped if the machine doesn't
+ * have the server's programs.
+ */
 import { describe } from '@jest/globals';
 import { ensurePostgres } from './postgres-install.ts';
 import { type PostgresServer, startPostgres } from './postgres-server.ts';
@@ -9,7 +12,7 @@ export function describeOwnPostgres(title: string, tests: () => void): void {
   (bin !== null || process.env.CI === 'true' ? describe : describe.skip)(title, tests);
 }
 
-/** The caller stops it. */
+/** The caller has to stop it. */
 export async function startOwnPostgres(): Promise<PostgresServer> {
   return startPostgres(await postgresPrograms(), { keepsCommits: true });
 }

@@ -1,12 +1,15 @@
-/** Marks texts and secrets, and finds the marks again in outputs, in whatever form they were written. */
+/** Marks texts and secrets, and finds the marks in outputs however they were encoded. */
 import { randomBytes } from 'node:crypto';
 
-/** A new mark: letters and digits, so that it is valid in every field and no escaping changes it. */
+/** Creates a mark from letters and digits only, so that it is valid in every field and not changed by escaping. */
 export function plant(name: string): string {
   return `${name}${randomBytes(8).toString('hex')}`;
 }
 
-/** The names of the marks that the output contains: as they are, in any case, as base64 at any offset, in hexadecimal or as `\u` escapes. */
+/**
+ * Returns the names of the marks that the output contains, in any case, as base64 at any offset, in hexadecimal or with
+ * `\u` escapes.
+ */
 export function findPlanted(output: string, marks: Readonly<Record<string, string>>): string[] {
   const lowerCase = output.toLowerCase();
   const isIn = (mark: string): boolean =>
@@ -15,7 +18,7 @@ export function findPlanted(output: string, marks: Readonly<Record<string, strin
   return Object.keys(marks).filter((name) => isIn(marks[name] ?? ''));
 }
 
-/** Without the characters that depend on the bytes around the mark. */
+/** Drops the characters that depend on the bytes around the mark. */
 function base64FormsOf(mark: string): string[] {
   return [0, 1, 2].map((offset) => {
     const encoded = Buffer.from(' '.repeat(offset) + mark).toString('base64');

@@ -1,4 +1,4 @@
-/** Databases of the test server (global-setup.ts): each test file has a separate one. */
+/** Creates databases on the test server (see global-setup.ts). Each test file has its own one. */
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 
@@ -9,7 +9,7 @@ export interface TestDatabase {
   drop(): Promise<void>;
 }
 
-/** Creates a database; `empty` has no schema and no extensions. The caller drops it. */
+/** Creates a database. With `empty` it has no schema and no extensions. The caller has to drop it. */
 export async function createTestDatabase(content: 'migrated' | 'empty' = 'migrated'): Promise<TestDatabase> {
   const { GATEWAY_TEST_POSTGRES_URL: adminUrl, GATEWAY_TEST_POSTGRES_TEMPLATE: template } = process.env;
   if (!adminUrl) throw new Error(`No PostgreSQL for the tests: ${process.env.GATEWAY_TEST_POSTGRES_MISSING ?? 'run them with npm test'}`);
@@ -20,7 +20,7 @@ export async function createTestDatabase(content: 'migrated' | 'empty' = 'migrat
   return {
     name,
     url: url.href,
-    // Connections that a test left open are closed: the database of a failed test must not remain.
+    // We close connections that a test left open, so that the database of a failed test is dropped too.
     drop: () => runAsAdmin(adminUrl, `drop database if exists ${name} with (force)`),
   };
 }
@@ -35,7 +35,7 @@ export async function withPostgres<Result>(work: (url: string) => Promise<Result
   }
 }
 
-/** Runs a statement at an administrator's address. */
+/** Runs a statement as the administrator. */
 export async function runAsAdmin(adminUrl: string, statement: string): Promise<void> {
   const client = new pg.Client({ connectionString: adminUrl, connectionTimeoutMillis: 10_000 });
   await client.connect();

@@ -1,8 +1,8 @@
 /**
- * PostgreSQL with pgvector on this machine: what is there, else on Debian, as root, what Debian's packages give.
+ * Finds PostgreSQL with pgvector on this machine, or installs Debian's packages as root on Debian.
  *
- * Debian has pgvector as a package from trixie on; for an older one it is built from the source package of a newer suite and kept in the
- * cache directory. The machine's own apt configuration is read and not changed.
+ * Debian has had a pgvector package since trixie. For older releases we build it from the source package of a newer
+ * suite and keep it in the cache directory. We read the machine's own apt configuration, but do not change it.
  */
 import { existsSync } from 'node:fs';
 import { copyFile, mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
@@ -14,10 +14,13 @@ import { APT_LIMIT_MS, apt, canInstallPackages } from './apt.ts';
 import { type AptSource, parseDeb822, parseOneLine, sourceListFor } from './apt-sources.ts';
 import { run } from './run.ts';
 
-/** Suites that have pgvector >= 0.8, the nearest to a release first. */
+/** Suites with pgvector >= 0.8, starting with the one closest to a release. */
 const SUITES_WITH_PGVECTOR = ['trixie', 'forky', 'sid'];
 
-/** The folder with `postgres` and `initdb` of a server that can `create extension vector`. Throws with the reason when there is none. */
+/**
+ * Returns the folder with the `postgres` and `initdb` programs of a server that supports `create extension vector`.
+ * Throws with the reason if there is none.
+ */
 export async function ensurePostgres(): Promise<string> {
   const present = await findServer();
   if (present !== null && (await hasVector(present))) return present;
@@ -61,13 +64,13 @@ async function installOnDebian(): Promise<string> {
     await install(`postgresql-${major}-pgvector`);
     return bin;
   }
-  // The keyring too: the one of an older image does not know the keys of newer suites.
+  // We also install the keyring, because older images do not have the keys of newer suites.
   await install(`postgresql-server-dev-${major}`, 'gcc', 'make', 'libc6-dev', 'debian-archive-keyring');
   await installVector(await buildVector(bin, major), bin);
   return bin;
 }
 
-/** The folder of the oldest server installed: SQL must keep to what that one has. */
+/** Returns the folder of the oldest installed server, because our SQL has to work on that one. */
 async function findServer(): Promise<string | null> {
   const debian = '/usr/lib/postgresql';
   const majors = existsSync(debian) ? await readdir(debian) : [];
@@ -92,14 +95,14 @@ async function majorVersion(bin: string): Promise<string> {
   return /\d+/.exec(version)?.[0] ?? '';
 }
 
-/** What an earlier run built: a folder with `lib` and `extension`. */
+/** The result of an earlier build: a folder with `lib` and `extension`. */
 async function findBuilt(major: string): Promise<string | null> {
   const names = await readdir(cacheDirectory());
   const name = names.find((entry) => entry.startsWith('pgvector-') && entry.endsWith(`-pg${major}`));
   return name === undefined ? null : join(cacheDirectory(), name);
 }
 
-/** Builds pgvector for the server in `bin` from Debian's source package, into the cache directory. */
+/** Builds pgvector from Debian's source package for the server in `bin`, into the cache directory. */
 async function buildVector(bin: string, major: string): Promise<string> {
   const scratch = await mkdtemp(join(tmpdir(), 'gateway-pgvector-'));
   try {
@@ -109,7 +112,8 @@ async function buildVector(bin: string, major: string): Promise<string> {
     const source = join(scratch, 'source');
     await mkdir(source);
     await run('tar', ['--extract', '--strip-components=1', '--file', archive, '--directory', source]);
-    // OPTFLAGS: no instructions that only this CPU has, the cache may be shared. No LLVM bitcode: it is for inlining and needs clang.
+    // OPTFLAGS avoids instructions that only this CPU has, because the cache may be shared. We skip LLVM bitcode,
+    // because it only serves inlining and needs clang.
     const settings = [`PG_CONFIG=${join(bin, 'pg_config')}`, 'OPTFLAGS=', 'with_llvm=no'];
     const staged = join(scratch, 'staged');
     await run('make', ['--jobs=2', ...settings], { cwd: source, timeoutMs: APT_LIMIT_MS });
@@ -127,7 +131,7 @@ async function buildVector(bin: string, major: string): Promise<string> {
   }
 }
 
-/** The path of pgvector's source archive, fetched by apt (which checks its signature) into `folder`. */
+/** Lets apt download pgvector's source archive into `folder` and check its signature. Returns its path. */
 async function downloadSource(folder: string): Promise<string> {
   const sources = await readAptSources('/etc/apt');
   const failures: string[] = [];
@@ -147,7 +151,9 @@ async function downloadSource(folder: string): Promise<string> {
   throw new Error(`Debian's source of pgvector could not be had: ${failures.join('; ')}`);
 }
 
-/** Options that make apt use `list` alone, with separate package lists, and leave the machine's configuration unchanged. */
+/**
+ * Options that make apt use only `list`, with separate package lists, and leave the machine's configuration unchanged.
+ */
 async function isolateApt(folder: string, list: string): Promise<string[]> {
   await mkdir(join(folder, 'lists', 'partial'), { recursive: true });
   const file = join(folder, 'pgvector.sources');
@@ -181,7 +187,7 @@ async function installVector(built: string, bin: string): Promise<void> {
   await copyAll(join(built, 'extension'), extension);
 }
 
-/** Copies the files of a folder, each appearing whole: a server that runs may have the old one mapped. */
+/** Copies the files of a folder by renaming them into place, because a running server may have the old ones mapped. */
 async function copyAll(from: string, to: string): Promise<void> {
   await mkdir(to, { recursive: true });
   for (const name of await readdir(from)) {

@@ -1,8 +1,8 @@
 /**
- * A private PostgreSQL for one run of the tests: a fresh cluster in a temporary folder, on a free port of 127.0.0.1 and a Unix socket.
+ * A private PostgreSQL cluster for one test run, in a temporary folder, on a free port of 127.0.0.1 and a Unix socket.
  *
- * It runs under a shell that waits for the end of its input, a pipe held by this process: whatever ends the tests, -9 too, closes the pipe,
- * and the shell stops the server and removes the folder.
+ * It runs under a shell that waits for the end of its input, which is a pipe held by this process. If the tests end for
+ * any reason, even with kill -9, the pipe closes, and the shell stops the server and removes the folder.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -16,20 +16,20 @@ import { unusedPort } from './unused-port.ts';
 const START_LIMIT_MS = 120_000;
 const STOP_LIMIT_MS = 60_000;
 
-/** A running server; `url` is its administrator's, for the database `postgres`. */
+/** A running server. `url` is the administrator's address of the database `postgres`. */
 export interface PostgresServer {
   url: string;
   stop(): Promise<void>;
-  /** kill -9 of all its processes. */
+  /** Sends kill -9 to all its processes. */
   kill(): Promise<void>;
-  /** After `kill`: restarts it at the same address and waits until it serves requests. */
+  /** Restarts it at the same address after `kill` and waits until it serves requests. */
   restart(): Promise<void>;
 }
 
 export interface PostgresServerOptions {
-  /** Commits survive `kill`. */
+  /** Makes commits survive `kill`. */
   readonly keepsCommits?: boolean;
-  /** PostgreSQL's `shared_buffers`. Default: 64 MB, enough for the tests. */
+  /** PostgreSQL's `shared_buffers`. The default of 64 MB is enough for the tests. */
   readonly sharedBuffers?: string;
 }
 
@@ -51,7 +51,7 @@ export async function startPostgres(
   const guard = spawn('/bin/sh', ['-c', GUARD, 'guard', join(bin, 'postgres'), data, String(port), logFile, home], {
     ...owner,
     cwd: home,
-    // A separate session: Ctrl-C in the terminal reaches the tests, which then close the pipe.
+    // It runs in its own session, so Ctrl-C in the terminal only reaches the tests, which then close the pipe.
     detached: true,
     stdio: ['pipe', 'ignore', 'ignore'],
   });
@@ -75,7 +75,7 @@ export async function startPostgres(
         try {
           process.kill(pid, 'SIGKILL');
         } catch {
-          // It has ended since it was listed.
+          // It has ended since we listed it.
         }
       }
     },
@@ -87,7 +87,7 @@ export async function startPostgres(
   };
 }
 
-/** The server's pid, then those of its processes. */
+/** Returns the server's pid, followed by those of its processes. */
 async function pidsOf(data: string): Promise<number[]> {
   const [pid = ''] = (await readFile(join(data, 'postmaster.pid'), 'utf8')).split('\n', 1);
   const children = await run('pgrep', ['-P', pid]);
@@ -95,8 +95,8 @@ async function pidsOf(data: string): Promise<number[]> {
 }
 
 /**
- * $1 postgres, $2 data, $3 port, $4 log, $5 home. `read` ends with the pipe; INT is PostgreSQL's fast shutdown. A server that was killed is
- * restarted when the file `down` is gone and the file `up` exists.
+ * $1 postgres, $2 data, $3 port, $4 log, $5 home. `read` returns when the pipe closes. INT is PostgreSQL's fast
+ * shutdown. If the server was killed, we restart it once the file `down` is gone and the file `up` exists.
  */
 const GUARD = `
 exec 3<&0
@@ -113,7 +113,7 @@ kill $reader 2>/dev/null
 rm -rf "$5"
 `;
 
-/** No test simulates a power cut: nothing is synced to disk. */
+/** No test simulates a power failure, so we sync nothing to disk. */
 function settings(home: string, keepsCommits: boolean, sharedBuffers: string): string {
   return `listen_addresses = '127.0.0.1'
 unix_socket_directories = '${home}'
@@ -125,7 +125,10 @@ shared_buffers = ${sharedBuffers}
 `;
 }
 
-/** PostgreSQL refuses to run as root: then Debian's user `postgres` runs it, otherwise the user of the tests (null). */
+/**
+ * PostgreSQL refuses to run as root, so Debian's user `postgres` runs it in that case. Otherwise the user of the tests
+ * does (null).
+ */
 async function serverOwner(): Promise<{ uid: number; gid: number } | null> {
   if (process.getuid?.() !== 0) return null;
   const [uid, gid] = await Promise.all([run('id', ['-u', 'postgres']), run('id', ['-g', 'postgres'])]);

@@ -1,9 +1,9 @@
-/** A migrated database of the test server: a copy of it takes a tenth of the time that the migrations take. */
+/** A migrated database on the test server. Copying it takes a tenth of the time that the migrations take. */
 import { migrate } from '../../src/db/migrate.ts';
 import { openServerDatabase } from '../../src/db/pool.ts';
 import { createTestDatabase, type TestDatabase } from './postgres-database.ts';
 
-/** Creates the template; nobody may be connected to it while it is copied. */
+/** Creates the template. Nobody may be connected to it while it is being copied. */
 export async function createPostgresTemplate(): Promise<TestDatabase> {
   const template = await createTestDatabase('empty');
   const database = openServerDatabase({ connectionString: template.url, maxConnections: 1 });

@@ -1,23 +1,23 @@
-/** The source of the release before this one, which tests run next to that of this clone. */
+/** The source code of the previous release, which tests run next to the current one. */
 import { mkdir, mkdtemp, readFile, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { root } from './gateway-process.ts';
 import { run } from './run.ts';
 
-/** Changed by each release: CONTRIBUTING.md, Releases. */
+/** Each release changes this (see Releases in CONTRIBUTING.md). */
 export const previousRelease = { version: '0.1.0', commit: '866d6ad077c09380f56ef4123113fec7c1572879' };
 
 export interface ReleaseSource {
   readonly folder: string;
-  /** Arguments that run its `gateway <command>`. */
+  /** The arguments that run `gateway <command>` of the previous release. */
   program(command: string): string[];
-  /** Its environment variables: what it compiles is kept with it. */
+  /** Environment variables that keep its compiled code separate. */
   readonly env: Readonly<Record<string, string>>;
   remove(): Promise<void>;
 }
 
-/** Extracts the release into a temporary folder, with the packages of this clone. The caller removes it. */
+/** Extracts the release into a temporary folder and links the packages of this clone. The caller has to remove it. */
 export async function extractPreviousRelease(): Promise<ReleaseSource> {
   await requireSamePackages();
   const folder = await mkdtemp(join(tmpdir(), 'gateway-release-'));
@@ -34,12 +34,12 @@ export async function extractPreviousRelease(): Promise<ReleaseSource> {
   };
 }
 
-/** The text of a file in the release. */
+/** Returns the text of a file in the release. */
 export function readPreviousRelease(path: string): Promise<string> {
   return runGit(['show', `${previousRelease.commit}:${path}`]);
 }
 
-/** Runs git; a shallow clone fetches the commit first. */
+/** Runs git. In a shallow clone we fetch the commit first. */
 async function runGit(args: readonly string[]): Promise<string> {
   const { version, commit } = previousRelease;
   const hasCommit = (): Promise<boolean> =>
@@ -61,7 +61,7 @@ type Lock = {
   readonly packages: Readonly<Record<string, { readonly version?: string; readonly dependencies?: Readonly<Record<string, string>> }>>;
 };
 
-/** Another major version of a package would be another program than the one that was released. */
+/** With another major version of a package, it would not be the program that was released. */
 async function requireSamePackages(): Promise<void> {
   const [before, now] = (
     await Promise.all([readPreviousRelease('package-lock.json'), readFile(join(root, 'package-lock.json'), 'utf8')])

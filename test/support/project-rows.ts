@@ -1,10 +1,16 @@
-/** A project's rows without ids, times and its name: equal for two projects that got the same requests. */
+/**
+ * Returns a project's rows without ids, times and its name, so that two projects with the same requests have equal
+ * rows.
+ */
 import type { Database } from '../../src/db/database.ts';
 import type { Project } from './crash-service.ts';
 
 const ofProject = 'project_id = $1::uuid';
 
-/** Ids are left out, and so is the order of rows: several may be of one millisecond. `attempts` of a group and the run of embeddings count what was begun, not what came of it. */
+/**
+ * We ignore ids and the order of rows, because several rows may be from the same millisecond. We also ignore `attempts`
+ * of a group and the run of embeddings, because they count what was started and not what came of it.
+ */
 const selections: Readonly<Record<string, string>> = {
   batches: `select kind, state from memory_batches where ${ofProject}`,
   calls: `select source, route, outcome, code, cost_nanos, estimated from calls where ${ofProject} and source <> 'gateway-memory'`,
@@ -35,7 +41,7 @@ export async function rowsOf(database: Database, { id, slug }: Project): Promise
   return rows;
 }
 
-/** Rows of the projects that stand for pending work. */
+/** Rows of the projects that represent pending work. */
 const unfinished = `
   select project_id, 'a conversation' as what from conversations where state <> 'read'
   union all select project_id, 'waiting messages' from conversations join memory_settings using (project_id)

@@ -1,11 +1,14 @@
-/** Python for the clients that are written in it: the one on the PATH, else on Debian, as root, Debian's package. */
+/** Finds Python for the clients that are written in it, or installs Debian's package as root on Debian. */
 import { join } from 'node:path';
 import { cacheDirectory } from '../../scripts/cache.js';
 import { withFileLock } from '../../scripts/file-lock.js';
 import { apt, canInstallPackages } from './apt.ts';
 import { run } from './run.ts';
 
-/** The name of a Python 3 that can create virtual environments; installs it if it is missing. Throws with the reason when it cannot be installed. */
+/**
+ * Returns the name of a Python 3 that can create virtual environments, and installs it if it is missing. Throws with
+ * the reason if it cannot be installed.
+ */
 export async function ensurePython(): Promise<string> {
   if (await canCreateEnvironments()) return 'python3';
   if (!canInstallPackages()) throw new Error('no Python, put a python3 with venv and pip on the PATH');

@@ -1,9 +1,9 @@
-/** Seeded random numbers, so that a run is reproducible. */
+/** Seeded random numbers that make a run reproducible. */
 
 export interface Random {
   /** A whole number from 0 to `limit - 1`. */
   below(limit: number): number;
-  /** A whole number from `first` to `last`, both included. */
+  /** A whole number from `first` to `last`, including both. */
   between(first: number, last: number): number;
   /** True with this probability. */
   chance(probability: number): boolean;

@@ -3,11 +3,11 @@ import { expect } from '@jest/globals';
 
 export interface ReceivedText {
   readonly text: string;
-  /** The connection ended before the end of the body. */
+  /** True if the connection ended before the end of the body. */
   readonly isCut: boolean;
 }
 
-/** Returns the text that arrived, also if the connection ended early. */
+/** Returns the text that arrived, even if the connection ended early. */
 export async function readUntilCut({ body }: Response): Promise<ReceivedText> {
   const decoder = new TextDecoder();
   let text = '';

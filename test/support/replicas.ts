@@ -1,6 +1,6 @@
 /**
- * Several processes of the real program on one PostgreSQL and one Temporal server, users who chat with them, and the proof that every
- * statement was learned once.
+ * Runs several processes of the real program on one PostgreSQL and one Temporal server, with users who chat with them,
+ * and verifies that every statement was learned once.
  */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -33,7 +33,7 @@ tiers: { trivial: [one/echo+slow-200] }
 memory: { idle_minutes: 0.02, retry: { first_minutes: 0.02, factor: 2, longest_minutes: 1 } }
 `;
 
-/** Database, vendor and Temporal server; the caller ends them with `stopAll`. */
+/** The database, vendor and Temporal server. The caller has to end them with `stopAll`. */
 export async function createReplicas(): Promise<Replicas> {
   const processes = createProcesses();
   const testDatabase = await createTestDatabase();
@@ -82,13 +82,19 @@ export interface Users {
   /** The statements so far. */
   readonly facts: readonly Fact[];
   readonly projectId: string;
-  /** Sends a new statement, in turn by each user and to each process; expects a complete response. */
+  /** Sends a new statement and expects a complete response. Users and processes take turns. */
   chat(): Promise<void>;
-  /** Chats in a loop, with pauses of 200 ms by default, until `work` is done. Each message costs every process CPU time until it is learned. */
+  /**
+   * Chats in a loop until `work` is done, with pauses of 200 ms by default. Each message costs every process CPU time
+   * until it is learned.
+   */
   chatDuring<Result>(work: () => Promise<Result>, pauseMs?: number): Promise<Result>;
 }
 
-/** Users of the project `default`, which learns in small batches. A fifth has no subject and writes explicitly: each of their calls is a conversation. */
+/**
+ * The users of the project `default`, which learns in small batches. A fifth of them have no subject and write
+ * explicitly, so each of their calls is a conversation.
+ */
 export async function createUsers({ database }: Replicas, serving: readonly [GatewayProcess, ...GatewayProcess[]]): Promise<Users> {
   const [first] = serving;
   await first.admin('PUT', '/provision/teams/default', {});
@@ -130,7 +136,9 @@ export async function createUsers({ database }: Replicas, serving: readonly [Gat
 
 const factRows = (facts: readonly Fact[]): string[] => facts.map(({ text, subject }) => `${subject}: ${text}`).toSorted();
 
-/** Waits until no work is pending, and checks that all of it was done once. `entities`: the workflows that never end. */
+/**
+ * Waits until no work is pending and checks that all of it was done once. `entities` are the workflows that never end.
+ */
 export async function expectLearnedOnce({ database, temporal }: Replicas, { facts }: Users, entities: readonly string[]): Promise<void> {
   const idsOf = async (query: string): Promise<string[]> => {
     const ids: string[] = [];

@@ -1,9 +1,9 @@
-/** Random values from the JSON schemas of the OpenAPI document: valid ones and nearly valid ones. */
+/** Random values for the JSON schemas of the OpenAPI document, both valid and nearly valid. */
 import fc from 'fast-check';
 import type { JsonObject } from '../../src/core/json/narrow.ts';
 import { asArray, asObject, asString, isObject } from '../../src/core/json/narrow.ts';
 
-/** The schema with every `$ref` of `document` resolved. References are not recursive. */
+/** Returns the schema with every `$ref` in `document` resolved. References are not recursive. */
 export function resolveRefs(schema: unknown, document: JsonObject): unknown {
   if (Array.isArray(schema)) return schema.map((part) => resolveRefs(part, document));
   if (!isObject(schema)) return schema;
@@ -19,7 +19,7 @@ export function resolveRefs(schema: unknown, document: JsonObject): unknown {
   return Object.fromEntries(Object.entries(schema).map(([key, part]) => [key, resolveRefs(part, document)]));
 }
 
-/** Valid values; `hints` has better ones for members of that name, such as existing models. */
+/** Valid values. `hints` provides better ones for members with a given name, e.g. existing models. */
 export function fitting(schema: unknown, hints: Readonly<Record<string, fc.Arbitrary<unknown>>> = {}): fc.Arbitrary<unknown> {
   const parts = asObject(schema);
   if (Array.isArray(parts.anyOf)) return fc.oneof(...parts.anyOf.map((part) => fitting(part, hints)));
@@ -49,7 +49,7 @@ export function fitting(schema: unknown, hints: Readonly<Record<string, fc.Arbit
   }
 }
 
-/** Values that are valid except at one position, with an arbitrary value, a missing or an additional member. */
+/** Values that are valid except in one position, which has an arbitrary value or a missing or additional member. */
 export function nearlyFitting(schema: unknown, hints: Readonly<Record<string, fc.Arbitrary<unknown>>> = {}): fc.Arbitrary<unknown> {
   return fc.tuple(fitting(schema, hints), fc.nat(), odd).map(([value, place, other]) => change(value, place, other));
 }
@@ -114,7 +114,7 @@ function fittingText({ pattern, format, minLength, maxLength }: JsonObject): fc.
     return fc.date({ min: new Date('2000-01-01'), max: new Date('2100-01-01'), noInvalidDate: true }).map((date) => date.toISOString());
   if (format === 'uuid') return fc.uuid();
   if (typeof pattern === 'string') {
-    // fast-check does not support lookaheads: strings that they forbid are filtered out.
+    // fast-check does not support lookaheads, so we filter out the strings that they forbid.
     const whole = new RegExp(pattern);
     return fc.stringMatching(new RegExp(pattern.replaceAll(/\(\?![^)]*\)/g, ''))).filter((text) => fits(text) && whole.test(text));
   }

@@ -1,4 +1,7 @@
-/** The services that a test run shares: started before the first test, stopped after the last. Test files find them in the environment. */
+/**
+ * Starts the services that a test run shares before the first test and stops them after the last one. Test files find
+ * them in the environment.
+ */
 import { readdir } from 'node:fs/promises';
 import { prepareEmbeddedTemplate } from './embedded-template.ts';
 import { shortLived } from './gateway-process.ts';
@@ -9,10 +12,10 @@ import { run } from './run.ts';
 import { ensureTemporal } from './temporal-program.ts';
 import { prepareTestBundle } from './workflow-bundle.ts';
 
-/** Stops what was started. */
+/** Stops everything that was started. */
 export type Stop = () => Promise<void>;
 
-/** Starts all services concurrently; when one fails, the others are stopped. */
+/** Starts all services concurrently. If one fails, the others are stopped. */
 export async function startServices(): Promise<Stop> {
   const starting = await Promise.allSettled([preparePostgres(), prepareEmbeddedTemplate(), prepareTemporal(), prepareCompiledCode()]);
   const stops = starting.flatMap((service) => (service.status === 'fulfilled' ? [service.value] : []));
@@ -25,10 +28,10 @@ export async function startServices(): Promise<Stop> {
   throw failure.reason;
 }
 
-/** Never fails: without a server the reason is in the environment, and postgres.ts skips or fails its tests. */
+/** Never fails. Without a server, we put the reason into the environment, and postgres.ts skips or fails its tests. */
 async function preparePostgres(): Promise<Stop> {
   const given = process.env.DATABASE_URL;
-  // Services that tests start must not use it.
+  // Services that tests start must not use this server.
   delete process.env.DATABASE_URL;
   try {
     const server = given ? { url: given, stop: async () => {} } : await startPostgres(await ensurePostgres());
@@ -48,8 +51,8 @@ async function preparePostgres(): Promise<Stop> {
 }
 
 /**
- * Installs the program, so that no test waits minutes for it, and builds the bundle of workflows, which several tests would build at the same
- * time; the tests that need what is missing fail with the reason.
+ * Installs the program, so that no test waits minutes for it, and builds the workflow bundle, which several tests would
+ * otherwise build at the same time. If something is missing, the tests that need it fail with the reason.
  */
 async function prepareTemporal(): Promise<Stop> {
   const bundle = prepareTestBundle().catch(() => '');
@@ -61,8 +64,9 @@ async function prepareTemporal(): Promise<Stop> {
 }
 
 /**
- * Fills Node's cache of compiled code in a new clone. A process adds what it compiled when it ends: without this every worker and gateway of
- * the first minutes would compile everything, half of its start. Code is kept for each set of V8's flags. A module that cannot be loaded fails its tests.
+ * Fills Node's compile cache in a new clone. A process only adds its compiled code when it ends, so without this every
+ * worker and gateway in the first minutes would compile everything, which is half of its start. The cache is separate
+ * for each set of V8 flags. If a module cannot be loaded, its tests fail.
  */
 async function prepareCompiledCode(): Promise<Stop> {
   const cached = await readdir(process.env.NODE_COMPILE_CACHE ?? '', { recursive: true }).catch(() => []);

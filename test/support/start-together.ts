@@ -1,10 +1,10 @@
 /** Overlaps the waits of several tests. */
 import { beforeAll } from '@jest/globals';
 
-/** A few at a time, because answers have time limits, which a busy machine would exceed with all of them. */
+/** We run a few at a time, because responses have time limits that a busy machine would exceed with all of them. */
 const atOnce = 16;
 
-/** Starts `work` for every key before the tests; a test awaits the result of its key. */
+/** Starts `work` for every key before the tests. A test awaits the result of its key. */
 export function startTogether<Key, Result>(keys: readonly Key[], work: (key: Key) => Promise<Result>): (key: Key) => Promise<Result> {
   const started = new Map<Key, Promise<Result>>();
   beforeAll(async () => {
@@ -13,7 +13,7 @@ export function startTogether<Key, Result>(keys: readonly Key[], work: (key: Key
       for (const key of waiting) {
         const result = work(key);
         started.set(key, result);
-        // A failure is that of the test which awaits it.
+        // The test that awaits the result reports its failure.
         await result.catch(() => undefined);
       }
     };

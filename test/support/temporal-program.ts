@@ -1,16 +1,16 @@
-/** The Temporal program for the tests, resolved or installed as by `npm start`. */
+/** The Temporal program for the tests, found or installed like in `npm start`. */
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import type { TemporalEnvironment } from '../../src/jobs/dev-server/install-temporal.ts';
 import { resolveTemporalBinary } from '../../src/jobs/dev-server/temporal-binary.ts';
 
-/** The environment in which `npm start` would resolve the program. */
+/** The environment in which `npm start` would look for the program. */
 export function temporalEnvironment(): TemporalEnvironment {
   const cacheHome = process.env.XDG_CACHE_HOME || join(homedir(), '.cache');
   return { path: process.env.PATH ?? '', cacheDir: join(cacheHome, 'model-gateway'), variables: process.env };
 }
 
-/** Installs the program if it is missing; prints its progress on the console. */
+/** Installs the program if it is missing and prints the progress to the console. */
 export async function ensureTemporal(): Promise<string> {
   const say = (_fields: object, message: string): void => void process.stderr.write(`tests: ${message}\n`);
   return resolveTemporalBinary({ environment: temporalEnvironment(), logger: { debug: () => {}, info: say, warn: say, error: say } });

@@ -1,4 +1,7 @@
-/** A Temporal server that a test can kill and restart at the same address, as an operator's server would fail and recover. */
+/**
+ * A Temporal server that a test can kill and restart at the same address, like an operator's server that fails and
+ * recovers.
+ */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -11,17 +14,17 @@ import { unusedPort } from './unused-port.ts';
 
 export interface TemporalServer {
   readonly address: string;
-  /** Starts it with the state of the last run, or without any (`empty`). Resolves when it serves requests. */
+  /** Starts it with the state of the last run, or without any (`empty`). Resolves once it serves requests. */
   start(state?: 'empty'): Promise<void>;
   kill(): Promise<void>;
   /** Kills it and removes its state. */
   remove(): Promise<void>;
 }
 
-/** With the defaults of half a minute, a deleted run remains listed as long. */
+/** With the default of half a minute, a deleted run would remain listed for that long. */
 const fastDeletion = { 'history.transferProcessorUpdateAckInterval': '1s', 'history.visibilityProcessorUpdateAckInterval': '1s' };
 
-/** Starts a server; the caller removes it. `settings` go to its dynamic configuration. */
+/** Starts a server, which the caller has to remove. `settings` are added to its dynamic configuration. */
 export async function createTemporalServer(settings: Readonly<Record<string, number>> = {}): Promise<TemporalServer> {
   const binary = await ensureTemporal();
   const dir = await mkdtemp(join(tmpdir(), 'gateway-temporal-'));
@@ -43,7 +46,7 @@ export async function createTemporalServer(settings: Readonly<Record<string, num
       await until(
         'the Temporal server serves requests',
         async () => {
-          // A server that found one of its internal ports taken has ended.
+          // A server exits if one of its internal ports is already in use.
           if (!isRunning()) child = spawn(binary, args, { cwd: dir, env: { HOME: dir, GOGC: '400' }, stdio: 'ignore' });
           return servesNamespace(address, 'default');
         },

@@ -1,8 +1,8 @@
 /**
- * Real Temporal servers for tests: dev servers on free ports with their state in temporary folders.
+ * Real Temporal dev servers for tests, on free ports with their state in temporary folders.
  *
- * The program is resolved as by `npm start`, so the first run on a fresh machine may build it for minutes: global-setup.ts calls
- * `ensureTemporal`, where no test waits for it.
+ * The program is found like in `npm start`, so the first run on a new machine may spend minutes building it.
+ * global-setup.ts calls `ensureTemporal`, so that no test waits for it.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -38,7 +38,7 @@ export function createTestLog(): { logger: Logger; lines: LogLine[] } {
   return { logger: { debug: keep('debug'), info: keep('info'), warn: keep('warn'), error: keep('error') }, lines };
 }
 
-/** The record of the dev server of a data directory. */
+/** The dev server's record in a data directory. */
 export async function readServerRecord(dataDir: string): Promise<DevServerRecord> {
   const record = await readRecord(dataDir);
   if (!record) throw new Error('there is no dev server in this data directory');
@@ -50,12 +50,12 @@ export interface TestTemporal {
   readonly temporal: Temporal;
   readonly dataDir: string;
   readonly lines: LogLine[];
-  /** Runs a worker with these activities; it is stopped with the server at the latest. */
+  /** Runs a worker with these activities. It is stopped together with the server at the latest. */
   work(activities: object): RunningWorker;
   stop(): Promise<void>;
 }
 
-/** A dev server with a client. The caller stops it. */
+/** A dev server with a client. The caller has to stop it. */
 async function startTestTemporal(): Promise<TestTemporal> {
   const { logger, lines } = createTestLog();
   const dataDir = await mkdtemp(join(tmpdir(), 'gateway-temporal-'));
@@ -82,7 +82,7 @@ async function startTestTemporal(): Promise<TestTemporal> {
   };
 }
 
-/** One dev server for all tests of a file; call it at the top of the file and the result inside tests. */
+/** One dev server for all tests of a file. Call it at the top of the file and use the result inside tests. */
 export function sharedTemporal(): () => TestTemporal {
   let shared: TestTemporal | undefined;
   beforeAll(async () => {
@@ -97,12 +97,12 @@ export function sharedTemporal(): () => TestTemporal {
   };
 }
 
-/** Writes the schedules; like the dispatcher, repeats what a loaded server does not finish in time. */
+/** Writes the schedules. Like the dispatcher, it repeats what a busy server does not finish in time. */
 export async function putSchedules(schedules: { put(): Promise<boolean> }): Promise<void> {
   await until('the schedules are written', () => schedules.put().catch(() => false));
 }
 
-/** Describes a schedule; repeats when a loaded server loses the query to its own worker. */
+/** Describes a schedule. We retry, because a busy server may lose the query to its own worker. */
 export async function describeSchedule(handle: ScheduleHandle): Promise<ScheduleDescription> {
   let description: ScheduleDescription | undefined;
   await until('the schedule is described', async () => {
@@ -115,7 +115,7 @@ export async function describeSchedule(handle: ScheduleHandle): Promise<Schedule
   return description as ScheduleDescription;
 }
 
-/** The current details of a run, as Temporal's UI shows them. */
+/** Returns the current details of a run, as Temporal's UI shows them. */
 export async function detailsOf(handle: Pick<WorkflowHandle, 'query'>): Promise<string> {
   const { currentDetails } = await handle.query<{ currentDetails?: string }>('__temporal_workflow_metadata');
   return currentDetails ?? '';

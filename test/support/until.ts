@@ -1,4 +1,4 @@
-/** Waits until the condition holds; throws an error with the sentence after `limitMs`. */
+/** Waits until the condition holds. Throws an error with the given sentence after `limitMs`. */
 export async function until(sentence: string, condition: () => boolean | Promise<boolean>, limitMs = 120_000): Promise<void> {
   const end = performance.now() + limitMs;
   while (!(await condition())) {

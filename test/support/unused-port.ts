@@ -1,11 +1,11 @@
-/** Ports of loopback addresses that nothing listens on. */
+/** Finds ports on loopback addresses that nothing listens on. */
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 
 /**
- * A port of 127.0.0.1 that refuses connections. It is below those that systems assign (from 32,768), so that no server or connection of
- * another test gets it while it is not used.
+ * A port of 127.0.0.1 that refuses connections. It is below the ports that systems assign (from 32,768), so that no
+ * server or connection of another test gets it while it is unused.
  */
 export async function unusedPort(): Promise<number> {
   for (;;) {

@@ -23,7 +23,7 @@ const tablesOf = async (database: Database, id: string): Promise<unknown[]> => {
 };
 
 describeDatabases('partitions', (database) => {
-  test('this month and the next get partitions, also concurrently and repeatedly', async () => {
+  test('creates partitions for this month and the next, even concurrently and repeatedly', async () => {
     const clock = clockAt(noon);
     await Promise.all([ensurePartitions(database(), clock), ensurePartitions(database(), clock)]);
     await ensurePartitions(database(), clock);
@@ -32,7 +32,7 @@ describeDatabases('partitions', (database) => {
     expect(await tablesOf(database(), await storeAt(database(), Date.UTC(2027, 0, 1)))).toEqual(['calls_default', 'attempts_default']);
   });
 
-  test('a month with calls in the default partition stays there', async () => {
+  test('leaves a month with calls in the default partition there', async () => {
     const march = Date.UTC(2027, 2, 10);
     const id = await storeAt(database(), march);
     await ensurePartitions(database(), clockAt(march));
@@ -41,14 +41,14 @@ describeDatabases('partitions', (database) => {
     expect(await tablesOf(database(), await storeAt(database(), Date.UTC(2027, 3, 1)))).toEqual(['calls_2027_04', 'attempts_2027_04']);
   });
 
-  test('a call that is stored again is found in its partition', async () => {
+  test('finds a call that is stored again in its partition', async () => {
     const call = settledCall();
     const store = (): Promise<readonly SettledCall[]> => database().transaction((tx) => storeCalls(tx, [call]));
     expect(await store()).toEqual([call]);
     expect(await store()).toEqual([]);
   });
 
-  test('other errors are thrown', async () => {
+  test('throws other errors', async () => {
     const broken: Database = {
       ...database(),
       query: async () => {

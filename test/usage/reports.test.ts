@@ -30,7 +30,7 @@ const correlated = (changes: Partial<CallMetadata['correlation']>): CallMetadata
 const tokensOf = (input: number) => ({ input, cachedInput: 1, cacheWrite: 2, cacheWrite1h: 3, output: 4 });
 
 describeDatabases('storing calls', (database) => {
-  test('each call is stored once, and only new ids are returned', async () => {
+  test('stores each call once and returns only new ids', async () => {
     const { call } = newOwner();
     const [one, two, three] = [call(), call(), call()];
     expect(await store(database(), [one, two])).toEqual(new Set([one.metadata.id, two.metadata.id]));
@@ -43,13 +43,13 @@ describeDatabases('storing calls', (database) => {
     expect(row).toEqual({ attempts: 3 });
   });
 
-  test('a call without attempts (a cache hit) is stored', async () => {
+  test('stores a call without attempts, such as a cache hit', async () => {
     const { call } = newOwner();
     const hit = call({ result: { cache: 'hit', attempts: [], costNanos: 0 } });
     expect(await store(database(), [hit])).toEqual(new Set([hit.metadata.id]));
   });
 
-  test('numbers out of range become the nearest that the column accepts', async () => {
+  test('clamps numbers out of range to the nearest that the column accepts', async () => {
     const { call, projectId } = newOwner();
     const odd = call({
       metadata: { correlation: correlated({ iteration: 1e300, distilSaved: -1.6 }) },
@@ -68,7 +68,7 @@ describeDatabases('storing calls', (database) => {
 });
 
 describeDatabases('call rows', (database) => {
-  test('return every documented member', async () => {
+  test('returns every documented member', async () => {
     const { call, projectId } = newOwner();
     const correlation = {
       taskId: 't-1',
@@ -147,7 +147,7 @@ describeDatabases('call rows', (database) => {
     ]);
   });
 
-  test('with a failed attempt, paged, filtered, of one project or of all, each once', async () => {
+  test('returns each call once with its failed attempt, paged, filtered, for one project or for all', async () => {
     const [{ call, projectId }, other] = [newOwner(), newOwner()];
     const [attempt] = call().result.attempts;
     if (!attempt) throw new Error('a settled call has an attempt');
@@ -176,7 +176,7 @@ describeDatabases('call rows', (database) => {
     expect(row?.attempts.map((one) => one.error)).toEqual([error, error]);
   });
 
-  test('newest first, paged, filtered by task and source, never those of another project', async () => {
+  test('returns calls newest first, paged, and filtered by task and source within their project', async () => {
     const { call, projectId } = newOwner();
     const calls = Array.from({ length: 110 }, (_value, index) =>
       call({
@@ -202,7 +202,7 @@ describeDatabases('call rows', (database) => {
 });
 
 describeDatabases('many call rows', (database) => {
-  test('up to a thousand are returned at once, each with its attempts', async () => {
+  test('returns up to a thousand calls at once with their attempts', async () => {
     const { call, projectId } = newOwner();
     const calls = Array.from({ length: 1_010 }, (_value, index) => call({ metadata: { startedAt: noon + index } }));
     for (let at = 0; at < calls.length; at += 500) await store(database(), calls.slice(at, at + 500));
@@ -220,7 +220,7 @@ describeDatabases('usage of a project', (database) => {
   const usageOf = (projectId: string, monthlyCapNanos: number | null = null, now = noon) =>
     createUsageReports({ database: database(), clock: clockAt(now) }).getUsage({ projectId, monthlyCapNanos });
 
-  test('spend of the calendar month by model, task and source, highest cost first', async () => {
+  test('adds up the calendar month by model, task and source, highest cost first', async () => {
     const { call, projectId } = newOwner();
     const task = { correlation: correlated({ taskId: 't-17' }) };
     await store(database(), [
@@ -250,11 +250,11 @@ describeDatabases('usage of a project', (database) => {
     });
   });
 
-  test('a project without calls has spent nothing', async () => {
+  test('is zero for a project without calls', async () => {
     expect(await usageOf(randomUUID())).toMatchObject({ spend: 0, monthly_cap: null, by_model: [], by_task: [], by_source: [] });
   });
 
-  test('calls of unknown cost count with their tokens; calls without a model are in the total and in their source', async () => {
+  test('counts calls of unknown cost with their tokens, and calls without a model in the total and their source', async () => {
     const { call, projectId } = newOwner();
     await store(database(), [
       call({ result: { costNanos: null, attempts: [] } }),
@@ -267,7 +267,7 @@ describeDatabases('usage of a project', (database) => {
     });
   });
 
-  test('the month begins and ends at midnight UTC, by the start of the call', async () => {
+  test('starts and ends the month at midnight UTC by the start of the call', async () => {
     const { call, projectId } = newOwner();
     const [start, end] = [Date.UTC(2026, 10, 1), Date.UTC(2026, 11, 1)];
     await store(
@@ -281,7 +281,7 @@ describeDatabases('usage of a project', (database) => {
     expect(await reports.getMonthSpend(randomUUID())).toBe(0);
   });
 
-  test('lists have at most a thousand rows, and the total includes all calls', async () => {
+  test('limits lists to a thousand rows but includes all calls in the total', async () => {
     const { call, projectId } = newOwner();
     const calls = Array.from({ length: 1_010 }, (_value, index) =>
       call({ metadata: { correlation: correlated({ taskId: `t-${index}` }) }, result: { costNanos: index } }),
@@ -300,7 +300,7 @@ describeDatabases('usage of a project', (database) => {
 });
 
 describeDatabases('use of a key', (database) => {
-  test('each ceiling counts in its own window; cache hits do not count as calls', async () => {
+  test('counts each ceiling in its own window and does not count cache hits as calls', async () => {
     const { call, keyId, projectId } = newOwner();
     const [minuteAgo, yesterday, lastMonth] = [noon - 60_001, noon - 86_400_000, Date.UTC(2026, 9, 31)];
     await store(database(), [
@@ -318,7 +318,7 @@ describeDatabases('use of a key', (database) => {
     expect(await keyUse('total', 'day')).toEqual({ calls: 5, cost: 3_000, rpm: 2, tpm: 30 });
   });
 
-  test('an unused key has no usage', async () => {
+  test('is zero for an unused key', async () => {
     const reports = createUsageReports({ database: database(), clock: clockAt(noon) });
     expect(await reports.getKeyUsage({ projectId: randomUUID(), quotaKeyId: randomUUID() }, { calls: 'total', cost: 'total' })).toEqual({
       calls: 0,

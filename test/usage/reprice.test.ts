@@ -64,7 +64,7 @@ function withLockTimeout(database: Database): Database {
 }
 
 describeDatabases('reprice', (database) => {
-  test('each call gets the price in force when it started, with its attempts and ceilings, and a second run changes nothing', async () => {
+  test('uses the price in force when each call started, and changes nothing on a second run', async () => {
     const run = await prepare(database(), [
       [model, noon, pricesOf(2)],
       [model, noon + hourMs / 2, pricesOf(5)],
@@ -105,7 +105,7 @@ describeDatabases('reprice', (database) => {
     expect(await countersIn(database(), limits.projectId)).toEqual(counters);
   });
 
-  test('a call costs the sum of its attempts, each at the price of its own model', async () => {
+  test('prices a call as the sum of its attempts, each at the price of its own model', async () => {
     const other = 'openai/gpt-4o-mini';
     const run = await prepare(database(), [
       [model, noon, pricesOf(2)],
@@ -126,7 +126,7 @@ describeDatabases('reprice', (database) => {
     expect(await run({ projectId })).toMatchObject({ calls_changed: 0, attempts_changed: 0 });
   });
 
-  test('while calls are stored and counters created concurrently, counters stay the sums of their rows', async () => {
+  test('keeps counters equal to the sums of their rows while calls are stored concurrently', async () => {
     const run = await prepare(database(), [[model, noon, pricesOf(3)]]);
     const projectId = randomUUID();
     const clock = clockAt(noon);
@@ -166,7 +166,7 @@ describeDatabases('reprice', (database) => {
     expect(Math.max(...counters.map(({ settled }) => settled))).toBe(20 * rounds * 3_000_000);
   });
 
-  test('counters are created, and leases of them acquired, while a window is repriced', async () => {
+  test('works while counters are created and their leases are acquired', async () => {
     if (database().kind === 'embedded') return; // Its single session runs one transaction after the other.
     await prepare(database(), [[model, noon, pricesOf(2)]]);
     const limits = limitsOf({ cost: 1e12 });
@@ -211,7 +211,7 @@ describeDatabases('reprice', (database) => {
     for (const counter of await countersIn(database(), projectId)) expect(counter.settled).toBe(counter.rows);
   });
 
-  test('a call of unknown cost gets one if there is a price; calls without stored units, videos and cache hits are skipped', async () => {
+  test('prices a call of unknown cost if possible and skips calls without units, videos and cache hits', async () => {
     const run = await prepare(database(), [
       [model, noon, pricesOf(2)],
       ['openai/late', noon + hourMs, pricesOf(2)],
@@ -264,7 +264,7 @@ describeDatabases('reprice', (database) => {
     }
   });
 
-  test('prices "now" replace those of the window for the given models, and are kept by a later repricing from the history', async () => {
+  test('replaces prices of the window with the ones from "now" for given models, and a later run keeps them', async () => {
     const later = noon + 2 * hourMs;
     const run = await prepare(database(), [
       [model, noon - hourMs, pricesOf(2)],
@@ -308,7 +308,7 @@ describeDatabases('reprice', (database) => {
     await expect(run({ prices: 'now', models: [model, 'openai/nobody'] })).rejects.toMatchObject({ code: 'bad_request' });
   });
 
-  test('one that fails has changed whole slices, and running it again does the rest', async () => {
+  test('changes whole slices if it fails, and does the rest when it runs again', async () => {
     const run = await prepare(database(), [[model, noon, pricesOf(2)]]);
     const limits = limitsOf({ cost: 1e12 }, { window: 'total' });
     const { projectId, keyId } = limits;

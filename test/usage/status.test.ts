@@ -37,7 +37,7 @@ function statusOf(changes: Partial<StatusInput> & { spent?: number; cap?: number
   });
 }
 
-test('the status has the documented members', async () => {
+test('returns the documented members of the status', async () => {
   const counted = { key: { calls: { used: 412, reserved: 2 }, cost: { used: 12_340_000_000, reserved: 80_000_000 } } };
   expect(await statusOf({ countedUsage: counted })).toEqual({
     project: 'acme',
@@ -56,7 +56,7 @@ test('the status has the documented members', async () => {
   });
 });
 
-test('remaining is never negative; expiry and demo are reported', async () => {
+test('never reports a negative remainder, and reports expiry and demo', async () => {
   const caller = { keyId: 'k', keyPrefix: 'k7f3a9c2', quotaKeyId: 'k', projectId: 'p', models: null, expiresAt: now };
   const status = await statusOf({ caller, demo: true, ceilings: { ...ceilings, calls: { limit: 400, window: 'total' } } });
   expect(status.key.expires_at).toBe('2026-11-20T22:40:30Z');
@@ -84,6 +84,6 @@ test.each([
   ['day', Date.UTC(2026, 10, 20), Date.UTC(2026, 10, 21)],
   ['month', Date.UTC(2026, 10, 1), Date.UTC(2026, 11, 1)],
   ['total', 0, null],
-] as const)('the window of a %s is the calendar one, in UTC', (kind, start, end) => {
+] as const)('uses the calendar window of a %s in UTC', (kind, start, end) => {
   expect(windowAt(kind, now)).toEqual({ start, end });
 });

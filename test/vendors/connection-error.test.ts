@@ -10,6 +10,6 @@ test.each([
   ['UND_ERR_CONNECT_TIMEOUT', 'there was no connection in time'],
   ['ESOMETHING', 'there was no connection'],
   [null, 'the connection was closed before the response began'],
-])('%s is described in a sentence', (code, sentence) => {
+])('describes %s in a sentence', (code, sentence) => {
   expect(describeConnectionError(code)).toBe(sentence);
 });

@@ -25,7 +25,7 @@ describe.each(Object.entries(compressions))('a response with the encoding %s', (
     setImmediate(() => end(response));
   };
 
-  test('is decoded, and reported without encoding and length', async () => {
+  test('is decoded and reported without its encoding and length', async () => {
     const bytes = await compress(Buffer.from(text));
     const finish = (response: ServerResponse): void => void response.end(bytes.subarray(bytes.length >> 1));
     await withVendor(respondWith(bytes, finish), async ({ url, httpClient }) => {
@@ -35,7 +35,7 @@ describe.each(Object.entries(compressions))('a response with the encoding %s', (
     });
   });
 
-  test('is refused when it is larger than the limit after decoding', async () => {
+  test('is rejected if it is larger than the limit after decoding', async () => {
     const bytes = await compress(Buffer.alloc(8 * 1024 * 1024));
     const finish = (response: ServerResponse): void => void response.end(bytes.subarray(bytes.length >> 1));
     await withVendor(respondWith(bytes, finish), async ({ url, httpClient }) => {
@@ -47,7 +47,7 @@ describe.each(Object.entries(compressions))('a response with the encoding %s', (
     });
   });
 
-  test('fails when it breaks off, or is not of this encoding', async () => {
+  test('fails if it breaks off or does not use this encoding', async () => {
     const bytes = await compress(Buffer.from(text));
     await withVendor(
       respondWith(bytes, (response) => void response.destroy()),
@@ -66,7 +66,7 @@ describe.each(Object.entries(compressions))('a response with the encoding %s', (
   });
 });
 
-test('the pieces of a compressed stream arrive when the vendor flushes them, also before it breaks off', async () => {
+test('delivers the pieces of a compressed stream when the vendor flushes them, even before it breaks off', async () => {
   let breakOff: () => void = () => undefined;
   const respond = (response: ServerResponse): void => {
     response.writeHead(200, { 'content-encoding': 'gzip', 'content-type': 'text/event-stream' });
@@ -89,7 +89,7 @@ test('the pieces of a compressed stream arrive when the vendor flushes them, als
   });
 });
 
-test('an empty body is empty', () =>
+test('leaves an empty body empty', () =>
   withVendor(
     (response) => response.writeHead(500, { 'content-encoding': 'gzip' }).end(),
     async ({ url, httpClient }) => {

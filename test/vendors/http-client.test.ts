@@ -53,7 +53,7 @@ describe('send', () => {
     );
   });
 
-  test('throws connect without a listener, with the error code and no address', async () => {
+  test('throws connect without a listener, with the error code but no address', async () => {
     const httpClient = createVendorHttpClient();
     const failed = httpClient.send(requestOf(`http://127.0.0.1:${await closedPort()}/`));
     await expect(failed).rejects.toMatchObject({
@@ -65,13 +65,13 @@ describe('send', () => {
     await httpClient.close();
   });
 
-  test('throws connect when the host name cannot be resolved', async () => {
+  test('throws connect if the host name cannot be resolved', async () => {
     const httpClient = createVendorHttpClient();
     await expect(httpClient.send(requestOf('http://vendor.invalid/'))).rejects.toMatchObject({ kind: 'connect' });
     await httpClient.close();
   });
 
-  test('throws connect when the vendor closes the connection before responding', async () => {
+  test('throws connect if the vendor closes the connection before responding', async () => {
     await withVendor(
       (response) => response.destroy(),
       async ({ url, httpClient }) => {
@@ -80,7 +80,7 @@ describe('send', () => {
     );
   });
 
-  test('throws timeout when no response arrives in time', async () => {
+  test('throws timeout if no response arrives in time', async () => {
     await withVendor(
       () => {},
       async ({ url, httpClient, connectionClosed }) => {
@@ -96,7 +96,7 @@ describe('send', () => {
   test.each<[string, (response: ServerResponse) => void]>([
     ['interim responses without end', (response) => response.writeProcessing()],
     ['headers without end', ({ socket }) => socket?.write(socket.bytesWritten === 0 ? 'HTTP/1.1 200 OK\r\n' : 'x-filler: any\r\n')],
-  ])('throws timeout when only %s arrive', async (_name, sendMore) => {
+  ])('throws timeout if only %s arrive', async (_name, sendMore) => {
     let sending: NodeJS.Timeout | undefined;
     await withVendor(
       (response) => {
@@ -125,7 +125,7 @@ describe('send', () => {
     );
   });
 
-  test('throws aborted when the signal is aborted before the request or while waiting', async () => {
+  test('throws aborted if the signal is aborted before the request or while waiting', async () => {
     await withVendor(
       () => {},
       async ({ url, httpClient, received, connectionClosed }) => {
@@ -170,7 +170,7 @@ describe('readAll', () => {
     );
   });
 
-  test('throws broken when the response breaks off', async () => {
+  test('throws broken if the response breaks off', async () => {
     await withVendor(
       (response) => {
         response.writeHead(200, { 'content-length': '10' });
@@ -183,7 +183,7 @@ describe('readAll', () => {
     );
   });
 
-  test('throws broken when the response stalls', async () => {
+  test('throws broken if the response stalls', async () => {
     await withVendor(
       (response) => response.write('half'),
       async ({ url, httpClient }) => {
@@ -193,7 +193,7 @@ describe('readAll', () => {
     );
   });
 
-  test('throws aborted when the signal is aborted in the middle', async () => {
+  test('throws aborted if the signal is aborted in the middle', async () => {
     await withVendor(
       (response) => response.write('half'),
       async ({ url, httpClient, connectionClosed }) => {
@@ -209,7 +209,7 @@ describe('readAll', () => {
 });
 
 describe('connections', () => {
-  test('a connection is reused after its response has been read', async () => {
+  test('reuses a connection after the response has been read', async () => {
     await withVendor(
       (response) => response.end('x'),
       async ({ url, httpClient, received }) => {
@@ -225,7 +225,7 @@ describe('connections', () => {
   test.each([
     ['after a short response', 10],
     ['after a long response', 3_000_000],
-  ])('release drains a short remainder, so that the connection is reused: %s', async (_name, size) => {
+  ])('reuses a connection if release drains a short remainder: %s', async (_name, size) => {
     const open: (() => void)[] = [];
     await withVendor(
       (response) => {
@@ -247,7 +247,7 @@ describe('connections', () => {
     );
   });
 
-  test('release closes the connection when the remainder is long', async () => {
+  test('closes a connection on release if the remainder is long', async () => {
     await withVendor(
       (response) => response.end('x'.repeat(3_000_000)),
       async ({ url, httpClient, connectionClosed }) => {
@@ -260,7 +260,7 @@ describe('connections', () => {
     );
   });
 
-  test('release has no effect on a response that was read or has failed', async () => {
+  test('does nothing on release if the response was read or has failed', async () => {
     await withVendor(
       (response) => response.end('x'),
       async ({ url, httpClient }) => {
@@ -275,7 +275,7 @@ describe('connections', () => {
     );
   });
 
-  test('an error of a released response is ignored', async () => {
+  test('ignores errors of a released response', async () => {
     const open: (() => void)[] = [];
     await withVendor(
       (response) => {
@@ -292,7 +292,7 @@ describe('connections', () => {
     );
   });
 
-  test('close waits for running requests', async () => {
+  test('waits for running requests on close', async () => {
     await withVendor(
       (response) => response.end('x'),
       async ({ url }) => {

@@ -24,23 +24,23 @@ describe('a body for a vendor whose path names the model', () => {
     );
   });
 
-  test('names the beta flags', () => {
+  test('lists the beta flags', () => {
     expect(adapt('{"a":1}', { 'anthropic-beta': 'one,two' })).toBe('{"anthropic_version":"v1","anthropic_beta":["one","two"],"a":1}');
   });
 
-  test('names the version that the caller asks for, unless it is the first one', () => {
+  test('sets the version that the caller asks for, unless it is the first one', () => {
     expect(adapt('{"a":1}', { 'anthropic-version': '2026-10-21' })).toBe('{"anthropic_version":"2026-10-21","a":1}');
     expect(adapt('{"a":1}', { 'anthropic-version': '2023-06-01' })).toBe('{"anthropic_version":"v1","a":1}');
   });
 
-  test('names the model if the path does not', () => {
+  test('contains the model if the path does not', () => {
     const context = { hasModelInPath: false, headers: {} };
     expect(adaptBody(Buffer.from('{"model":"m"}'), format, context).toString()).toBe('{"anthropic_version":"v1","model":"m"}');
   });
 
   const members = ['"model":"m"', '"stream":true', '"anthropic_version":"v1"', '"a":[1,2]', '"b":{"model":"inner"}'];
   const orders = members.flatMap((one) => members.flatMap((two) => members.map((three) => [...new Set([one, two, three])])));
-  test.each([[], ...orders].map((order) => [order.join(' , ')]))('{ %s } stays valid, without the omitted members', (text) => {
+  test.each([[], ...orders].map((order) => [order.join(' , ')]))('stays valid without the omitted members: { %s }', (text) => {
     const { model: _model, stream: _stream, ...rest } = JSON.parse(`{${text}}`);
     for (const body of [`{${text}}`, `{ ${text} }`, `{\n\t${text}\r\n}`]) {
       expect(JSON.parse(adapt(body))).toEqual({ anthropic_version: 'v1', ...rest });

@@ -26,7 +26,7 @@ describe('retry-after', () => {
     ['Fri Nov 20 10:00:30 2026', 30_000],
     ['2026-11-20T10:00:30Z', 30_000],
     ['2026-11-20T11:00:30+01:00', 30_000],
-  ])('%s is %p ms', (value, ms) => {
+  ])('reads %s as %p ms', (value, ms) => {
     expect(wait({ 'retry-after': value })).toBe(ms);
   });
 
@@ -46,16 +46,16 @@ describe('retry-after', () => {
     'NaN',
     'Infinity',
     '9'.repeat(400),
-  ])('%s is ignored', (value) => {
+  ])('ignores %s', (value) => {
     expect(wait({ 'retry-after': value })).toBeUndefined();
   });
 
-  test('a repeated header counts once', () => {
+  test('counts a repeated header once', () => {
     expect(wait({ 'retry-after': ['5', '5'] })).toBe(5000);
   });
 });
 
-describe('millisecond headers take precedence', () => {
+describe('headers in milliseconds take precedence', () => {
   test.each<[string, Headers, number]>([
     ['retry-after-ms', { 'retry-after-ms': '250', 'retry-after': '9' }, 250],
     ['x-ms-retry-after-ms', { 'x-ms-retry-after-ms': '250.4', 'retry-after': '9' }, 250],
@@ -88,7 +88,7 @@ describe('a hint in the body', () => {
     ['0s', 0],
     ['soon', undefined],
     [37, undefined],
-  ])('retryDelay %p is %p ms', (delay, ms) => {
+  ])('reads retryDelay %p as %p ms', (delay, ms) => {
     expect(wait({}, retryInfo(delay))).toBe(ms);
     // As Google's chat endpoint sends it.
     expect(wait({}, [retryInfo(delay)])).toBe(ms);
@@ -149,7 +149,7 @@ describe('reset headers', () => {
   });
 });
 
-describe('limits that do not end by waiting', () => {
+describe('limits that waiting does not lift', () => {
   test.each<[string, unknown]>([
     ["OpenAI's quota by code", { error: { type: 'requests', code: 'insufficient_quota' } }],
     ["OpenAI's quota by type", { error: { type: 'insufficient_quota', code: null } }],
@@ -157,7 +157,7 @@ describe('limits that do not end by waiting', () => {
       "Anthropic's spend limit",
       { type: 'error', error: { type: 'rate_limit_error', details: { error_code: 'enforced_spend_limit_reached' } } },
     ],
-  ])('%s: null, independent of the headers', (_name, body) => {
+  ])('returns null for %s, whatever the headers say', (_name, body) => {
     expect(wait({ 'retry-after': '5' }, body)).toBeNull();
     expect(wait({}, body)).toBeNull();
   });

@@ -69,7 +69,7 @@ function cut(text: string, places: readonly number[]): Buffer[] {
 }
 
 describe('a complete response', () => {
-  test('is relayed byte for byte, in complete events, however it is chunked', async () => {
+  test('is relayed byte for byte in complete events, however it is chunked', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.nat(), { maxLength: 8 }), async (places) => {
         const { relayed, text, end } = await relay(chat, cut(whole, places));
@@ -81,7 +81,7 @@ describe('a complete response', () => {
     );
   });
 
-  test('without its usage, if the caller did not ask for it, is all other bytes, however it is chunked', async () => {
+  test('is relayed without usage that the caller did not ask for, however it is chunked', async () => {
     const filtered = { choices: [], prompt_filter_results: [{ prompt_index: 0 }], usage: null };
     const text = `: one\r\n\r\n${streamOf(filtered, delta('é'), finish)}${streamOf(usage).replaceAll('\n', '\r\n')}${streamOf('[DONE]')}`;
     await fc.assert(
@@ -94,7 +94,7 @@ describe('a complete response', () => {
     );
   });
 
-  test('of the messages dialect ends with message_stop', async () => {
+  test('ends with message_stop on the messages dialect', async () => {
     const chunks = [messageStart, event({ type: 'ping' }), messageStop];
     const { relayed, end } = await relay(messages, chunks);
     const opening = { isLast: false, isOpening: true };
@@ -104,7 +104,7 @@ describe('a complete response', () => {
     expect(end).toEqual({ kind: 'whole' });
   });
 
-  test('marks the chunk with [DONE] as the last, even with other events before it', async () => {
+  test('marks the chunk with [DONE] as the last one, even if it has other events', async () => {
     expect((await relay(chat, [whole])).relayed).toMatchObject([{ bytes: Buffer.from(whole), isLast: true }]);
   });
 
@@ -117,7 +117,7 @@ describe('a complete response', () => {
     });
   });
 
-  test('is complete when only its last blank line is missing', async () => {
+  test('is complete if only its last blank line is missing', async () => {
     for (const text of [whole.slice(0, -1), whole.slice(0, -2)]) {
       const relayed = await relay(chat, [text]);
       expect(relayed).toMatchObject({ text, end: { kind: 'whole' } });
@@ -132,7 +132,7 @@ describe('a complete response', () => {
     expect(await relay(chat, [text, 'data: {"choices":[],"usa'])).toMatchObject({ text, end: { kind: 'whole' } });
   });
 
-  test('keeps comments, CRLF line ends and unreadable events', async () => {
+  test('keeps comments, CRLF line endings and unreadable events', async () => {
     const text = `data: ${JSON.stringify(delta('x'))}\r\n\r\n: note\r\n\r\ndata: what?\r\n\r\ndata: [DONE]\r\n\r\n`;
     expect(await relay(chat, cut(text, [5, 60, 80]))).toMatchObject({ text, end: { kind: 'whole' } });
   });
@@ -159,17 +159,17 @@ describe('before the first chunk', () => {
       [messageStart, event({ type: 'content_block_delta' }), messageStop],
       'the vendor ended the stream early',
     ],
-  ])('%s: broken, and nothing was relayed', async (_name, rules, chunks, message) => {
+  ])('relays nothing and reports a broken stream if %s', async (_name, rules, chunks, message) => {
     expect(await relay(rules, chunks)).toEqual({ relayed: [], text: '', end: { kind: 'broken', message, errorForwarded: false } });
   });
 
-  test('keep-alives are buffered and sent with it', async () => {
+  test('buffers keep-alives and sends them with the first chunk', async () => {
     const { relayed, text } = await relay(chat, [keepAlive, ': again', '\n\n', whole]);
     expect(text).toBe(`${keepAlive}: again\n\n${whole}`);
     expect(relayed).toHaveLength(1);
   });
 
-  test('endless keep-alives do not fill the memory', async () => {
+  test('does not fill the memory with endless keep-alives', async () => {
     const comment = `: ${'x'.repeat(60_000)}\n\n`;
     const { relayed, end } = await relay(
       chat,
@@ -179,7 +179,7 @@ describe('before the first chunk', () => {
     expect(end).toEqual({ kind: 'broken', message: 'only keep-alive events arrived', errorForwarded: false });
   });
 
-  test('a broken connection is broken', async () => {
+  test('reports a broken connection as a broken stream', async () => {
     expect(await relay(chat, [keepAlive], reset)).toMatchObject({
       relayed: [],
       end: { kind: 'broken', message: 'the response broke off', errorForwarded: false },
@@ -195,7 +195,7 @@ describe('after the first chunk', () => {
     ['the vendor ends in an event', [begun, 'data: {"choices":[{"delta":{"con'], undefined, 'the vendor ended the stream early'],
     ['the connection breaks', [begun, 'data: {"cho'], reset, 'the response broke off'],
     ['an event never ends', [begun, 'data: ', Buffer.alloc(17 * 1024 * 1024, 0x78)], undefined, 'an event is larger than 16777216 bytes'],
-  ])('%s: broken, with complete events only', async (_name, chunks, failure, message) => {
+  ])('relays only complete events and reports a broken stream if %s', async (_name, chunks, failure, message) => {
     expect(await relay(chat, chunks, failure)).toEqual({
       relayed: [{ kind: 'chunk', bytes: Buffer.from(begun), isLast: false }],
       text: begun,
@@ -203,7 +203,7 @@ describe('after the first chunk', () => {
     });
   });
 
-  test("the vendor's error is relayed, and nothing after it", async () => {
+  test("relays the vendor's error and nothing after it", async () => {
     const error = streamOf({ error: { message: 'boom' } });
     const all = `${begun}${error}${streamOf('[DONE]')}`;
     for (const chunks of [
@@ -219,13 +219,13 @@ describe('after the first chunk', () => {
     }
   });
 
-  test("the vendor's error event of the messages dialect counts as forwarded", async () => {
+  test("counts the vendor's error event of the messages dialect as forwarded", async () => {
     const { text, end } = await relay(messages, [messageStart + messageError, messageStop]);
     expect(text).toBe(messageStart + messageError);
     expect(end).toEqual({ kind: 'broken', message: 'Overloaded', errorForwarded: true });
   });
 
-  test('an error without its blank line is forwarded', async () => {
+  test('forwards an error without its blank line', async () => {
     const { text, end } = await relay(messages, [messageStart + messageError.slice(0, -2)]);
     expect(text).toBe(messageStart + messageError.slice(0, -2));
     expect(end).toMatchObject({ kind: 'broken', errorForwarded: true });
@@ -238,7 +238,7 @@ describe('a cancelled stream', () => {
   test.each<[string, string[]]>([
     ['before the first chunk', []],
     ['after it', [streamOf(delta('x'))]],
-  ])('%s: VendorError aborted', async (_name, chunks) => {
+  ])('throws VendorError aborted %s', async (_name, chunks) => {
     const failed = relay(chat, chunks, aborted);
     await expect(failed).rejects.toBeInstanceOf(VendorError);
     await expect(failed).rejects.toMatchObject({ kind: 'aborted' });
@@ -259,14 +259,14 @@ describe('the body', () => {
   test.each<[string, string]>([
     ['the vendor reports an error', streamOf({ error: {} })],
     ['the stream is of another dialect', 'data: x\n\n'],
-  ])('is destroyed when %s', async (_name, text) => {
+  ])('is destroyed if %s', async (_name, text) => {
     const { body, isClosed } = createBody();
     body.add(Buffer.from(text));
     relayEvents(body, chat.createStreamReader()).read();
     expect(isClosed()).toBe(true);
   });
 
-  test('is destroyed when the reader stops early', async () => {
+  test('is destroyed if the reader stops early', async () => {
     const { body, isClosed } = createBody();
     body.add(Buffer.from(streamOf(delta('x'))));
     const stream = relayEvents(body, chat.createStreamReader());
@@ -276,7 +276,7 @@ describe('the body', () => {
   });
 });
 
-test('the key in an error does not move the events before it', () => {
+test('removes the key from an error without shifting the events before it', () => {
   const key = 'key-of-the-vendor';
   const { body } = createBody();
   const said = streamOf({ choices: [{ index: 0, delta: { content: `as in ${key}` } }] });
@@ -286,7 +286,7 @@ test('the key in an error does not move the events before it', () => {
   expect(omitUsage(chunk as StreamChunk).toString()).toBe(said + streamOf({ error: { message: 'no such key: [key]' } }));
 });
 
-test('an error in the middle of a stream names no account, also when it does not repeat the key', () => {
+test('names no account in an error in the middle of a stream, even if it does not repeat the key', () => {
   const { body } = createBody();
   const said = streamOf(delta('of org-Ab12Cd34Ef'));
   body.add(Buffer.from(said + streamOf({ error: { message: 'limit of org-Ab12Cd34Ef (sk-a***f)' } })));
@@ -294,7 +294,7 @@ test('an error in the middle of a stream names no account, also when it does not
   expect((chunk as StreamChunk).bytes.toString()).toBe(said + streamOf({ error: { message: 'limit of [account] ([key])' } }));
 });
 
-test('an error stays valid JSON without what is stripped, also next to escapes', () => {
+test('keeps an error valid JSON after redaction, even next to escapes', () => {
   const { body } = createBody();
   const said = streamOf(delta('x'));
   const message = 'Keys:\n****cdef, ****gh\nsk-a…ij\tsk-b...kl\norg-Ab12Cd34Ef';

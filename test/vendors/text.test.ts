@@ -132,7 +132,7 @@ describe('the request to the vendor', () => {
 });
 
 describe('a plain response', () => {
-  test('is returned byte for byte, with its summary', async () => {
+  test('is returned byte for byte with its summary', async () => {
     const body = ` ${plain}\n`;
     const answer = await ask((response) => response.writeHead(201, { 'content-type': 'application/json; charset=utf-8' }).end(body));
     expect(answer).toMatchObject({
@@ -144,7 +144,7 @@ describe('a plain response', () => {
     });
   });
 
-  test('without a content type counts as JSON', async () => {
+  test('counts as JSON without a content type', async () => {
     expect(await ask((response) => response.end(plain))).toMatchObject({ contentType: 'application/json' });
   });
 
@@ -166,7 +166,7 @@ describe('a plain response', () => {
       (response) => void response.writeHead(200, { 'content-length': '99' }).write(plain.slice(0, 9), () => response.destroy()),
       { kind: 'broken' },
     ],
-  ])('that %s throws', async (_name, answer, error) => {
+  ])('throws if it %s', async (_name, answer, error) => {
     await expect(ask(answer)).rejects.toMatchObject({ name: 'VendorError', ...error });
   });
 });
@@ -182,7 +182,7 @@ describe('an error status', () => {
       'Overloaded',
       'the vendor responded with 529: Overloaded',
     ],
-  ])("%p throws with the vendor's message", async (status, body, vendorMessage, message) => {
+  ])("throws with the vendor's message for %p", async (status, body, vendorMessage, message) => {
     for (const stream of [false, true]) {
       await expect(ask((response) => response.writeHead(status).end(body), { stream })).rejects.toMatchObject({
         kind: 'status',
@@ -194,13 +194,13 @@ describe('an error status', () => {
     }
   });
 
-  test('a plain-text body is the message, an HTML page is not', async () => {
+  test('uses a plain-text body as the message, but not an HTML page', async () => {
     const answer = (type: string) => ask((response) => response.writeHead(400, { 'content-type': type }).end(' too long\n'));
     await expect(answer('text/plain; charset=utf-8')).rejects.toMatchObject({ vendorMessage: 'too long' });
     await expect(answer('text/html')).rejects.toMatchObject({ vendorMessage: null });
   });
 
-  test('the message does not contain the key, also before the first chunk of a stream', async () => {
+  test('does not repeat the key, even before the first chunk of a stream', async () => {
     const error = JSON.stringify({ error: { message: 'Incorrect key: Bearer secret' } });
     await expect(ask((response) => response.writeHead(400).end(error))).rejects.toMatchObject({
       message: 'the vendor responded with 400: Incorrect key: Bearer [key]',
@@ -211,7 +211,7 @@ describe('an error status', () => {
     );
   });
 
-  test.each([401, 403])('%d is reported without its text, which is about the account of the provider', async (status) => {
+  test.each([401, 403])("reports %d without its text, which is about the provider's account", async (status) => {
     const error = { message: 'Project `proj_Ab12Cd34Ef56` of Acme Inc. has no access', code: 'model_not_found' };
     await expect(ask((response) => response.writeHead(status).end(JSON.stringify({ error })))).rejects.toMatchObject({
       message: `the vendor responded with ${status}`,
@@ -229,20 +229,20 @@ describe('an error status', () => {
     ['arn:aws:iam::123456789012:user/ada is not authorized', '[account] is not authorized'],
     ['Quota of project 123456789012 is exhausted', 'Quota of [account] is exhausted'],
     ['Use **bold**, an org-structure... or user_id', 'Use **bold**, an org-structure... or user_id'],
-  ])('masked keys and ids of accounts are removed: %s', async (message, stripped) => {
+  ])('removes masked keys and account ids: %s', async (message, stripped) => {
     for (const status of [400, 402, 429, 500]) {
       const error = JSON.stringify({ error: { message } });
       await expect(ask((response) => response.writeHead(status).end(error))).rejects.toMatchObject({ vendorMessage: stripped });
     }
   });
 
-  test("the vendor's message is truncated", async () => {
+  test("truncates the vendor's message", async () => {
     const long = JSON.stringify({ error: { message: 'x'.repeat(2000) } });
     const failed = ask((response) => response.writeHead(400).end(long));
     await expect(failed).rejects.toMatchObject({ vendorMessage: 'x'.repeat(500) });
   });
 
-  test('a body that is too large or breaks off does not change the error', async () => {
+  test('does not change if the body is too large or breaks off', async () => {
     await expect(ask((response) => response.writeHead(503).end('x'.repeat(100_000)))).rejects.toMatchObject({
       kind: 'status',
       status: 503,
@@ -253,7 +253,7 @@ describe('an error status', () => {
     ).rejects.toMatchObject({ kind: 'status', status: 503 });
   });
 
-  test('a 429, 503 or 529 has the retry delay of headers or body; other statuses have none', async () => {
+  test('has the retry delay of the headers or body for 429, 503 and 529 only', async () => {
     const refuse =
       (status: number, body = ''): Responder =>
       (response) =>
@@ -265,14 +265,14 @@ describe('an error status', () => {
     await expect(ask(refuse(500))).rejects.toMatchObject({ status: 500, retryAfterMs: undefined });
   });
 
-  test('the report of the vendor is bounded and does not contain the key', async () => {
+  test("limits the vendor's report and removes the key from it", async () => {
     const error = { message: 'x', type: 'of secret', code: 'c'.repeat(1000), param: ['not', 'text'] };
     await expect(ask((response) => response.writeHead(400).end(JSON.stringify({ error })))).rejects.toMatchObject({
       report: { type: 'of [key]', code: 'c'.repeat(128), param: null },
     });
   });
 
-  test('a prompt that is too long is the refusal 400, also in a response that has begun with 200', async () => {
+  test('reports a prompt that is too long as a 400, even in a response that began with 200', async () => {
     const message = 'the request (9412 tokens) exceeds the available context size (8192 tokens)';
     const error = JSON.stringify({ error: { message, type: 'exceed_context_size_error', code: 400 } });
     const refusal = {
@@ -297,7 +297,7 @@ describe('an error status', () => {
     ['responses', responses, created, { ...overflow, type: 'error' }],
     ['responses', responses, '', { type: 'error', error: overflow }],
   ])(
-    'the same in an error event after the opening of a stream of %s, if another model can be tried',
+    'reports it in an error event after the opening of a %s stream too, if another model can be tried',
     async (_route, codec, begin, error) => {
       const answer: Responder = (response) =>
         void response.writeHead(200, eventStream).write(begin || ': hi\n\n', () => setImmediate(() => response.end(streamOf(error))));
@@ -351,11 +351,11 @@ describe('a stream', () => {
       'broken',
     ],
     ['is no event stream', (response) => response.writeHead(200, { 'content-type': 'application/json' }).end(plain), 'unreadable'],
-  ])('that %s throws, so that another model can be tried', async (_name, answer, fault) => {
+  ])('throws if it %s, so that another model can be tried', async (_name, answer, fault) => {
     await expect(ask(answer, { stream: true })).rejects.toMatchObject({ name: 'VendorError', kind: fault, status: 200 });
   });
 
-  test('has the content type in any letter case, or none', async () => {
+  test('accepts any case of the content type, or none', async () => {
     for (const headers of [{ 'content-type': 'Text/Event-Stream' }, {}]) {
       expect(await ask((response) => response.writeHead(200, headers).end(opening + rest), { stream: true })).toMatchObject({
         kind: 'stream',
@@ -365,7 +365,7 @@ describe('a stream', () => {
 
   const role = streamOf({ choices: [{ index: 0, delta: { role: 'assistant', content: '' } }] });
 
-  test('whose content follows its opening at once is relayed byte for byte, also if another model can be tried', async () => {
+  test('is relayed byte for byte if its content follows immediately, even if another model can be tried', async () => {
     const answer = await ask((response) => response.writeHead(200, eventStream).end(role + opening + rest), {
       stream: true,
       mayFailOver: true,
@@ -373,7 +373,7 @@ describe('a stream', () => {
     expect(await readChunks(streamed(answer))).toEqual({ text: role + opening + rest, end: { kind: 'whole' } });
   });
 
-  test('whose content is late is returned with its opening alone', async () => {
+  test('is returned with its opening alone if its content is late', async () => {
     let release: () => void = () => undefined;
     await withVendor(
       (response) =>
@@ -388,7 +388,7 @@ describe('a stream', () => {
     );
   });
 
-  test('that is silent after its opening is returned, and ends when its reader stops', async () => {
+  test('is returned if it is silent after its opening, and ends when its reader stops', async () => {
     await withVendor(
       (response) => void response.writeHead(200, eventStream).write(role),
       async ({ url, httpClient }) => {
@@ -399,7 +399,7 @@ describe('a stream', () => {
     );
   });
 
-  test('that breaks after its first chunk returns broken and does not throw', async () => {
+  test('returns broken and does not throw if it breaks after its first chunk', async () => {
     await withVendor(
       (response) => void response.writeHead(200, eventStream).write(opening, () => response.destroy()),
       async ({ url, httpClient }) => {
@@ -415,7 +415,7 @@ describe('a stream', () => {
   test.each([
     ['after its first piece', opening, `${opening}${streamOf({ error: { message: 'no such key: [key]' } })}`],
     ['before it', '', null],
-  ])('that ends with an error (%s) does not contain the key', async (_when, begin, passedOn) => {
+  ])('does not contain the key if it ends with an error (%s)', async (_when, begin, passedOn) => {
     const answer = ask(
       (response) => response.writeHead(200, eventStream).end(begin + streamOf({ error: { message: 'no such key: secret' } })),
       {
@@ -430,7 +430,7 @@ describe('a stream', () => {
       });
   });
 
-  test('that stalls is broken after the idle timeout', async () => {
+  test('is broken after the idle timeout if it stalls', async () => {
     await withVendor(
       (response) => response.writeHead(200, eventStream).write(opening),
       async ({ url, httpClient, connectionClosed }) => {
@@ -486,7 +486,7 @@ describe('a stream', () => {
     );
   });
 
-  test('ends the request at the vendor when its reader stops early', async () => {
+  test('cancels the vendor request if its reader stops early', async () => {
     await withVendor(
       (response) => response.writeHead(200, eventStream).write(opening),
       async ({ url, httpClient, connectionClosed }) => {
@@ -498,7 +498,7 @@ describe('a stream', () => {
     );
   });
 
-  test('throws aborted when the signal is aborted before or after its first chunk', async () => {
+  test('throws aborted if the signal is aborted before or after its first chunk', async () => {
     for (const begin of ['', opening]) {
       await withVendor(
         (response) => response.writeHead(200, eventStream).write(`: hi\n\n${begin}`),

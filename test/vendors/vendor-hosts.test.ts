@@ -10,7 +10,7 @@ import { withVendor } from './fake-vendor.ts';
 
 const hosts = buildVendorHosts('https://api.vendor.test/v1', ['files.vendor.test', 'cdn.vendor.test:8443']);
 
-describe('URLs that may be requested', () => {
+describe('URLs of vendors', () => {
   test.each([
     ['the own host', 'https://api.vendor.test/v1/files/a.png?x=1#y', true],
     ['its default port', 'https://api.vendor.test:443/a', true],
@@ -19,7 +19,7 @@ describe('URLs that may be requested', () => {
     ['an encoded slash after the host', 'https://api.vendor.test/a%2Fb', true],
     ['an asset host', 'https://files.vendor.test/a', false],
     ['an asset host with its port', 'https://cdn.vendor.test:8443/a', false],
-  ])('%s: %s', (_title, text, isProviderOrigin) => {
+  ])('accepts %s: %s', (_title, text, isProviderOrigin) => {
     expect(parseVendorAddress(text, hosts)).toMatchObject({ isProviderOrigin, url: new URL(text) });
   });
 
@@ -73,11 +73,11 @@ describe('URLs that may be requested', () => {
     ['below an asset host', 'https://x.files.vendor.test/a'],
     ['an asset host without https', 'http://files.vendor.test/a'],
     ['too long', `https://api.vendor.test/${'a'.repeat(8_200)}`],
-  ])('rejected: %s', (_title, text) => {
+  ])('rejects a URL with %s', (_title, text) => {
     expect(parseVendorAddress(text, hosts)).toBeNull();
   });
 
-  test('another spelling of the configured base URL is accepted', () => {
+  test('accepts another spelling of the configured base URL', () => {
     const numbers = buildVendorHosts('http://127.0.0.1:8080/v1', []);
     for (const text of ['http://2130706433:8080/a', 'http://0x7f.1:8080/a', 'http://127.1:8080/a'])
       expect(parseVendorAddress(text, numbers)?.url.origin).toBe('http://127.0.0.1:8080');
@@ -98,7 +98,7 @@ describe('URLs that may be requested', () => {
     ['\\\\evil.test/b', null],
     ['javascript:alert(1)', null],
     ['/a\tb', null],
-  ])('a redirect to %j leads to %j', (location, expected) => {
+  ])('resolves a redirect to %j as %j', (location, expected) => {
     expect(resolveRedirect(location, new URL('https://api.vendor.test/v1/a'), hosts)?.url.href ?? null).toBe(expected);
   });
 });
@@ -133,7 +133,7 @@ const redirectTo =
 const fetchFrom = ({ httpClient }: FakeVendor, provider: MediaProvider, address: string) =>
   fetchVendorFile(httpClient, { provider, address, accept: '*/*', now: () => 0 });
 
-describe('fetching', () => {
+describe('fetching a URL', () => {
   test("follows redirects on the provider's origin with the key", () =>
     withVendor(
       (response, { path }) => (path === '/a' ? response.writeHead(302, { location: '/b' }).end() : response.end('file')),
@@ -162,7 +162,7 @@ describe('fetching', () => {
       },
     ));
 
-  test('never connects to a host that is not the vendor’s, whatever the vendor returns', async () => {
+  test("never connects to a host that is not the vendor's, whatever the vendor returns", async () => {
     let connections = 0;
     const listener = createServer((_request, response) => response.end());
     listener.on('connection', () => {
@@ -185,13 +185,13 @@ describe('fetching', () => {
     await new Promise((resolve) => listener.close(resolve));
   });
 
-  test('ends a redirect loop', () =>
+  test('stops a redirect loop', () =>
     withVendor(redirectTo('/a'), async (vendor) => {
       await expect(fetchFrom(vendor, providerAt(vendor.url), `${vendor.url}/a`)).rejects.toMatchObject({ kind: 'unreadable' });
       expect(vendor.received).toHaveLength(6);
     }));
 
-  test('an error has the vendor’s message, bounded and without the key', () =>
+  test("reports the vendor's message, truncated and without the key", () =>
     withVendor(
       (response) => response.writeHead(403).end(`{"error":"no right for ${key}"}${'x'.repeat(100_000)}`),
       async (vendor) => {

@@ -15,7 +15,7 @@ const endings: VideoResult[] = [
 describeDatabases('rows of videos', (database) => {
   const clockIn = (days: number) => ({ now: () => noon + days * dayMs });
 
-  test('are deleted 30 days after they were settled; the others stay', async () => {
+  test('deletes videos 30 days after they were settled', async () => {
     const videos = openVideos(database());
     const old = await Promise.all(endings.map(() => newVideo(database())));
     for (const [index, ending] of endings.entries()) if (old[index]) await videos.settle(old[index].video, ending, noon);

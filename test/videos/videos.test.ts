@@ -32,7 +32,7 @@ async function rowOf(database: Database, { projectId }: Video) {
 }
 
 describeDatabases('a video', (database) => {
-  test('is stored with the outbox row of its workflow, whose input is only the call id', async () => {
+  test('is stored with the outbox row of its workflow, whose only input is the call id', async () => {
     const { video } = await newVideo(database());
     const [entry] = await database().query(`select workflow, workflow_id as id, input from outbox where input->>'call_id' = $1`, [
       video.callId,
@@ -46,7 +46,7 @@ describeDatabases('a video', (database) => {
     expect(await openVideos(database()).get(video.callId)).toEqual(video);
   });
 
-  test('is found in its own project first, also when the vendor reused the operation name', async () => {
+  test('is found in its own project first, even if the vendor reused the operation name', async () => {
     const videos = openVideos(database());
     const operation = `models/veo/operations/${randomUUID()}`;
     const { video: first } = await newVideo(database(), { operation });
@@ -62,10 +62,10 @@ describeDatabases('a video', (database) => {
 
   test.each<[string, VideoResult, object]>([
     ['is done', done, { outcome: 'ok', code: null, cost: 3.2, estimated: false, attempt: 3.2 }],
-    ['came twice', { ...done, uris: ['a', 'b'] }, { outcome: 'ok', code: null, cost: 6.4, estimated: false, attempt: 6.4 }],
-    ['failed', { kind: 'failed', failure: 'FILTERED' }, { outcome: 'failed', code: 'video_failed', cost: 0, estimated: false, attempt: 0 }],
-    ['was given up', { kind: 'unknown' }, { outcome: 'unknown', code: null, cost: 3.2, estimated: true, attempt: 3.2 }],
-  ])('that %s settles its call, whether that is stored before or after', async (_what, ending, expected) => {
+    ['is done with two files', { ...done, uris: ['a', 'b'] }, { outcome: 'ok', code: null, cost: 6.4, estimated: false, attempt: 6.4 }],
+    ['fails', { kind: 'failed', failure: 'FILTERED' }, { outcome: 'failed', code: 'video_failed', cost: 0, estimated: false, attempt: 0 }],
+    ['is given up', { kind: 'unknown' }, { outcome: 'unknown', code: null, cost: 3.2, estimated: true, attempt: 3.2 }],
+  ])('settles its call if it %s, whether the call is stored before or after', async (_what, ending, expected) => {
     const videos = openVideos(database());
     const early = await newVideo(database());
     await store(database(), early.call);
@@ -80,7 +80,7 @@ describeDatabases('a video', (database) => {
     expect(await rowOf(database(), late.video)).toEqual(expected);
   });
 
-  test('is settled once; later results change nothing unless the first was unknown', async () => {
+  test('is settled once, and later results change nothing unless the first was unknown', async () => {
     const videos = openVideos(database());
     const { video, call } = await newVideo(database());
     await store(database(), call);
@@ -91,7 +91,7 @@ describeDatabases('a video', (database) => {
     expect(await videos.get(video.callId)).toMatchObject({ state: 'failed', failure: 'INTERNAL', uris: [], polledAt: noon + 1 });
   });
 
-  test('that settles while its call is being stored still corrects the call', async () => {
+  test('corrects its call even if it settles while the call is being stored', async () => {
     const videos = openVideos(database());
     for (let round = 0; round < 10; round += 1) {
       const { video, call } = await newVideo(database());
@@ -100,7 +100,7 @@ describeDatabases('a video', (database) => {
     }
   });
 
-  test('without a price has an unknown cost, and cost 0 when it failed', async () => {
+  test('has an unknown cost without a price, and cost 0 if it failed', async () => {
     const videos = openVideos(database());
     const { video, call } = await newVideo(database(), { secondNanos: null });
     await store(database(), { ...call, result: { ...call.result, costNanos: null } });
@@ -109,7 +109,7 @@ describeDatabases('a video', (database) => {
     expect(await rowOf(database(), video)).toMatchObject({ cost: 0, estimated: false });
   });
 
-  test('that is running is enqueued again after Temporal lost its state; a settled one is not', async () => {
+  test('is enqueued again while it runs after Temporal lost its state, but not once it is settled', async () => {
     const { video: running } = await newVideo(database());
     const { video: settled } = await newVideo(database());
     await openVideos(database()).settle(settled, done, noon);

@@ -45,7 +45,7 @@ afterAll(async () => {
   await rm(dataDir, { recursive: true, force: true });
 });
 
-test('conversations of a burst take one run, are all read, and do not delay the batch of another project', async () => {
+test('reads all conversations of a burst in one run without delaying the batch of another project', async () => {
   const [busy, quiet] = [await createProject(database), await createProject(database)];
   for (let from = 0; from < conversations; from += perDrain) {
     const ask = (_: unknown, index: number) =>

@@ -161,7 +161,7 @@ describe('conversationIdle', () => {
 
   test.each(Object.keys(cases))('%s', (title) => started(title));
 
-  test('completes although Temporal is killed and restarted while it waits', async () => {
+  test('completes even if Temporal is killed and restarted while it waits', async () => {
     const { temporal, server, lines } = shared();
     const { read, seen } = quietAfter(1, 4_000);
     const handle = await start('i', read);
@@ -189,7 +189,7 @@ describe('conversationIdle', () => {
   });
 });
 
-test('waits ten minutes at most after an outage of the database, however long it was', () => {
+test('waits at most ten minutes after a database outage, however long it was', () => {
   expect(recoveringLocally).toMatchObject({ maximumInterval: 10 * 60_000 });
   expect(recoveringLocally).not.toHaveProperty('maximumAttempts');
 });

@@ -13,7 +13,7 @@ import { createTestLog, describeSchedule, detailsOf, putSchedules, sharedTempora
 
 const planted = 'the patient said she is pregnant';
 
-test('the steps of the cleanup are those that the workflow describes, in the same order', () => {
+test('runs the cleanup steps in the order that the workflow describes', () => {
   const { logger } = createTestLog();
   const steps = createCleanupSteps({ database: undefined as never, clock: systemClock, logger, errorRetentionMs: () => 1 });
   const names = steps.map(({ name }) => name);
@@ -60,7 +60,7 @@ describe('dailyCleanup', () => {
     }
   }
 
-  test('runs all steps in order, each until nothing remains, and counts the rows', async () => {
+  test('runs all steps in order, repeats each until nothing remains, and counts the rows', async () => {
     const { steps, done } = stepsOf({ conversations: 3, outbox: 0, terms: 1 });
     const history = await run('cleanup/a', steps);
     expect(done).toEqual(['conversations', 'conversations', 'conversations', 'terms']);
@@ -85,7 +85,7 @@ describe('dailyCleanup', () => {
     expect(history).toContain(String.raw`{\"step\":\"conversations\",\"next\":\"conversations\",\"rows\":10}`);
   });
 
-  test('shows that a step fails, and fails after ten tries with the steps that did not run', async () => {
+  test('reports a failing step, and after ten tries fails and lists the steps that did not run', async () => {
     const { temporal, work } = shared();
     const passing: CleanupStep = { name: 'conversations', run: async () => 0 };
     const failing: CleanupStep = { name: 'loose-prompts', run: () => Promise.reject(new Error(planted)) };
@@ -132,7 +132,7 @@ describe('dailyCleanup', () => {
     expect(await steps[0]?.run(new AbortController().signal)).toBe(10);
   });
 
-  test('aborts its step when the worker stops, and no text of the failure reaches the history', async () => {
+  test('aborts its step when the worker stops, and keeps the text of the failure out of the history', async () => {
     const { temporal, work } = shared();
     let [running, stopped] = [false, false];
     const hanging: CleanupStep = {
@@ -157,7 +157,7 @@ describe('dailyCleanup', () => {
     await handle.terminate();
   });
 
-  test("is scheduled once a day without overlap; reconnects keep the schedule and an operator's pause", async () => {
+  test("is scheduled once a day without overlap, and a reconnect keeps the schedule and an operator's pause", async () => {
     const { temporal } = shared();
     const { logger, lines } = createTestLog();
     const schedules = createSchedules(temporal, logger);
@@ -186,7 +186,7 @@ describe('dailyCleanup', () => {
     expect(lines.filter(({ level }) => level === 'error')).toEqual([]);
   });
 
-  test('gets the current payload key when the key of the schedule is lost, keeping a pause', async () => {
+  test("gets the current payload key if the schedule's key is lost, and keeps a pause", async () => {
     const { server, temporal } = shared();
     const { logger } = createTestLog();
     const connect = () => createTemporal({ address: server.address, namespace: server.namespace, logger, payloadKeys: [randomBytes(32)] });

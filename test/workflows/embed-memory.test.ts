@@ -26,7 +26,7 @@ describe('embedMemory', () => {
     return { handle: temporal.client.workflow.getHandle(workflowId), worker };
   }
 
-  test('shows why a try failed and what to do, and tries again at a signal', async () => {
+  test('shows why a try failed and what to do, and tries again after a signal', async () => {
     let tries = 0;
     const { handle, worker } = await start(async () => {
       tries += 1;
@@ -54,7 +54,7 @@ describe('embedMemory', () => {
     await worker.stop();
   });
 
-  test('waits ten minutes at most after an outage, however long it was', async () => {
+  test('waits at most ten minutes after an outage, however long it was', async () => {
     const { handle, worker } = await start(() => Promise.reject(gatewayError('query_failed')));
     for (const count of [1, 2, 3, 4, 5]) {
       let nextAt = '';
@@ -70,7 +70,7 @@ describe('embedMemory', () => {
     await worker.stop();
   });
 
-  test('does not say that all embeddings are computed when the project has no model for them', async () => {
+  test('does not claim that all embeddings are computed if the project has no model for them', async () => {
     const { handle, worker } = await start(async () => ({ kind: 'done', passages: 0, reason: 'no_route' }));
     expect(await handle.result()).toEqual({ outcome: 'no_route', passages: 0 });
     expect(await detailsOf(handle)).toMatch(/^No embeddings are computed, because .*\n\nNext: .* configure a route for embeddings\./);

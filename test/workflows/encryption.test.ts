@@ -10,7 +10,7 @@ import { prepareTestBundle } from '../support/workflow-bundle.ts';
 describe('with TEMPORAL_PAYLOAD_KEY', () => {
   const shared = sharedTemporal();
 
-  test('a run completes, and its history contains neither its ids nor the text of a failure', async () => {
+  test('completes a run without its ids or the text of a failure in its history', async () => {
     const { server } = shared();
     const connection = { address: server.address, namespace: server.namespace, logger: createTestLog().logger };
     const temporal = createTemporal({ ...connection, payloadKeys: [randomBytes(32)] });
@@ -48,7 +48,7 @@ describe('with TEMPORAL_PAYLOAD_KEY', () => {
     }
   });
 
-  test('runs with a memo of another key are listed and deleted', async () => {
+  test('lists and deletes runs with a memo of another key', async () => {
     const { server } = shared();
     const [writer, eraser] = [randomBytes(32), randomBytes(32)].map((key) =>
       createTemporal({ address: server.address, namespace: server.namespace, logger: createTestLog().logger, payloadKeys: [key] }),

@@ -295,7 +295,7 @@ describe('learning', () => {
     },
   };
 
-  describe('by one worker', () => {
+  describe('with one worker', () => {
     let worker: RunningWorker;
     beforeAll(() => {
       worker = shared().work(createLearningActivities(dispatch.deps));
@@ -306,7 +306,7 @@ describe('learning', () => {
     test.each(Object.keys(cases))('%s', (title) => started(title));
   });
 
-  describe('by a worker that is stopped', () => {
+  describe('with a worker that is stopped', () => {
     const workers: RunningWorker[] = [];
     afterEach(async () => {
       await Promise.all(workers.splice(0).map((worker) => worker.stop()));
@@ -317,7 +317,7 @@ describe('learning', () => {
       return worker;
     }
 
-    test('a worker that stops aborts its model call; another worker repeats it', async () => {
+    test('aborts the model call of a worker that stops, and another worker repeats it', async () => {
       const { deps, steps } = createDeps(1);
       let aborted = false;
       let asked = false;
@@ -343,7 +343,7 @@ describe('learning', () => {
       expect(steps).toEqual(['learn 0', 'consolidate 0']);
     });
 
-    test('a step of a terminated run continues until the worker stops', async () => {
+    test('continues a step of a terminated run until the worker stops', async () => {
       const stopping = new AbortController();
       let step: AbortSignal | undefined;
       let isToldOfEnd = false;

@@ -25,7 +25,7 @@ function fill(name: NoteName, values = samples): string {
 }
 
 describe('a note', () => {
-  test.each(Object.keys(templates) as NoteName[])('is recognized, and other text is not: %s', (name) => {
+  test.each(Object.keys(templates) as NoteName[])('is recognized, but other text is not: %s', (name) => {
     const text = fill(name);
     expect(text).not.toMatch(/[{?}]/);
     expect(isNote(text)).toBe(true);
@@ -35,7 +35,7 @@ describe('a note', () => {
       expect(isNote(changed)).toBe(false);
   });
 
-  test('shows a value that does not fit its slot as a question mark', () => {
+  test('shows a question mark for a value that does not fit its slot', () => {
     expect(note('call', planted)).toBe('- Call: ?');
     expect(note('cleanupStep', `expired videos ${planted}`)).toBe('cleanup: ?');
     expect(note('conversationIdle', '')).toBe('?: read a conversation when it is idle');

@@ -24,24 +24,21 @@ describe('a committed history', () => {
     await Worker.runReplayHistory({ workflowBundle: { codePath } }, parseHistory(await readCommittedHistory(name)));
   });
 
-  test('in which an older version ignored the signal replay is replayed', async () => {
+  test('is replayed even if an older version ignored the replay signal', async () => {
     const committed = await readCommittedHistory('project-learning');
     const history = parseHistory(committed.replace(`"signalName": "${wakeSignal}"`, `"signalName": "${replaySignal}"`));
     expect(history.events[1]?.workflowExecutionSignaledEventAttributes?.signalName).toBe(replaySignal);
     await Worker.runReplayHistory({ workflowBundle: { codePath } }, history);
   });
 
-  test.each(names)(
-    'is replayed also when a newer version had started it with GatewayState, as in a rolling deployment: %s',
-    async (name) => {
-      const history = parseHistory(await readCommittedHistory(name));
-      const started = history.events[0]?.workflowExecutionStartedEventAttributes;
-      if (!started) throw new Error('the history has no start');
-      const payload = { metadata: { encoding: Buffer.from('json/plain'), type: Buffer.from('Keyword') }, data: Buffer.from('"running"') };
-      started.searchAttributes = { indexedFields: { ...started.searchAttributes?.indexedFields, GatewayState: payload } };
-      await Worker.runReplayHistory({ workflowBundle: { codePath } }, history);
-    },
-  );
+  test.each(names)('is replayed even if a newer version started it with GatewayState in a rolling deployment: %s', async (name) => {
+    const history = parseHistory(await readCommittedHistory(name));
+    const started = history.events[0]?.workflowExecutionStartedEventAttributes;
+    if (!started) throw new Error('the history has no start');
+    const payload = { metadata: { encoding: Buffer.from('json/plain'), type: Buffer.from('Keyword') }, data: Buffer.from('"running"') };
+    started.searchAttributes = { indexedFields: { ...started.searchAttributes?.indexedFields, GatewayState: payload } };
+    await Worker.runReplayHistory({ workflowBundle: { codePath } }, history);
+  });
 
   test.each(workflowNames)('exists for the workflow %s', async (workflow) => {
     const recorded = await Promise.all(names.map(async (name) => parseHistory(await readCommittedHistory(name))));
@@ -55,7 +52,7 @@ describe('a committed history', () => {
     expect(exported.sort()).toEqual([...workflowNames].sort());
   });
 
-  test('that the current workflows cannot produce is rejected', async () => {
+  test('is rejected if the current workflows cannot produce it', async () => {
     const changed = (await readCommittedHistory('embed-memory')).replaceAll('embedPassages', 'readAnotherThing');
     const replay = Worker.runReplayHistory({ workflowBundle: { codePath } }, parseHistory(changed));
     await expect(replay).rejects.toMatchObject({ name: 'DeterminismViolationError' });

@@ -18,7 +18,7 @@ describe('search attributes', () => {
     projectId,
   });
 
-  test('find runs by project and kind once they are registered', async () => {
+  test('finds runs by project and kind once the attributes are registered', async () => {
     const { temporal } = shared();
     await temporal.probe();
     let n = 0;
@@ -37,7 +37,7 @@ describe('search attributes', () => {
     });
   });
 
-  test('are omitted from a start where the server does not have them', async () => {
+  test('omits search attributes from a start if the server does not have them', async () => {
     const { server, temporal } = shared();
     await temporal.probe();
     const { logger, lines } = createTestLog();
@@ -67,7 +67,7 @@ describe('search attributes', () => {
     }
   });
 
-  test('that cannot be registered are omitted alone: saved filters on the others continue to work', async () => {
+  test('omits only attributes that cannot be registered, so saved filters on the others keep working', async () => {
     const { server } = shared();
     const namespace = 'model-gateway-full';
     const { logger, lines } = createTestLog();
@@ -120,7 +120,7 @@ describe('search attributes', () => {
     }
   });
 
-  test('are kept when the server rejects a start for another reason', async () => {
+  test('keeps search attributes if the server rejects a start for another reason', async () => {
     const { temporal } = shared();
     const areUsable = () => temporal.filterAttributes([{ key: searchAttributes.project, value: projectId }]).length > 0;
     await until('they are usable', async () => {
@@ -132,7 +132,7 @@ describe('search attributes', () => {
     expect(areUsable()).toBe(true);
   });
 
-  test('a signal starts a workflow that does not run, and its payload is checked', async () => {
+  test('sets search attributes when a signal starts a workflow, and checks the payload', async () => {
     const { temporal } = shared();
     await temporal.probe();
     const signal = { name: 'batchEnded', input: { batch_id: 'b1' } };

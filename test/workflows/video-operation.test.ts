@@ -30,7 +30,7 @@ describe('videoOperation', () => {
     }
   }
 
-  test('polls its call, waits as each result says, and ends when the video is settled', async () => {
+  test('polls its call, waits as each result says, and ends once the video is settled', async () => {
     const polled: string[] = [];
     const results: VideoPollResult[] = [
       { kind: 'wait', waitMs: 1_500.2, unreachable: false },
@@ -55,7 +55,7 @@ describe('videoOperation', () => {
     });
   });
 
-  test('ends when the video no longer exists', async () => {
+  test('ends if the video no longer exists', async () => {
     let seen = 0;
     await run('b', async () => {
       seen++;
@@ -64,7 +64,7 @@ describe('videoOperation', () => {
     expect(seen).toBe(1);
   });
 
-  test('polls again when the database fails, and no text of the failure reaches the history', async () => {
+  test('polls again if the database fails, and keeps the text of the failure out of the history', async () => {
     let seen = 0;
     const history = await run('c', async () => {
       if (seen++ === 0) throw gatewayError('budget_unavailable', { message: planted, cause: new Error(planted) });
@@ -90,7 +90,7 @@ describe('videoOperation', () => {
     await worker.stop();
   });
 
-  test('a worker that stops aborts its request to the vendor, and another worker polls again', async () => {
+  test('aborts its vendor request when the worker stops, and another worker polls again', async () => {
     const { temporal, work } = shared();
     let aborted = false;
     let isPolled = false;

@@ -146,7 +146,7 @@ describe('audit', () => {
 });
 
 describe('responses', () => {
-  test('set the headers of pages', async () => {
+  test('sets the headers of pages', async () => {
     const { headers } = await site.get('/console/p/acme/keys', 'member');
     expect(Object.fromEntries(headers)).toMatchObject({
       'content-security-policy': expect.stringMatching(/^default-src 'none'; script-src 'self'; style-src 'self';/),
@@ -157,7 +157,7 @@ describe('responses', () => {
     });
   });
 
-  test('set Secure cookies with the __Host- prefix over HTTPS only', async () => {
+  test('sets Secure cookies with the __Host- prefix over HTTPS only', async () => {
     const plain = await site.get('/console/sign-in');
     expect(plain.headers.getSetCookie()).toEqual([expect.stringMatching(/^gateway_form=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax$/)]);
     const proxied = await site.get('/console/sign-in', undefined, { 'x-forwarded-proto': 'https' });
@@ -166,7 +166,7 @@ describe('responses', () => {
     expect((await site.get('/console/p/acme/keys', 'member', { 'x-forwarded-proto': 'https' })).status).toBe(303);
   });
 
-  test('show a notice once, and only to the session that left it', async () => {
+  test('shows a notice once, and only to the session that left it', async () => {
     const redirect = await site.post('/console/p/acme/keys', 'owner', { fields: { name: hostileText } });
     const cookie = redirect.headers.getSetCookie()[0]?.split(';')[0] ?? '';
     const shown = await site.get('/console/p/acme/keys', undefined, { cookie: `gateway_session=owner; ${cookie}` });
@@ -176,14 +176,14 @@ describe('responses', () => {
     expect(await other.text()).not.toContain('Issued');
   });
 
-  test('return a 500 page without details and log the error', async () => {
+  test('returns a 500 page without details and logs the error', async () => {
     const response = await site.get('/console/p/acme/failing', 'member');
     expect(response.status).toBe(500);
     expect(await response.text()).not.toContain('secret detail');
     expect(site.logs.join()).toContain('secret detail');
   });
 
-  test('stream CSV with formulas and separators escaped and numbers unchanged', async () => {
+  test('streams CSV with formulas and separators escaped and numbers unchanged', async () => {
     const response = await site.get('/console/p/acme/calls.csv', 'member');
     expect(response.headers.get('content-disposition')).toBe('attachment; filename="calls.csv"');
     const lines = (await response.text()).split('\r\n');

@@ -53,7 +53,7 @@ describe('scanObject', () => {
     );
   });
 
-  test('accepts exactly the texts that JSON.parse accepts, also damaged ones', () => {
+  test('accepts exactly the texts that JSON.parse accepts, including damaged ones', () => {
     const damage = fc.record({
       at: fc.nat(),
       remove: fc.nat({ max: 3 }),
@@ -130,7 +130,7 @@ describe('scanObject', () => {
     '\u00a0{}',
     '{}\u0000',
     '{"a":1}//',
-  ])('refuses %j', (text) => {
+  ])('rejects %j', (text) => {
     expect(() => scanObject(Buffer.from(text))).toThrow(JsonSyntaxError);
   });
 
@@ -150,7 +150,7 @@ describe('scanObject', () => {
     ['a surrogate as UTF-8', Buffer.from([0x7b, 0x22, 0xed, 0xa0, 0x80, 0x22, 0x3a, 0x31, 0x7d])],
     ['half a character', Buffer.from('{"a":"é"}').subarray(0, 7)],
     ['UTF-16', Buffer.from('{}', 'utf16le')],
-  ])('refuses %s', (_name, bytes) => {
+  ])('rejects %s', (_name, bytes) => {
     expect(() => scanObject(bytes)).toThrow(JsonSyntaxError);
   });
 
@@ -158,7 +158,7 @@ describe('scanObject', () => {
     expect(() => scanObject(Buffer.from('{"password":"hunter2" "x":1}'))).toThrow('a comma or closing brace is expected at byte 22');
   });
 
-  test('only the size of the body bounds the depth', () => {
+  test('limits the depth only by the size of the body', () => {
     const depth = 1_000_000;
     const arrays = Buffer.from(`{"a":${'['.repeat(depth)}${']'.repeat(depth)},"model":"m"}`);
     expect(scanObject(arrays).members.get('model')?.kind).toBe('string');
@@ -168,7 +168,7 @@ describe('scanObject', () => {
     expect(() => scanObject(Buffer.from(`{"a":${'['.repeat(depth)}`))).toThrow(JsonSyntaxError);
   });
 
-  test('a key that occurs twice is repeated, also with escapes, and its last value applies', () => {
+  test('reports a key that occurs twice, even with escapes, and uses its last value', () => {
     fc.assert(
       fc.property(keyText('model'), keyText('model'), valueText, valueText, (first, second, one, two) => {
         const bytes = Buffer.from(`{${first}:${one},"other":1,${second}:${two}}`);
@@ -179,14 +179,14 @@ describe('scanObject', () => {
     );
   });
 
-  test('similar keys and keys of inner objects are not repeated', () => {
+  test('does not report similar keys and keys of inner objects as repeated', () => {
     const bytes = Buffer.from('{"model":1,"Model":2,"model ":3,"mod\\u0435l":4,"a":{"model":5,"model":6},"":7}');
     const { repeated, members } = scanObject(bytes);
     expect(repeated.size).toBe(0);
     expect(members.size).toBe(6);
   });
 
-  test('with wanted keys it finds only these, also written with escapes', () => {
+  test('finds only the wanted keys, even if they are written with escapes', () => {
     const wanted = new Set(['model', 'é', 'n']);
     const keys = fc.oneof(keyText('model'), keyText('é'), keyText('n'), keyText('modes'), keyText('è'), keyText('models'));
     fc.assert(
@@ -200,7 +200,7 @@ describe('scanObject', () => {
     );
   });
 
-  test('names of JavaScript properties are ordinary keys', () => {
+  test('treats names of JavaScript properties as ordinary keys', () => {
     const { members, repeated } = scanObject(Buffer.from('{"__proto__":1,"constructor":2,"toString":3,"hasOwnProperty":4}'));
     expect([...members.keys()]).toEqual(['__proto__', 'constructor', 'toString', 'hasOwnProperty']);
     expect(repeated.size).toBe(0);
@@ -208,7 +208,7 @@ describe('scanObject', () => {
 });
 
 describe('splice and setMember', () => {
-  test('replacing a member changes no other byte', () => {
+  test('replaces a member without changing any other byte', () => {
     fc.assert(
       fc.property(objectWith({ model: valueText }), valueText, (text, json) => {
         const bytes = Buffer.from(text);
@@ -223,7 +223,7 @@ describe('splice and setMember', () => {
     );
   });
 
-  test('inserting a member changes no other byte, also in an empty object', () => {
+  test('inserts a member without changing any other byte, even in an empty object', () => {
     fc.assert(
       fc.property(fc.oneof(objectText, fc.constantFrom('{}', '{ }', ' {\n} ')), valueText, (text, json) => {
         const bytes = Buffer.from(text);
@@ -239,7 +239,7 @@ describe('splice and setMember', () => {
     );
   });
 
-  test('the offsets of several splices refer to the original bytes, in any order', () => {
+  test('interprets the offsets of several splices in the original bytes, in any order', () => {
     const bytes = Buffer.from('{"é":1,"b":22,"c":"x"}');
     const spans = scanObject(bytes);
     const changes = [setMember(spans, 'c', '"longer"'), setMember(spans, 'é', '[]'), setMember(spans, 'b', 'null')];
@@ -247,7 +247,7 @@ describe('splice and setMember', () => {
     expect(splice(bytes, [])).toBe(bytes);
   });
 
-  test('an inner object can be scanned and spliced in place', () => {
+  test('scans and splices an inner object in place', () => {
     const bytes = Buffer.from('{"a":1,"o": { "p" : [1.0] } ,"z":{}}');
     const outer = scanObject(bytes);
     const inner = scanMembers(bytes, outer.members.get('o')?.value.start ?? 0);

@@ -66,7 +66,7 @@ describe('parseRequest', () => {
     ['{"messages":[],"stream_options":{},"stream_options":{}}', 'stream_options: duplicate key'],
     ['{"messages":[],"user":"a","user":"b"}', 'user: duplicate key'],
     ['{"messages":[],"max_tokens":1,"max_tokens":2}', 'max_tokens: duplicate key'],
-  ])('400 bad_json for %s, naming the field', (text, message) => {
+  ])('returns 400 bad_json with the field for %s', (text, message) => {
     expect(() => readRequest(text)).toThrow(expect.objectContaining({ code: 'bad_json', status: 400, message }));
   });
 });
@@ -116,7 +116,7 @@ describe('spliceForVendor', () => {
     expect(forVendor(text, 'gpt', stream)).toBe(sent);
   });
 
-  test('a model id of any characters arrives as it is configured', () => {
+  test('inserts a model id with any characters as it is configured', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (model) =>
         expect(JSON.parse(forVendor('{"messages":[]}', model, false)).model).toBe(model),
@@ -137,7 +137,7 @@ describe('spliceForVendor', () => {
     objectWith({ model: valueText, messages: valueText, stream_options: options, stream: fc.constant('true') }),
   );
 
-  test('the vendor gets the same object but for model and include_usage, and every byte outside of them', () => {
+  test('changes nothing except the model and include_usage', () => {
     fc.assert(
       fc.property(body, fc.boolean(), (text, stream) => {
         const bytes = Buffer.from(text);
@@ -190,7 +190,7 @@ describe('parseResponse', () => {
     });
   });
 
-  test('reads calls as the next request repeats them: arguments that are objects, legacy calls, none of other kinds', () => {
+  test('reads calls as the next request repeats them, with object arguments and legacy calls but no other kinds', () => {
     const tool_calls = [
       { id: 'a', type: 'function', function: { name: 'f', arguments: { x: 1 } } },
       { id: 'b', type: 'custom', custom: { name: 'g', input: '' } },
@@ -209,11 +209,11 @@ describe('parseResponse', () => {
     ['a refusal', { content: null, refusal: 'No.' }, 'No.'],
     ['no message', undefined, ''],
     ['content that is no text', { content: [{ type: 'text', text: 'x' }] }, ''],
-  ])('reads an answer with %s', (_name, message, text) => {
+  ])('reads a response with %s', (_name, message, text) => {
     expect(chat.parseResponse(answerOf(message))?.turn).toEqual({ text, toolCalls: [] });
   });
 
-  test('usage that is missing is unknown, not zero', () => {
+  test('treats missing usage as unknown, not as zero', () => {
     for (const more of [{}, { usage: null }, { usage: {} }])
       expect(chat.parseResponse(answerOf({ content: 'x' }, more))).toMatchObject({ tokens: null, isFinal: false });
     expect(chat.parseResponse(answerOf({ content: 'x' }, { usage: { prompt_tokens: 0, completion_tokens: 0 } }))).toMatchObject({
@@ -223,7 +223,7 @@ describe('parseResponse', () => {
   });
 
   test.each(['', 'Bad gateway', '[]', 'null', '{}', '{"choices":null}', '{"error":{"message":"x"}}', '{"type":"message","content":[]}'])(
-    '%j is no answer',
+    'rejects %j as a response',
     (text) => {
       expect(chat.parseResponse(Buffer.from(text))).toBeNull();
     },
@@ -239,7 +239,7 @@ describe('the stream reader', () => {
   const usage = { prompt_tokens: 9, completion_tokens: 2, prompt_tokens_details: { cached_tokens: 4 } };
   const counted = { ...noTokens, input: 5, cachedInput: 4, output: 2 };
 
-  test('reads a typical stream: role, text, finish, usage chunk, [DONE]', () => {
+  test('reads a typical stream with role, text, finish reason, usage and [DONE]', () => {
     const reader = chat.createStreamReader();
     const meanings = readStream(
       reader,
@@ -288,11 +288,11 @@ describe('the stream reader', () => {
     ['neither', { choices: [] }, 'opening'],
     ['only the role', delta({ role: 'assistant', content: '', refusal: null, tool_calls: [] }), 'opening'],
     ['reasoning', delta({ role: 'assistant', content: null, reasoning: 'Hm' }), 'delta'],
-  ])('a chunk with %s is recognized', (_what, chunk, meaning) => {
+  ])('recognizes a chunk with %s', (_what, chunk, meaning) => {
     expect(readStream(chat.createStreamReader(), streamOf(chunk))).toEqual([meaning]);
   });
 
-  test('explicit zeros are counts, missing ones are not', () => {
+  test('reads explicit zeros as counts, but not missing values', () => {
     const zero = chat.createStreamReader();
     readStream(zero, streamOf(finish('stop', { usage: { prompt_tokens: 0, completion_tokens: 0 } })));
     expect(zero.summary()).toMatchObject({ tokens: noTokens, isFinal: true });
@@ -301,7 +301,7 @@ describe('the stream reader', () => {
     expect(none.summary()).toMatchObject({ tokens: null, isFinal: false });
   });
 
-  test('puts parallel tool calls together by their index', () => {
+  test('assembles parallel tool calls by their index', () => {
     const reader = chat.createStreamReader();
     const call = (index: number, fn: object, id?: string): object =>
       delta({ tool_calls: [{ index, ...(id ? { id, type: 'function' } : {}), function: fn }] });
@@ -334,7 +334,7 @@ describe('the stream reader', () => {
   test.each([
     ['the same index', 0],
     ['no index', undefined],
-  ])('complete tool calls with %s are separate; their names may be repeated, their arguments objects', (_what, index) => {
+  ])('separates complete tool calls with %s, which may repeat names and have object arguments', (_what, index) => {
     const reader = chat.createStreamReader();
     const call = (id: string, fn: object): object => delta({ tool_calls: [{ index, id, type: 'function', function: fn }] });
     readStream(
@@ -354,14 +354,14 @@ describe('the stream reader', () => {
     ]);
   });
 
-  test('a legacy function call is a tool call', () => {
+  test('reads a legacy function call as a tool call', () => {
     const reader = chat.createStreamReader();
     const parts = [{ name: 'f', arguments: '{"x"' }, { arguments: ':1}' }];
     readStream(reader, streamOf(...parts.map((part) => delta({ function_call: part })), finish('function_call'), '[DONE]'));
     expect(reader.summary().turn.toolCalls).toEqual([{ name: 'f', arguments: '{"x":1}' }]);
   });
 
-  test('a conversation goes on with the first of several choices', () => {
+  test('keeps the first of several choices for the conversation', () => {
     const reader = chat.createStreamReader();
     const second = { choices: [{ index: 1, delta: { content: 'B', tool_calls: [{ index: 0, function: { name: 'b' } }] } }] };
     readStream(
@@ -376,7 +376,7 @@ describe('the stream reader', () => {
     expect(reader.summary().turn).toEqual({ text: 'Aa', toolCalls: [] });
   });
 
-  test('a refusal is text, reasoning is not', () => {
+  test('reads a refusal as text, but not reasoning', () => {
     const reader = chat.createStreamReader();
     readStream(reader, streamOf(delta({ reasoning_content: 'hm' }), delta({ refusal: 'No', content: null }), delta({ refusal: '.' })));
     expect(reader.summary().turn.text).toBe('No.');
@@ -387,18 +387,18 @@ describe('the stream reader', () => {
     ['without one', { error: {} }, null],
     ['as a text', { error: 'overloaded' }, 'overloaded'],
     ['with choices', { choices: [], error: { message: 'cut' } }, 'cut'],
-  ])('knows an error event %s', (_name, event, problem) => {
+  ])('recognizes an error event %s', (_name, event, problem) => {
     const reader = chat.createStreamReader();
     expect(readStream(reader, streamOf(delta({ content: 'x' }), event))).toEqual(['delta', 'error']);
     expect(reader.problem()).toMatchObject({ message: problem });
     expect(reader.finished()).toBe(false);
   });
 
-  test('a null error is not an error', () => {
+  test('does not treat a null error as an error', () => {
     expect(readStream(chat.createStreamReader(), streamOf(delta({ content: 'x' }, { error: null })))).toEqual(['delta']);
   });
 
-  test('keep-alives are ignored', () => {
+  test('ignores keep-alives', () => {
     expect(readStream(chat.createStreamReader(), ': OPENROUTER PROCESSING\n\n\nevent: ping\n\ndata:\n\n')).toEqual([
       'ignored',
       'ignored',
@@ -407,18 +407,18 @@ describe('the stream reader', () => {
     ]);
   });
 
-  test('an object that is no chunk is no piece of an answer, so that another model can still be tried', () => {
+  test('ignores an object that is not a chunk, so that another model can still be tried', () => {
     expect(readStream(chat.createStreamReader(), streamOf({ debug: true }, { type: 'message_start', message: {} }))).toEqual([
       'ignored',
       'ignored',
     ]);
   });
 
-  test.each(['hello', '{"a":', '[]', '"text"', '7', 'null', '[done]'])('%s is unreadable', (data) => {
+  test.each(['hello', '{"a":', '[]', '"text"', '7', 'null', '[done]'])('reports %s as unreadable', (data) => {
     expect(readStream(chat.createStreamReader(), streamOf(data))).toEqual(['unreadable']);
   });
 
-  test('is finished by a finish reason, also when [DONE] never comes', () => {
+  test('finishes with a finish reason, even if [DONE] never comes', () => {
     const reader = chat.createStreamReader();
     readStream(reader, streamOf(delta({ content: 'x' })));
     expect(reader.finished()).toBe(false);
@@ -427,6 +427,6 @@ describe('the stream reader', () => {
   });
 });
 
-test('a broken stream just stops', () => {
+test('adds nothing to a broken stream', () => {
   expect(chat.formatStreamError('x')).toBeNull();
 });

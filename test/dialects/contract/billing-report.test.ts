@@ -59,7 +59,7 @@ test.each<[string, object, object]>([
   expect(readBillingReport({ ...response })).toEqual(report);
 });
 
-test('reads the report from streams, too', () => {
+test('reads the billing report from streams too', () => {
   const chatReader = chat.createStreamReader();
   const delta = (content: string) => ({ service_tier: 'flex', choices: [{ index: 0, delta: { content }, finish_reason: null }] });
   readStream(chatReader, streamOf(delta('a'), delta('b')));

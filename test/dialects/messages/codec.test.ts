@@ -40,7 +40,7 @@ describe('parseRequest', () => {
     ['{"max_tokens":5,"messages":[],"max_tokens":6}', 'max_tokens: duplicate key'],
     ['{"max_tokens":5,"messages":[],"metadata":{},"metadata":{"user_id":"u"}}', 'metadata: duplicate key'],
     ['{"max_tokens":5,"messages":[],"system":"a","syste\\u006d":"b"}', 'system: duplicate key'],
-  ])("400 for %s, with the vendor's message", (text, message) => {
+  ])("returns 400 with the vendor's message for %s", (text, message) => {
     expect(() => readRequest(text)).toThrow(expect.objectContaining({ code: 'bad_json', status: 400, message }));
   });
 });
@@ -48,7 +48,7 @@ describe('parseRequest', () => {
 test.each([
   ['{"max_tokens": 5.0,"model":"standard","stream":true}', '{"max_tokens": 5.0,"model":"claude","stream":true}'],
   ['{ "max_tokens":5}', '{"model":"claude", "max_tokens":5}'],
-])('only the model of %s is patched for a vendor', (text, sent) => {
+])('patches only the model of %s for a vendor', (text, sent) => {
   const body = Buffer.from(text);
   expect(splice(body, messages.patchForVendor(body, scanObject(body), 'claude', true)).toString()).toBe(sent);
 });
@@ -82,14 +82,14 @@ describe('parseResponse', () => {
     });
   });
 
-  test('usage that is missing is unknown', () => {
+  test('treats missing usage as unknown', () => {
     expect(messages.parseResponse(answerOf([]))).toMatchObject({ tokens: null, isFinal: false, turn: { text: '', toolCalls: [] } });
     const halfTold = Buffer.from(JSON.stringify({ content: [], usage: { output_tokens: 3 } }));
     expect(messages.parseResponse(halfTold)).toMatchObject({ tokens: { ...noTokens, output: 3 }, isFinal: false });
   });
 
   test.each(['', '<html>', '{}', '[]', '{"content":"x"}', '{"choices":[]}', '{"type":"error","error":{"message":"x"}}'])(
-    '%j is no answer',
+    'rejects %j as a response',
     (text) => {
       expect(messages.parseResponse(Buffer.from(text))).toBeNull();
     },
@@ -138,7 +138,7 @@ describe('the stream reader', () => {
     });
   });
 
-  test('counts are cumulative: later ones replace earlier ones, missing ones stay', () => {
+  test('replaces earlier counts with later ones and keeps missing ones', () => {
     const reader = messages.createStreamReader();
     readStream(
       reader,
@@ -150,7 +150,7 @@ describe('the stream reader', () => {
     expect(reader.summary()).toMatchObject({ tokens: { input: 26, cachedInput: 0, cacheWrite: 7, output: 15 }, isFinal: true });
   });
 
-  test('usage of the start alone is not final, and missing usage is unknown', () => {
+  test('does not treat the usage of message_start as final, or missing usage as zero', () => {
     const begun = messages.createStreamReader();
     readStream(begun, streamOf(start(), text('x'), delta(undefined), stop));
     expect(begun.summary()).toMatchObject({ tokens: { input: 25, output: 1 }, isFinal: false });
@@ -162,13 +162,13 @@ describe('the stream reader', () => {
     expect(halfTold.summary()).toMatchObject({ tokens: { ...noTokens, output: 7 }, isFinal: false });
   });
 
-  test('explicit zeros are counts', () => {
+  test('reads explicit zeros as counts', () => {
     const reader = messages.createStreamReader();
     readStream(reader, streamOf(start({ input_tokens: 0, output_tokens: 0 }), delta({ output_tokens: 0 })));
     expect(reader.summary()).toMatchObject({ tokens: noTokens, isFinal: true });
   });
 
-  test('joins parallel tool uses by their index; without arguments they mean {}', () => {
+  test('joins parallel tool uses by their index and reads missing arguments as {}', () => {
     const reader = messages.createStreamReader();
     readStream(
       reader,
@@ -191,7 +191,7 @@ describe('the stream reader', () => {
     ]);
   });
 
-  test('thinking, signatures and citations are deltas, but not text', () => {
+  test('reads thinking, signatures and citations as deltas, but not as text', () => {
     const reader = messages.createStreamReader();
     const deltas = [
       { type: 'thinking_delta', thinking: 'hm' },
@@ -213,26 +213,26 @@ describe('the stream reader', () => {
     expect(reader.problem()).toMatchObject({ message: problem });
   });
 
-  test('an event of an unknown type is ignored', () => {
+  test('ignores an event of an unknown type', () => {
     expect(readStream(messages.createStreamReader(), streamOf({ type: 'something_new' }))).toEqual(['ignored']);
   });
 
-  test.each(['hello', '[DONE]', '{"type":', '[]', 'null', '{"choices":[]}', '{"type":7}'])('%s is unreadable', (data) => {
+  test.each(['hello', '[DONE]', '{"type":', '[]', 'null', '{"choices":[]}', '{"type":7}'])('reports %s as unreadable', (data) => {
     expect(readStream(messages.createStreamReader(), streamOf(data))).toEqual(['unreadable']);
   });
 
-  test('keep-alives are ignored', () => {
+  test('ignores keep-alives', () => {
     expect(readStream(messages.createStreamReader(), ': hi\n\nevent: ping\n\n')).toEqual(['ignored', 'ignored']);
   });
 
-  test('only message_stop completes a response', () => {
+  test('completes a response only with message_stop', () => {
     const reader = messages.createStreamReader();
     readStream(reader, streamOf(start(), text('x'), delta({ output_tokens: 1 })));
     expect(reader.finished()).toBe(false);
   });
 });
 
-test('an interrupted stream ends with an error event', () => {
+test('ends an interrupted stream with an error event', () => {
   expect(messages.formatStreamError('the vendor "stopped"')).toBe(
     'event: error\ndata: {"type":"error","error":{"type":"api_error","message":"the vendor \\"stopped\\""}}\n\n',
   );

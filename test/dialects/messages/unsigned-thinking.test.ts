@@ -28,7 +28,7 @@ describe('for a model that checks signatures', () => {
     ['with white space', list(ask, say('{ "type" : "thinking", "thinking": "", "signature" : "" }', text)), list(ask, say(text))],
     ['without a signature', list(ask, say('{"thinking":"Hm","type":"thinking"}', text)), list(ask, say(text))],
     ['with null as its signature', list(ask, say('{"signature":null,"type":"thinking"}', text)), list(ask, say(text))],
-  ])('an unsigned block %s is removed', (_place, body, sent) => {
+  ])('removes an unsigned block that is %s', (_place, body, sent) => {
     expect(patch(body)).toBe(sent);
   });
 
@@ -39,11 +39,11 @@ describe('for a model that checks signatures', () => {
     ['the word as another value', list('{"role":"user","content":[{"type":"text","text":"thinking"}]}')],
     ['a tool input of that form', list(ask, say('{"type":"tool_use","id":"t","name":"f","input":{"type":"thinking"}}'))],
     ['malformed messages', list('null', '7', '{"role":"assistant","content":[null,[],"thinking",{"type":7}]}')],
-  ])('%s stays byte for byte', (_what, body) => {
+  ])('leaves %s unchanged byte for byte', (_what, body) => {
     expect(patch(body)).toBe(body);
   });
 
-  test('what remains is the same JSON without the blocks', () => {
+  test('leaves the same JSON without the removed blocks', () => {
     const block = fc.constantFrom(unsigned, signed, text, `\n ${unsigned} `, '{"n":1.0}');
     const message = fc.oneof(
       fc.constant(ask),
@@ -64,7 +64,7 @@ describe('for a model that checks signatures', () => {
   });
 });
 
-test('any other model gets the bytes of its caller', () => {
+test("forwards the caller's bytes to any other model", () => {
   const body = list(ask, say(unsigned, text), ask);
   expect(patch(body, 'glm-5.1')).toBe(body.replace('claude-sonnet-4-5', 'glm-5.1'));
 });

@@ -149,20 +149,20 @@ describe('bodies that parsers read differently', () => {
     }
   }, 120_000);
 
-  test('have every string checked that a parser might read', () => {
+  test('checks every string of a body that a parser might read', () => {
     expect(unchecked).toEqual([]);
   });
 
-  test('have a bound that covers every token limit that a parser might read', () => {
+  test('bounds a body by every token limit that a parser might read', () => {
     expect(uncounted).toEqual([]);
   });
 
-  test('are often blocked by a rule instead of being refused', () => {
+  test('blocks most ambiguous bodies by a rule instead of rejecting them', () => {
     expect(blocked).toBeGreaterThan(bodies / 5);
   });
 });
 
-test('ordinary bodies are neither refused nor blocked', async () => {
+test('neither rejects nor blocks ordinary bodies', async () => {
   const random = createRandom(7);
   for (let count = 0; count < 300; count += 1) {
     const body = writeJsonBody(random, false);

@@ -79,16 +79,16 @@ describe('uploads that parsers read differently', () => {
     }
   }, 120_000);
 
-  test('have every string checked that a parser might read', () => {
+  test('checks every string of an upload that a parser might read', () => {
     expect(unchecked).toEqual([]);
   });
 
-  test('are often blocked by a rule instead of being refused', () => {
+  test('blocks most ambiguous uploads by a rule instead of rejecting them', () => {
     expect(counts.blocked).toBeGreaterThan(bodies / 5);
   });
 });
 
-test('ordinary uploads are neither refused nor blocked', async () => {
+test('neither rejects nor blocks ordinary uploads', async () => {
   const random = createRandom(7);
   for (let count = 0; count < 200; count += 1) {
     const body = writeMultipartBody(random, false);

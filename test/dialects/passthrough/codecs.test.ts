@@ -23,11 +23,11 @@ function codeOf(work: () => unknown): string {
 describe.each([embeddings, moderations, rerank, responses])('a request of $route', (rules) => {
   const read = (body: Buffer) => rules.parseRequest(body, scanObject(body));
 
-  it.each([[{}], [{ model: '' }], [{ model: 7 }], [{ model: null }]])('without a model is missing_model: %j', (body) => {
+  it.each([[{}], [{ model: '' }], [{ model: 7 }], [{ model: null }]])('fails with missing_model if it has no valid model: %j', (body) => {
     expect(codeOf(() => read(json(body)))).toBe('missing_model');
   });
 
-  it('with a duplicate model is rejected', () => {
+  it('is rejected if the model is duplicated', () => {
     expect(codeOf(() => read(Buffer.from('{"model":"a","model":"b"}')))).toBe('bad_json');
   });
 
@@ -67,7 +67,7 @@ describe('usage', () => {
     expect(rules.parseResponse(json(answer))).toMatchObject(expected);
   });
 
-  it('an invalid response is unreadable', () => {
+  it('rejects an invalid response as unreadable', () => {
     for (const rules of [embeddings, moderations, rerank, responses]) expect(rules.parseResponse(Buffer.from('<html>'))).toBeNull();
     expect(responses.parseResponse(json({ id: 'x' }))).toBeNull();
     for (const rules of [embeddings, moderations, rerank])
@@ -90,12 +90,12 @@ describe('responses', () => {
   ];
   const turn = { text: 'Hello', toolCalls: [{ name: 'f', arguments: '{"a":1}' }] };
 
-  it('memory records text and function calls of the caller', () => {
+  it('stores the text and function calls of the caller in memory', () => {
     expect(responses.parseResponse(json({ output }))?.turn).toEqual(turn);
   });
 
   it.each(['response.completed', 'response.incomplete'])(
-    'a stream that ends with %s is complete, and its last event has the usage',
+    'completes a stream that ends with %s and reads the usage from its last event',
     (type) => {
       const reader = responses.createStreamReader();
       const meanings = read(reader, [
@@ -114,7 +114,7 @@ describe('responses', () => {
     },
   );
 
-  it('failed and error events are errors; the text before them is available', () => {
+  it('reports failed and error events as errors and keeps the text before them', () => {
     const failing = responses.createStreamReader();
     expect(
       read(failing, [

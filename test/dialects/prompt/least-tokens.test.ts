@@ -4,7 +4,7 @@ import { countLeastTokens, leastBytesPerToken } from '../../../src/dialects/prom
 const count = (body: unknown): number => countLeastTokens(Buffer.from(JSON.stringify(body)), Number.POSITIVE_INFINITY);
 const says = (content: unknown) => ({ messages: [{ role: 'user', content }] });
 
-describe('the bound is never above the tokens that the vendor counts', () => {
+describe('never exceeds the number of tokens that the vendor counts', () => {
   /** Tokens by o200k_base, OpenAI's tokenizer with the fewest tokens per text. */
   test.each<[string, string, number, number]>([
     ['English', "It isn't the length of a prompt that matters most; it's what the model was asked to do with it.", 20, 22],
@@ -22,14 +22,14 @@ describe('the bound is never above the tokens that the vendor counts', () => {
     expect(least).toBeLessThanOrEqual(tokens);
   });
 
-  test('nor above what the size of the body permits', () => {
+  test('never exceeds what the size of the body permits', () => {
     const body = says('a '.repeat(1_000));
     expect(count(body)).toBe(1_000);
     expect(count(body)).toBeLessThanOrEqual(JSON.stringify(body).length / leastBytesPerToken);
   });
 });
 
-describe('what counts', () => {
+describe('the bound', () => {
   const text = 'one two three';
   test.each<[string, unknown]>([
     ['a text', says(text)],
@@ -40,7 +40,7 @@ describe('what counts', () => {
     ['the input of responses', { instructions: 'one', input: 'two three' }],
     ['an input item of responses', { input: [{ role: 'user', content: [{ type: 'input_text', text }] }] }],
     ['the output of a function', { input: [{ type: 'function_call_output', call_id: 'x', output: text }] }],
-  ])('%s', (_what, body) => {
+  ])('counts %s', (_what, body) => {
     expect(count(body)).toBe(3);
   });
 
@@ -53,11 +53,11 @@ describe('what counts', () => {
     ['thinking', { messages: [{ role: 'assistant', content: [{ type: 'thinking', thinking: 'one two', signature: blob }] }] }],
     ['tools', { tools: [{ type: 'function', function: { name: 'f', description: 'one two three', parameters: {} } }] }],
     ['a key within a text', { metadata: { note: '{"text": "one two three"}' } }],
-  ])('not %s', (_what, body) => {
+  ])('ignores %s', (_what, body) => {
     expect(count(body)).toBe(0);
   });
 
-  test('escaped characters count like written ones', () => {
+  test('counts escaped characters like literal ones', () => {
     const texts = ['Привет, как дела?\n\t"quoted"', '今日は天気', 'café', '😀'];
     for (const written of texts) {
       const escaped = JSON.stringify(says(written)).replace(
@@ -69,13 +69,13 @@ describe('what counts', () => {
   });
 
   test.each(['truncation', 'context_management', 'transforms', 'truncate_prompt_tokens'])(
-    'nothing when the vendor may shorten the prompt: %s',
+    'counts nothing if the vendor may shorten the prompt: %s',
     (key) => {
       expect(count({ ...says('one two three'), [key]: 'auto' })).toBe(0);
     },
   );
 
-  test('no more than needed to exceed the limit', () => {
+  test('counts no more than needed to exceed the limit', () => {
     const messages = Array.from({ length: 1_000 }, () => ({ role: 'user', content: 'one two three' }));
     expect(countLeastTokens(Buffer.from(JSON.stringify({ messages })), 10)).toBe(12);
   });

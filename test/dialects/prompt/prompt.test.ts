@@ -10,7 +10,7 @@ const sha256 = (content: string) => createHash('sha256').update(content).digest(
 const base64 = (content: string) => Buffer.from(content).toString('base64');
 
 describe('chat', () => {
-  test('messages keep text and tool calls; system prompts and tool results become extras with their position', () => {
+  test('keeps text and tool calls as messages, and system prompts and tool results as extras with their position', () => {
     const { messages, extras, isPrefilled } = parsePrompt('chat', {
       messages: [
         { role: 'system', content: 'Be brief.' },
@@ -45,7 +45,7 @@ describe('chat', () => {
     expect(isPrefilled).toBe(false);
   });
 
-  test('images, audio and files are stored as type, size and hash; URLs as text', () => {
+  test('stores images, audio and files as type, size and hash, and URLs as text', () => {
     const { messages, extras } = parsePrompt('chat', {
       messages: [
         {
@@ -72,7 +72,7 @@ describe('chat', () => {
     expect(JSON.stringify(extras)).not.toContain(base64('pixels'));
   });
 
-  test('a refusal is assistant text; the legacy function_call is a tool call', () => {
+  test('reads a refusal as assistant text and the legacy function_call as a tool call', () => {
     const { messages } = parsePrompt('chat', {
       messages: [
         { role: 'assistant', content: null, refusal: 'I cannot.' },
@@ -83,7 +83,7 @@ describe('chat', () => {
     expect(messages).toEqual([assistant('I cannot.'), assistant('', { name: 'f', arguments: '{}' })]);
   });
 
-  test('a data URL within text is replaced by type, size and hash', () => {
+  test('replaces a data URL within text with its type, size and hash', () => {
     const pixels = 'pixels'.repeat(30);
     const { messages } = parsePrompt('chat', {
       messages: [{ role: 'user', content: `see ![](data:image/png;base64,${base64(pixels)}) here` }],
@@ -91,17 +91,17 @@ describe('chat', () => {
     expect(messages).toEqual([user(`see ![]([image/png, 180 bytes, sha256 ${sha256(pixels)}]) here`)]);
   });
 
-  test('a data URL that would grow stays unchanged', () => {
+  test('keeps a data URL whose replacement would be longer', () => {
     const text = `see ![](data:image/png;base64,${base64('pixels')}) here`;
     expect(parsePrompt('chat', { messages: [{ role: 'user', content: text }] }).messages).toEqual([user(text)]);
   });
 
-  test('a text of two million characters of data URL marks takes no longer than others', () => {
+  test('reads a text with two million data URL markers as fast as any other', () => {
     const text = ';base64,'.repeat(250_000);
     expect(parsePrompt('chat', { messages: [{ role: 'user', content: text }] }).messages).toEqual([user(text)]);
   });
 
-  test('of too many messages the newest thousands and the system prompt are stored, and calls of one conversation start alike', () => {
+  test('stores the system prompt and the newest thousands of too many messages', () => {
     const read = (count: number) => {
       const said = Array.from({ length: count }, (_value, index) => ({ role: 'user', content: String(index) }));
       return parsePrompt('responses', { input: [{ role: 'developer', content: 'Be brief.' }, ...said] });
@@ -113,34 +113,34 @@ describe('chat', () => {
     expect(read(1_999).messages).toHaveLength(1_999);
   });
 
-  test('of a million blocks in one message the newest extras are stored', () => {
+  test('stores the newest extras of a message with a million blocks', () => {
     const blocks = Array.from({ length: 1_000_000 }, (_value, n) => ({ type: 'image', n }));
     const { extras } = parsePrompt('messages', { messages: [{ role: 'user', content: [{ type: 'tool_result', content: blocks }] }] });
     expect(extras).toHaveLength(2_000);
     expect(extras.at(-1)).toEqual({ position: 0, kind: 'other', type: 'image', text: '{"type":"image","n":999999}' });
   });
 
-  test('a block with a million data URLs is stored unchanged', () => {
+  test('stores a block with a million data URLs unchanged', () => {
     const { extras } = parsePrompt('chat', {
       messages: [{ role: 'user', content: [{ type: 'x', all: Array(1_000_000).fill('data:,') }] }],
     });
     expect(extras).toMatchObject([{ kind: 'other', type: 'x', text: expect.stringMatching(/^\{"type":"x","all":\["data:,",/) }]);
   });
 
-  test('texts are truncated after four million characters, messages after 128 calls', () => {
+  test('truncates texts after four million characters and messages after 128 calls', () => {
     const turn = { text: 'x'.repeat(9_000_000), toolCalls: Array(1_000_000).fill({ name: 'check', arguments: '{}' }) };
     const message = normalizeMessage('assistant', turn);
     expect([message?.text.length, message?.toolCalls.length]).toEqual([4_194_304, 128]);
   });
 
-  test('text that only mentions data URLs stays unchanged', () => {
+  test('keeps text that only mentions data URLs unchanged', () => {
     const text = 'a data: URL ends its head with ;base64, you know; data:x,;base64,y';
     expect(parsePrompt('chat', { messages: [{ role: 'user', content: text }] }).messages).toEqual([user(text)]);
   });
 });
 
 describe('messages', () => {
-  test('text and tool blocks become messages; results, thinking and cache breakpoints do not', () => {
+  test('turns text and tool blocks into messages, but not results, thinking and cache breakpoints', () => {
     const { messages, extras } = parsePrompt('messages', {
       system: [{ type: 'text', text: 'Be brief.', cache_control: { type: 'ephemeral' } }],
       messages: [
@@ -195,7 +195,7 @@ describe('messages', () => {
     ]);
   });
 
-  test('a last message of the assistant is a prefill', () => {
+  test('treats a final assistant message as a prefill', () => {
     const begun = parsePrompt('messages', {
       messages: [
         { role: 'user', content: 'JSON please' },
@@ -214,7 +214,7 @@ describe('messages', () => {
 });
 
 describe('responses', () => {
-  test('a string input is a user message', () => {
+  test('reads a string input as a user message', () => {
     expect(parsePrompt('responses', { instructions: 'Be brief.', input: 'Hi' })).toEqual({
       messages: [user('Hi')],
       extras: [{ position: 0, kind: 'system', type: 'instructions', text: 'Be brief.' }],
@@ -222,7 +222,7 @@ describe('responses', () => {
     });
   });
 
-  test('items of one response become one message', () => {
+  test('merges the items of one response into one message', () => {
     const { messages, extras } = parsePrompt('responses', {
       input: [
         {
@@ -304,7 +304,7 @@ describe('any input', () => {
     ),
   }));
 
-  test('parsing never throws and returns JSON that PostgreSQL can store', () => {
+  test('parses any input without throwing to JSON that PostgreSQL can store', () => {
     fc.assert(
       fc.property(routes, body, (route, json) => {
         for (const request of [json, { messages: json, input: json, system: json }, { messages: [json], input: [json] }]) {
@@ -319,7 +319,7 @@ describe('any input', () => {
     );
   });
 
-  test('a value nested a hundred thousand levels deep does not throw', () => {
+  test('parses input that is nested a hundred thousand levels deep', () => {
     const deep: unknown = JSON.parse(`${'['.repeat(100_000)}${']'.repeat(100_000)}`);
     const content = [
       { type: 'tool_use', name: 'f', input: deep },
@@ -331,7 +331,7 @@ describe('any input', () => {
     ]);
   });
 
-  test('long base64 in an unknown block is replaced by its hash', () => {
+  test('replaces long base64 in an unknown block with its hash', () => {
     const data = base64('x'.repeat(3_000));
     const { extras } = parsePrompt('chat', { messages: [{ role: 'user', content: [{ type: 'hologram', payload: { blob: data } }] }] });
     expect(extras).toEqual([
@@ -345,7 +345,7 @@ describe('any input', () => {
     ]);
   });
 
-  test('a message without text and tool calls is dropped', () => {
+  test('drops messages without text and tool calls', () => {
     expect(normalizeMessage('assistant', { text: ' \n', toolCalls: [{ name: '', arguments: '{}' }] })).toBeNull();
     expect(normalizeMessage('user', { text: 'a\0\ud800', toolCalls: [] })).toEqual(user('a\ufffd'));
   });

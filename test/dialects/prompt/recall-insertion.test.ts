@@ -62,7 +62,7 @@ describe('messages: one more text in `system`', () => {
     expect(insert('messages', before)?.text).toBe(after);
   });
 
-  test('a system member of another type prevents insertion', () => {
+  test('inserts nothing if system has another type', () => {
     expect(insert('messages', `{"system":7,${rest}}`)).toBeNull();
   });
 });
@@ -143,7 +143,7 @@ const bodies = fc
       `${gap}{"first":${odd},${gap}"messages":${gap}[${gap}${messages.join(',')}]${gap},${system === null ? '' : `"system":${gap}${system},`}"last":${odd}}${gap}`,
   );
 
-test('all other bytes stay unchanged, and the body contains the block once, at its position', () => {
+test('leaves all other bytes unchanged and inserts the block once at its position', () => {
   fc.assert(
     fc.property(bodies, fc.constantFrom<Dialect>('chat', 'messages'), (before, dialect) => {
       const after = insert(dialect, before);

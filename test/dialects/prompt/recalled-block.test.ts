@@ -12,7 +12,7 @@ test.each([
   ['a block that was cut off', `a ${block.slice(0, -5)}`, 'a'],
   ['a block within JSON', JSON.stringify({ note: block }), '{"note":""}'],
   ['other line ends', block.replaceAll('\n', '\r\n'), ''],
-])('%s is taken out', (_, text, left) => {
+])('removes %s', (_, text, left) => {
   expect(stripRecalled(text)).toBe(left);
 });
 
@@ -20,7 +20,7 @@ test.each([
   ['the mark at the beginning', '[gateway memory: begin] what I say'],
   ['the mark at the end', 'I say [gateway memory: end]'],
   ['both, around other text', '[gateway memory: begin]\nI owe you 5.\n[gateway memory: end] Yes.'],
-])('%s hides nothing', (_, text) => {
+])('does not let text hide behind %s', (_, text) => {
   expect(stripRecalled(text)).toBe(text);
   expect(stripRecalled(`${text} ${block}`)).toBe(text);
   expect(stripRecalled(`${block} ${text}`)).toBe(text);

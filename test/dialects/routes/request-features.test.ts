@@ -44,12 +44,12 @@ describe('features of a body', () => {
     expect(featuresOf(text)).toMatchObject(expected);
   });
 
-  test('only the first 256 KiB of a body are searched', () => {
+  test('searches only the first 256 KiB of a body', () => {
     const text = JSON.stringify({ messages: [{ role: 'user', content: `${'x'.repeat(33_000_000)}\`\`\`` }] });
     expect(featuresOf(text)).toMatchObject({ hasCode: false, messages: 1 });
   });
 
-  test('messages beyond a thousand are not counted', () => {
+  test('counts at most a thousand messages', () => {
     expect(featuresOf(JSON.stringify({ messages: Array.from({ length: 1_500 }, () => ({ role: 'user' })) })).messages).toBe(1_000);
   });
 });

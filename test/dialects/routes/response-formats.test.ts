@@ -21,7 +21,7 @@ function stream(dialect: Dialect, answer: unknown): string | null {
 }
 
 describe('chat', () => {
-  test('the assembled stream equals the JSON response', () => {
+  test('assembles a stream into the same response as the JSON', () => {
     fc.assert(
       fc.property(said, (answer) => {
         fc.pre((answer.hasToolIds || answer.tools.length === 0) && !isSigned(answer));
@@ -32,7 +32,7 @@ describe('chat', () => {
     );
   });
 
-  test('the SDK reads the converted JSON response like the original stream', () =>
+  test('converts a JSON response so that the SDK reads it like the original stream', () =>
     fc.assert(
       fc.asyncProperty(whole, async (answer) => {
         fc.pre(answer.form !== 'thinking_blocks');
@@ -40,7 +40,7 @@ describe('chat', () => {
       }),
     ));
 
-  test('converting there and back loses nothing', () => {
+  test('loses nothing when it converts there and back', () => {
     fc.assert(
       fc.property(whole, (answer) => {
         fc.pre(!isSigned(answer));
@@ -50,7 +50,7 @@ describe('chat', () => {
     );
   });
 
-  test("the gateway's own form of signed reasoning is converted both ways", () => {
+  test("converts the gateway's own format of signed reasoning both ways", () => {
     fc.assert(
       fc.property(whole, (answer) => {
         const there = responseToChat(JSON.parse(JSON.stringify(messagesAnswer(answer))), { id: 'c', model: 'm', createdSeconds: 1 });
@@ -67,7 +67,7 @@ describe('chat', () => {
   const first = chunk(0, { role: 'assistant', content: 'Hi' });
   const last = chunk(0, {}, 'stop');
 
-  test('every choice is converted, at its index', () => {
+  test('converts every choice at its index', () => {
     const converted = plain(
       'chat',
       eventsOf(chunk(1, { content: 'b' }), chunk(0, { content: 'a' }), chunk(1, { content: 'c' }, 'length'), last, '[DONE]'),
@@ -80,7 +80,7 @@ describe('chat', () => {
     expect(plain('chat', stream('chat', converted) ?? '')).toEqual(converted);
   });
 
-  test('numbers, top-level members, refusals and legacy calls stay unchanged', () => {
+  test('leaves numbers, top-level members, refusals and legacy calls unchanged', () => {
     const text = `{"id":"c","object":"chat.completion","created":1.0,"model":"m","provider":{"seed":12345678901234567890},"choices":[
       {"index":0,"message":{"role":"assistant","content":null,"refusal":"No."},"logprobs":null,"finish_reason":"stop"},
       {"index":1,"message":{"role":"assistant","content":null,"refusal":null,"function_call":{"name":"f","arguments":"{\\"n\\":1.0}"}},"logprobs":null,"finish_reason":"function_call"}
@@ -92,7 +92,7 @@ describe('chat', () => {
     expect(plain('chat', events)).toEqual(JSON.parse(text));
   });
 
-  test('a long text is split into chunks, never within a character', async () => {
+  test('splits a long text into chunks, but never within a character', async () => {
     const content = `${'x'.repeat(2_047)}${'😀'.repeat(3_000)}`;
     const message = { role: 'assistant', content, refusal: null };
     const answer = { id: 'c', object: 'chat.completion', created: 1, model: 'm', choices: [{ index: 0, message, finish_reason: 'stop' }] };
@@ -128,7 +128,7 @@ describe('chat', () => {
     ],
     ['no choices', [{ ...head, choices: [] }]],
     ['what is no JSON', ['{"cut']],
-  ])('a stream with %s has no JSON form', (_what, chunks) => {
+  ])('has no JSON format for a stream with %s', (_what, chunks) => {
     expect(plain('chat', eventsOf(...chunks, '[DONE]'))).toBeNull();
   });
 
@@ -142,7 +142,7 @@ describe('chat', () => {
     ['no end', { choices: [{ message, finish_reason: null }] }],
     ['no choices', { choices: [] }],
     ['no JSON in it', 'Hi'],
-  ])('a response with %s has no stream form', (_what, answer) => {
+  ])('has no stream format for a response with %s', (_what, answer) => {
     expect(stream('chat', answer)).toBeNull();
   });
 });
@@ -151,7 +151,7 @@ describe('messages', () => {
   const named = (text: string): string =>
     text.replace(/^data: (\{.*\})$/gm, (line, json: string) => `event: ${JSON.parse(json).type}\n${line}`);
 
-  test('the assembled stream equals the JSON response', () => {
+  test('assembles a stream into the same response as the JSON', () => {
     fc.assert(
       fc.property(whole, (answer) => {
         const converted = plain('messages', named(messagesStream(answer)));
@@ -160,7 +160,7 @@ describe('messages', () => {
     );
   });
 
-  test('the SDK reads the converted JSON response like the original stream', () =>
+  test('converts a JSON response so that the SDK reads it like the original stream', () =>
     fc.assert(
       fc.asyncProperty(whole, async (answer) => {
         const received = await readMessagesStream(stream('messages', messagesAnswer(answer)) ?? '');
@@ -168,7 +168,7 @@ describe('messages', () => {
       }),
     ));
 
-  test('converting there and back loses nothing', () => {
+  test('loses nothing when it converts there and back', () => {
     fc.assert(
       fc.property(whole, (answer) => {
         const there = messagesAnswer(answer);
@@ -177,7 +177,7 @@ describe('messages', () => {
     );
   });
 
-  test('citations, thinking, searches, numbers and unknown members stay unchanged', () => {
+  test('leaves citations, thinking, searches, numbers and unknown members unchanged', () => {
     const text = `{"id":"m","type":"message","role":"assistant","model":"c","content":[
       {"type":"thinking","thinking":"Hm","signature":"c2ln"},{"type":"redacted_thinking","data":"x"},
       {"type":"server_tool_use","id":"s","name":"web_search","input":{"query":"q","n":1.50}},
@@ -205,7 +205,7 @@ describe('messages', () => {
   const stop = { type: 'message_stop' };
   const text = block({ type: 'text', text: '' });
 
-  test('later counts replace earlier ones, and context management is included', () => {
+  test('replaces earlier counts with later ones and includes context management', () => {
     const converted = plain('messages', eventsOf(start, { type: 'ping' }, { ...end, context_management: { applied_edits: [] } }, stop));
     const ends = { stop_reason: 'end_turn', stop_sequence: null, usage: { input_tokens: 1, output_tokens: 3 } };
     expect(converted).toEqual({ ...message, ...ends, context_management: { applied_edits: [] } });
@@ -225,7 +225,7 @@ describe('messages', () => {
     ['two beginnings', [start, start, end, stop]],
     ['no end', [start, text, end]],
     ['no reason of its end', [start, text, stop]],
-  ])('a stream with %s has no JSON form', (_what, events) => {
+  ])('has no JSON format for a stream with %s', (_what, events) => {
     expect(plain('messages', eventsOf(...events))).toBeNull();
   });
 
@@ -235,7 +235,7 @@ describe('messages', () => {
     ['an invalid block', { content: ['Hi'], stop_reason: 'end_turn', usage: {} }],
     ['input that is no object', { content: [{ type: 'tool_use', input: 'x' }], stop_reason: 'tool_use', usage: {} }],
     ['no JSON in it', 'Hi'],
-  ])('a response with %s has no stream form', (_what, answer) => {
+  ])('has no stream format for a response with %s', (_what, answer) => {
     expect(stream('messages', answer)).toBeNull();
   });
 });

@@ -5,7 +5,7 @@ import { jsonAnswerToolName } from '../../../src/dialects/translate/json-answer-
 import { format, nativeTool, png, schema, text, toMessages, tool } from './examples.ts';
 
 describe('a chat request for a messages vendor', () => {
-  test('contains the model, a token limit and the turns only', () => {
+  test('contains only the model, a token limit and the turns', () => {
     expect(toMessages({})).toEqual({ model: 'claude', max_tokens: 4096, messages: [{ role: 'user', content: [text('Hi')] }] });
   });
 
@@ -132,12 +132,12 @@ describe('a chat request for a messages vendor', () => {
     expect(toMessages(members)).toEqual({ model: 'claude', messages, max_tokens, tools, ...expected });
   });
 
-  test('stream', () => {
+  test('keeps the stream flag', () => {
     expect(toMessages({}, { stream: true }).stream).toBe(true);
     expect(toMessages({ stream: true })).not.toHaveProperty('stream');
   });
 
-  test('a model with efforts gets one, a model without thinking gets none', () => {
+  test('sets an effort only for a model with efforts, and no thinking for a model without it', () => {
     const members = { reasoning_effort: 'high', response_format: format };
     expect(toMessages(members, { thinking: 'adaptive', supportsSchema: true })).toMatchObject({
       thinking: { type: 'adaptive' },
@@ -146,7 +146,7 @@ describe('a chat request for a messages vendor', () => {
     expect(toMessages({ reasoning_effort: 'high', max_tokens: 90000 }, { thinking: 'none' })).not.toHaveProperty('thinking');
   });
 
-  test('strict tools are sent to models that support them', () => {
+  test('sends strict tools only to models that support them', () => {
     const tools = [{ type: 'function', function: { name: 'f', parameters: schema, strict: true } }];
     expect(toMessages({ tools }, { supportsSchema: true }).tools).toEqual([{ name: 'f', input_schema: schema, strict: true }]);
     expect(toMessages({ tools }).tools).toEqual([{ name: 'f', input_schema: schema }]);
@@ -156,17 +156,17 @@ describe('a chat request for a messages vendor', () => {
     const answerTool = { name: jsonAnswerToolName, description: expect.stringContaining('An a.'), input_schema: schema };
     const onlyAnswer = { type: 'tool', name: jsonAnswerToolName, disable_parallel_tool_use: true };
 
-    test('is output_config.format when the model supports it', () => {
+    test('becomes output_config.format if the model supports it', () => {
       expect(toMessages({ response_format: format }, { supportsSchema: true })).toMatchObject({
         output_config: { format: { type: 'json_schema', schema } },
       });
     });
 
-    test('is a forced tool when the model does not support it', () => {
+    test('becomes a forced tool if the model does not support it', () => {
       expect(toMessages({ response_format: format })).toMatchObject({ tools: [answerTool], tool_choice: onlyAnswer });
     });
 
-    test('lets the model choose between the JSON answer and the caller’s tools', () => {
+    test("lets the model choose between the JSON answer and the caller's tools", () => {
       expect(toMessages({ response_format: format, tools: [tool] })).toMatchObject({
         tools: [nativeTool, answerTool],
         tool_choice: { type: 'any', disable_parallel_tool_use: true },
@@ -174,12 +174,12 @@ describe('a chat request for a messages vendor', () => {
       expect(toMessages({ response_format: format, tools: [tool], tool_choice: 'none' }).tool_choice).toEqual(onlyAnswer);
     });
 
-    test('is ignored when a tool call is forced', () => {
+    test('is ignored if a tool call is forced', () => {
       const request = toMessages({ response_format: format, tools: [tool], tool_choice: 'required' });
       expect(request).toMatchObject({ tools: [nativeTool], tool_choice: { type: 'any' } });
     });
 
-    test('json_object is any object', () => {
+    test('accepts any object for json_object', () => {
       const expected = {
         tools: [{ name: jsonAnswerToolName, input_schema: { type: 'object', additionalProperties: true } }],
         tool_choice: onlyAnswer,
@@ -216,7 +216,7 @@ describe('a chat request for a messages vendor', () => {
     ],
     ['a result without a call', { messages: [{ role: 'tool', content: 'R' }] }],
     ['an image in the instructions', { messages: [{ role: 'system', content: [png] }] }],
-  ])('%s is rejected with a message of the gateway', (_name, members) => {
+  ])("rejects %s with the gateway's own message", (_name, members) => {
     expect(() => toMessages(members)).toThrow(UntranslatableError);
     expect(() => toMessages(members)).toThrow(/^[a-z_][^"]{10,100}$/);
   });

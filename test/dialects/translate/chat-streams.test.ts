@@ -57,27 +57,27 @@ describe('from chat to messages', () => {
   /** The output for each chunk after the first. */
   const steps = (...datas: unknown[]): unknown[][] => run(createStreamToMessages(names), [first, ...datas], false).steps.slice(1);
 
-  test('text: start, deltas, end of the block with the finish reason, the rest with the last event', () => {
+  test('converts text to a start, deltas, a block end with the finish reason and the final events', () => {
     expect(translate(first, chunk({ content: 'Hi' }), chunk({ content: '!' }), chunk({}, 'stop'), usage, '[DONE]')).toEqual({
       steps: [[opening], [textStart(0), text(0, 'Hi')], [text(0, '!')], [stop(0)], [], closing('end_turn', counted), []],
       state: whole,
     });
   });
 
-  test('usage in the last chunk, or in Groq’s member', () => {
+  test("reads usage from the last chunk or from Groq's member", () => {
     const { usage: counts } = usage;
     expect(steps(chunk({}, 'stop', { usage: counts }), '[DONE]').flat()).toEqual(closing('end_turn', counted));
     expect(steps(chunk({}, 'stop', { x_groq: { usage: counts } }), '[DONE]').flat()).toEqual(closing('end_turn', counted));
   });
 
-  test('a stream without [DONE] is complete after its finish reason', () => {
+  test('completes a stream without [DONE] after its finish reason', () => {
     expect(translate(first, chunk({ content: 'Hi' }, 'length'))).toEqual({
       steps: [[opening], [textStart(0), text(0, 'Hi'), stop(0)], closing('max_tokens')],
       state: whole,
     });
   });
 
-  test('a stream with [DONE] is complete with or without a finish reason', () => {
+  test('completes a stream with [DONE] even without a finish reason', () => {
     expect(translate(first, chunk({ content: 'Hi' }), '[DONE]')).toMatchObject({ state: whole });
     expect(steps(call(0, { name: 'f', arguments: '{}' }, 'c0'), '[DONE]').flat()).toEqual([
       useStart(0, 'c0'),
@@ -87,7 +87,7 @@ describe('from chat to messages', () => {
     ]);
   });
 
-  test('sequential tool calls are forwarded at once', () => {
+  test('forwards sequential tool calls immediately', () => {
     expect(
       steps(
         chunk({ content: 'Wait' }),
@@ -111,7 +111,7 @@ describe('from chat to messages', () => {
     ]);
   });
 
-  test('deltas of a later call wait until the current call is complete', () => {
+  test('holds back deltas of a later call until the current call is complete', () => {
     expect(
       steps(
         call(0, { name: 'f', arguments: '' }, 'c0'),
@@ -135,7 +135,7 @@ describe('from chat to messages', () => {
     ]);
   });
 
-  test('several calls in one chunk, and text after a call', () => {
+  test('handles several calls in one chunk and text after a call', () => {
     const both = chunk({
       tool_calls: [
         { index: 0, id: 'c0', function: { name: 'f', arguments: '{}' } },
@@ -150,7 +150,7 @@ describe('from chat to messages', () => {
     ]);
   });
 
-  test('calls without an index: a new id starts a call, no id continues the last one', () => {
+  test('starts a call at a new id and continues the last one without an id if there is no index', () => {
     expect(
       steps(
         call(undefined, { name: 'f', arguments: '{' }, 'c0'),
@@ -160,7 +160,7 @@ describe('from chat to messages', () => {
     ).toEqual([[useStart(0, 'c0'), json(0, '{')], [json(0, '}')], [stop(0), useStart(1, 'c1', 'g'), json(1, '{}')]]);
   });
 
-  test('complete calls with the same index are separate when each has its id; other ids of a call are ignored', () => {
+  test('separates complete calls with the same index by their ids and ignores later ids of a call', () => {
     expect(
       steps(
         call(0, { name: 'f', arguments: '{"a":1}' }, 'c0'),
@@ -171,7 +171,7 @@ describe('from chat to messages', () => {
     ).toEqual([[useStart(0, 'c0'), json(0, '{"a":1}')], [stop(0), useStart(1, 'c1', 'g'), json(1, '{"a":')], [json(1, '2}')], [stop(1)]]);
   });
 
-  test('a long call takes time in proportion to its length, with others waiting, however its deltas are cut', () => {
+  test('handles a long call in time proportional to its length, however its deltas are cut', () => {
     const translator = createStreamToMessages(names);
     const push = (data: object): string => translator.push({ name: '', data: JSON.stringify(data), start: 0, end: 0 });
     push(first);
@@ -183,7 +183,7 @@ describe('from chat to messages', () => {
     expect(events.length - 1).toBe(1 + 1 + 20_000 * 3 - 1);
   }, 30_000);
 
-  test('a call waits for its name, is named once, and gets an id when it has none', () => {
+  test('waits for the name of a call, sends it once, and generates a missing id', () => {
     const made = expect.stringMatching(/^toolu_[0-9a-f]{24}$/);
     expect(steps(more(0, '{'), call(0, { name: 'f', arguments: '' }), call(0, { name: 'f', arguments: '}' }))).toEqual([
       [],
@@ -193,7 +193,7 @@ describe('from chat to messages', () => {
     expect(steps(more(0, '{}'), chunk({}, 'tool_calls')).flat()).toEqual([useStart(0, made, ''), json(0, '{}'), stop(0)]);
   });
 
-  test('a legacy function_call', () => {
+  test('converts a legacy function_call', () => {
     const old = [
       chunk({ function_call: { name: 'f', arguments: '' } }),
       chunk({ function_call: { arguments: '{}' } }),
@@ -203,7 +203,7 @@ describe('from chat to messages', () => {
     expect(steps(...old).flat()).toEqual([useStart(0, expect.any(String)), json(0, '{}'), stop(0), ...closing('tool_use')]);
   });
 
-  test('a refusal is text', () => {
+  test('converts a refusal to text', () => {
     expect(steps(chunk({ refusal: 'No.' }), chunk({}, 'content_filter'), '[DONE]').flat()).toEqual([
       textStart(0),
       text(0, 'No.'),
@@ -228,7 +228,7 @@ describe('from chat to messages', () => {
       'thinking_blocks',
       (value) => ({ reasoning_content: value, thinking_blocks: [{ type: 'thinking', thinking: value, signature: null }] }),
     ],
-  ])('%s become a thinking block without a signature', (_name, members) => {
+  ])('turns %s into a thinking block without a signature', (_name, members) => {
     expect(steps(chunk(members('H')), chunk(members('H')), chunk({ content: 'Hi' }))).toEqual([
       [thinkingStart(0), thought(0, 'H')],
       [thought(0, 'H')],
@@ -236,7 +236,7 @@ describe('from chat to messages', () => {
     ]);
   });
 
-  test('a signature ends its block, and encrypted reasoning is a separate block', () => {
+  test('ends a block with its signature and puts encrypted reasoning in a separate block', () => {
     const encrypted = chunk({ reasoning_details: [{ type: 'reasoning.encrypted', data: 'ZGF0YQ==', format: 'anthropic-claude-v1' }] });
     expect(steps(detail({ text: 'A' }), detail({ text: 'B' }), detail({ signature: 'c2ln' }), encrypted, detail({ text: 'C' }))).toEqual([
       [thinkingStart(0), thought(0, 'A')],
@@ -247,7 +247,7 @@ describe('from chat to messages', () => {
     ]);
   });
 
-  test('an entry that repeats the streamed text adds its signature only', () => {
+  test('adds only the signature from an entry that repeats the streamed text', () => {
     expect(steps(chunk({ reasoning_content: 'A' }), chunk({ reasoning_content: 'B' }), detail({ text: 'AB', signature: 'c2ln' }))).toEqual([
       [thinkingStart(0), thought(0, 'A')],
       [thought(0, 'B')],
@@ -255,7 +255,7 @@ describe('from chat to messages', () => {
     ]);
   });
 
-  test("signatures and encrypted reasoning of another format than the caller's are omitted", () => {
+  test("omits signatures and encrypted reasoning of another format than the caller's", () => {
     const foreign = chunk({ reasoning_details: [{ type: 'reasoning.encrypted', data: 'x', format: 'google-gemini-v1' }] });
     expect(steps(detail({ text: 'A', signature: 'x', format: 'google-gemini-v1' }), foreign, chunk({ content: 'Hi' })).flat()).toEqual([
       thinkingStart(0),
@@ -266,40 +266,40 @@ describe('from chat to messages', () => {
     ]);
   });
 
-  test('for a caller that disabled thinking it only keeps the connection alive', () => {
+  test('only keeps the connection alive during thinking for a caller that disabled it', () => {
     const datas = [first, chunk({ reasoning_content: 'Hm' }), chunk({ content: 'Hi' })];
     const { steps: out } = run(createStreamToMessages(names, { hidesThinking: true }), datas, false);
     expect(out.slice(1)).toEqual([[{ type: 'ping' }], [textStart(0), text(0, 'Hi')]]);
   });
 
-  test("the vendor's comments keep the connection alive, once the response has begun", () => {
+  test("keeps the connection alive with the vendor's comments once the response has begun", () => {
     expect(run(createStreamToMessages(names), ['', first, ''], false).steps).toEqual([[], [opening], [{ type: 'ping' }]]);
   });
 
-  test('further choices and chunks without choices produce no output', () => {
+  test('produces no output for further choices and for chunks without choices', () => {
     const { steps: out } = translate({ id: '', choices: [] }, { id: 'x', choices: [{ index: 1, delta: { content: 'B' } }] }, first);
     expect(out.flat()).toEqual([opening]);
   });
 
-  test('members that the vendor omitted are generated', () => {
+  test('generates members that the vendor omitted', () => {
     expect(translate({ choices: [{ delta: {} }] }).steps.flat()).toEqual([
       { ...opening, message: { ...message, id: 'msg_gw-1', model: 'asked' } },
     ]);
   });
 
-  test('there is no output before the response starts', () => {
+  test('produces no output before the response starts', () => {
     const { steps: out, state } = translate({ choices: [] }, '[DONE]', 'no json', { error: 'Overloaded' });
     expect(out.flat()).toEqual([]);
     expect(state).toEqual({ begun: false, ended: 'broken', problem: 'Overloaded' });
   });
 
-  test('an error ends the stream, and later events are ignored', () => {
+  test('ends the stream with an error and ignores later events', () => {
     const { steps: out, state } = translate(first, { error: { message: 'Overloaded' } }, chunk({ content: 'x' }, 'stop'), '[DONE]');
     expect(out.flat()).toEqual([opening]);
     expect(state).toEqual({ begun: true, ended: 'broken', problem: 'Overloaded' });
   });
 
-  test('a stream that ends without its reason is broken', () => {
+  test('treats a stream without a finish reason as broken', () => {
     const { steps: out, state } = translate(first, chunk({ content: 'Hi' }));
     expect(out.flat()).toEqual([opening, textStart(0), text(0, 'Hi')]);
     expect(state).toEqual({ begun: true, ended: 'broken', problem: 'the vendor ended the stream early' });

@@ -11,7 +11,7 @@ describe('messages', () => {
   const call = { id: 'c1', type: 'function', function: { name: 'f', arguments: '{"b":1,"a":2}' } };
   const use = { type: 'tool_use', id: 'c1', name: 'f', input: { b: 1, a: 2 } };
 
-  test('system and developer texts of any position are joined in order', () => {
+  test('joins system and developer texts from any position in order', () => {
     const messages = [
       { role: 'system', content: 'A' },
       hello,
@@ -24,20 +24,20 @@ describe('messages', () => {
     });
   });
 
-  test('neighbours of one role are one turn, blank texts are left out', () => {
+  test('merges neighbours of one role into one turn and omits blank texts', () => {
     expect(turns(hello, { role: 'user', content: [text(''), text(' '), text('B')] }, { role: 'assistant', content: '' }, hello)).toEqual([
       { role: 'user', content: [text('Hi'), text('B'), text('Hi')] },
     ]);
   });
 
-  test('a message may have more parts than the stack holds as arguments', () => {
+  test('handles more parts than the stack holds as arguments', () => {
     const parts = Array.from({ length: 160_000 }, () => text('A'));
     expect(asArray(toMessages({ messages: [{ role: 'system', content: parts }] }).system)).toHaveLength(160_000);
     const [turn] = asArray(turns(hello, { role: 'user', content: parts }));
     expect(asLosslessObject(turn).content).toHaveLength(160_001);
   });
 
-  test('the user begins, also where there are only instructions', () => {
+  test('starts with the user, even if there are only instructions', () => {
     const begin = { role: 'user', content: [text('Begin.')] };
     expect(turns({ role: 'assistant', content: 'Welcome' }, hello)).toEqual([
       begin,
@@ -47,18 +47,18 @@ describe('messages', () => {
     expect(turns({ role: 'system', content: 'A' })).toEqual([begin]);
   });
 
-  test('an empty list goes to the vendor', () => {
+  test('forwards an empty list to the vendor', () => {
     expect(turns()).toEqual([]);
   });
 
-  test('an assistant at the end begins the answer, without white space at its end', () => {
+  test('starts the response with a final assistant message, without trailing white space', () => {
     expect(turns(hello, { role: 'assistant', content: 'It is \n' })).toEqual([
       { role: 'user', content: [text('Hi')] },
       { role: 'assistant', content: [text('It is')] },
     ]);
   });
 
-  test('tool calls follow the text; a refusal is text; unsigned reasoning is dropped', () => {
+  test('puts tool calls after the text, converts a refusal to text and drops unsigned reasoning', () => {
     const message = { role: 'assistant', content: 'Wait', refusal: 'No', reasoning_content: 'Hm', tool_calls: [call] };
     expect(turns(hello, message, { role: 'tool', tool_call_id: 'c1', content: 'R' })).toEqual([
       { role: 'user', content: [text('Hi')] },
@@ -67,7 +67,7 @@ describe('messages', () => {
     ]);
   });
 
-  test('tool results are one user message, followed by the text of the user', () => {
+  test("merges tool results into one user message, followed by the user's text", () => {
     const calls = { role: 'assistant', content: null, tool_calls: [call, { ...call, id: 'c2' }] };
     const results = [
       { role: 'tool', tool_call_id: 'c2', content: [text('two'), png] },
@@ -92,7 +92,7 @@ describe('messages', () => {
     ]);
   });
 
-  test('a conversation with tool calls brings its tools, which may not be called', () => {
+  test('includes the tools of a conversation with tool calls, but does not let the model call them', () => {
     const messages = [hello, { role: 'assistant', tool_calls: [call] }, { role: 'tool', tool_call_id: 'c1', content: 'R' }];
     expect(toMessages({ messages })).toMatchObject({
       tools: [{ name: 'f', input_schema: { type: 'object', properties: {} } }],
@@ -125,7 +125,7 @@ describe('messages', () => {
       ['reasoning_details', { reasoning_content: 'Hm', reasoning_details: details }],
       ['reasoning_details in the pieces of a stream', { reasoning: 'Hm', reasoning_details: pieces }],
       ['thinking_blocks', { reasoning_content: 'Hm', thinking_blocks: [thinking, sealed] }],
-    ])('of %s precedes the tool call, and the model goes on thinking', (_form, members) => {
+    ])('is sent from %s before the tool call, and the model continues thinking', (_form, members) => {
       const request = loop(members);
       expect(request.thinking).toEqual({ type: 'enabled', budget_tokens: 1024 });
       expect(asArray(request.messages)[1]).toMatchObject({
@@ -134,7 +134,7 @@ describe('messages', () => {
       });
     });
 
-    test('without its text, as some models return it, is kept', () => {
+    test('is kept without its text, as some models return it', () => {
       const omitted = [{ type: 'reasoning.text', text: '', signature: 'c2ln', format, index: 0 }];
       expect(asArray(loop({ reasoning_details: omitted }).messages)[1]).toMatchObject({ content: [{ ...thinking, thinking: '' }, {}] });
     });
@@ -155,19 +155,19 @@ describe('messages', () => {
         ],
       ],
       ['of an unknown type', [{ type: 'reasoning.server_tool_call' }, null, 7]],
-    ])('%s is not sent', (_what, entries) => {
+    ])('is not sent if it is %s', (_what, entries) => {
       const request = loop({ reasoning_details: entries });
       expect(asArray(request.messages)[1]).toMatchObject({ content: [{ type: 'tool_use' }] });
       expect(request).not.toHaveProperty('thinking');
     });
 
-    test('of the first step of a turn is enough for later steps without thinking', () => {
+    test('is needed only in the first step of a turn if later steps have no thinking', () => {
       const first = { role: 'assistant', tool_calls: [call], reasoning_details: details };
       const messages = [hello, first, result, { role: 'assistant', tool_calls: [call] }, result];
       expect(toMessages({ messages, tools: [tool], reasoning_effort: 'low', max_tokens: 9000 })).toHaveProperty('thinking');
     });
 
-    test('of a message that has nothing else is dropped with it', () => {
+    test('is dropped with a message that has nothing else', () => {
       expect(turns(hello, { role: 'assistant', content: '', reasoning_details: details }, hello)).toEqual([
         {
           role: 'user',
@@ -180,7 +180,7 @@ describe('messages', () => {
     });
   });
 
-  test('a model does not think in the middle of a turn that it began without thinking', () => {
+  test('does not let a model think in the middle of a turn that began without thinking', () => {
     const messages = [hello, { role: 'assistant', tool_calls: [call] }, { role: 'tool', tool_call_id: 'c1', content: 'R' }];
     expect(toMessages({ messages, tools: [tool], reasoning_effort: 'low', max_tokens: 9000 })).not.toHaveProperty('thinking');
   });
@@ -190,12 +190,12 @@ describe('messages', () => {
     ['nothing', undefined],
     ['null', null],
     ['no members', '{}'],
-  ])('arguments that are %s mean none', (_name, argumentText) => {
+  ])('sends empty arguments for %s', (_name, argumentText) => {
     const bare = { id: 'c1', type: 'function', function: { name: 'f', arguments: argumentText } };
     expect(turns(hello, { role: 'assistant', tool_calls: [bare] })).toMatchObject([{}, { content: [{ input: {} }] }]);
   });
 
-  test('numbers and the order of arguments survive', () => {
+  test('preserves numbers and the order of arguments', () => {
     const argumentText = '{"z":12345678901234567890,"a":[1.0,1e5],"m":-0}';
     const body = {
       messages: [hello, { role: 'assistant', tool_calls: [{ ...call, function: { name: 'f', arguments: argumentText } }] }],
@@ -204,7 +204,7 @@ describe('messages', () => {
     expect(request).toContain(`"input":${argumentText}`);
   });
 
-  test('ids that are missing, or that the vendor would refuse, are made, the same for call and result', () => {
+  test('generates missing or invalid ids, the same for call and result', () => {
     const anonymous = { type: 'function', function: { name: 'f', arguments: '' } };
     const foreign = { ...anonymous, id: 'functions.f:0' };
     const messages = [
@@ -245,7 +245,7 @@ describe('images and files', () => {
     expect(partOf(part)).toEqual({ type: 'image', source });
   });
 
-  test('a PDF is a document', () => {
+  test('sends a PDF as a document', () => {
     expect(partOf(file({ filename: 'a.pdf', file_data: 'data:application/pdf;base64,JVBE' }))).toEqual({
       type: 'document',
       title: 'a.pdf',
@@ -253,14 +253,14 @@ describe('images and files', () => {
     });
   });
 
-  test('a text file is a document', () => {
+  test('sends a text file as a document', () => {
     expect(partOf(file({ file_data: 'data:text/plain;base64,w6k=' }))).toEqual({
       type: 'document',
       source: { type: 'text', media_type: 'text/plain', data: 'é' },
     });
   });
 
-  test('cache marks of the caller reach the vendor that knows them', () => {
+  test("keeps the caller's cache marks for vendors that know them", () => {
     const mark = { cache_control: { type: 'ephemeral' } };
     expect(partOf({ ...text('A'), ...mark })).toEqual({ ...text('A'), ...mark });
   });
@@ -275,7 +275,7 @@ describe('images and files', () => {
     ['a file of another kind', file({ file_data: 'data:application/zip;base64,AA' })],
     ['something new', { type: 'video_url', video_url: { url: 'https://a.example' } }],
     ['a part without type', {}],
-  ])('%s is refused', (_name, part) => {
+  ])('rejects %s', (_name, part) => {
     expect(() => partOf(part)).toThrow(UntranslatableError);
   });
 });

@@ -125,7 +125,7 @@ function requestsOf({ request, at, values }: Place, member: string): [JsonObject
 }
 
 describe.each(ways)('a request of $route for a vendor of $vendor with $traits', ({ route, vendor, places, traits }) => {
-  test.each(places.map((place) => ({ name: place.type[1], place })))('loses no member of $name silently', ({ name, place }) => {
+  test.each(places.map((place) => ({ name: place.type[1], place })))('keeps or reports every member of $name', ({ name, place }) => {
     const documented = documentedMembers(...place.type);
     // A new member of the SDK needs a value here and, unless it may be dropped, a rule.
     expect(Object.keys(place.values)).toEqual(expect.arrayContaining(documented));
@@ -140,7 +140,7 @@ describe.each(ways)('a request of $route for a vendor of $vendor with $traits', 
     expect(fates.filter(([, fate]) => fate !== 'translated' && fate !== 'named' && fate !== 'refused')).toEqual([]);
   });
 
-  test('loses no member silently where members occur together', () => {
+  test('keeps or reports members that occur together', () => {
     const [{ request, values } = places[0] as Place] = places;
     const free = Object.keys(values).filter((member) => {
       const [having] = requestsOf(places[0] as Place, member);
@@ -163,7 +163,7 @@ describe.each(ways)('a request of $route for a vendor of $vendor with $traits', 
 test.each<[PromptRoute, Dialect, readonly Place[]]>([
   ['chat', 'chat', chatPlaces],
   ['messages', 'messages', messagesPlaces],
-])('a request of %s passes all its members to a vendor of %s', (route, dialect, places) => {
+])('passes all members of a %s request to a %s vendor', (route, dialect, places) => {
   for (const { request, at, values } of places) {
     const having = structuredClone(request);
     Object.assign(find(having, at), values, { stream: undefined });
@@ -172,7 +172,7 @@ test.each<[PromptRoute, Dialect, readonly Place[]]>([
   }
 });
 
-test('names members that no vendor documents', () => {
+test('reports members that no vendor documents', () => {
   expect(send('chat', 'messages', { messages: [hi], min_p: 0.1, chat_template_kwargs: {} })).toMatchObject({
     named: ['min_p', 'chat_template_kwargs'],
   });

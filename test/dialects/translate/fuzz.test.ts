@@ -170,8 +170,8 @@ function translatesOrRefuses(translate: () => JsonObject | null): void {
 /** A run of all tests tries a quarter, each time with another seed. */
 const upTo = (numRuns: number) => ({ numRuns: isExhaustive ? numRuns : numRuns / 4 });
 
-describe('a request with a damaged member is translated or rejected', () => {
-  test('chat requests', () => {
+describe('a request with a damaged member is either translated or rejected', () => {
+  test('accepts or rejects random chat requests', () => {
     const target = fc.record({
       supportsSchema: fc.boolean(),
       thinking: fc.constantFrom('budget' as const, 'adaptive' as const, 'none' as const),
@@ -186,7 +186,7 @@ describe('a request with a damaged member is translated or rejected', () => {
     );
   });
 
-  test('messages requests', () => {
+  test('accepts or rejects random messages requests', () => {
     fc.assert(
       fc.property(damaged(messagesRequest), (text) =>
         translatesOrRefuses(() => requestToChat(asLosslessObject(parseLossless(text)), { model: 'm', stream: true })),
@@ -195,7 +195,7 @@ describe('a request with a damaged member is translated or rejected', () => {
     );
   });
 
-  test('responses requests, for vendors of both dialects', () => {
+  test('accepts or rejects random responses requests for vendors of both dialects', () => {
     fc.assert(
       fc.property(damaged(responsesRequest), (text) => {
         const body = asLosslessObject(parseLossless(text));
@@ -207,7 +207,7 @@ describe('a request with a damaged member is translated or rejected', () => {
     );
   });
 
-  test('answers', () => {
+  test('accepts or rejects random responses of vendors', () => {
     const answers = said.chain((answer) => fc.tuple(damaged(chatAnswer(answer)), damaged(messagesAnswer(answer))));
     fc.assert(
       fc.property(answers, ([ofChat, ofMessages]) => {
@@ -220,7 +220,7 @@ describe('a request with a damaged member is translated or rejected', () => {
     );
   });
 
-  test('events of streams', () => {
+  test('accepts or rejects random stream events', () => {
     const datasOf = (stream: string): string[] =>
       stream.split('\n\n').flatMap((block) => (block === '' ? [] : [block.slice('data: '.length)]));
     const streams = said.chain((answer) => {
@@ -249,7 +249,7 @@ describe('a request with a damaged member is translated or rejected', () => {
     );
   });
 
-  test('a value nested as deeply as can be read', () => {
+  test('handles a value that is nested as deeply as can be read', () => {
     const deep = `${'{"a":'.repeat(1_500)}1.0${'}'.repeat(1_500)}`;
     const request = `{"messages":[{"role":"user","content":"x"}],"tools":[{"type":"function","function":{"name":"f","parameters":${deep}}}]}`;
     translatesOrRefuses(() => requestToMessages(asLosslessObject(parseLossless(request)), { model: 'm', maxTokens: 1, stream: false }));

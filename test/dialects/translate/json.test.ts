@@ -24,7 +24,7 @@ describe('an object that arrives in pieces', () => {
     return text.isComplete();
   };
 
-  test('is complete with its last brace, wherever it is cut', () => {
+  test('is complete at its last brace, wherever it is cut', () => {
     fc.assert(
       fc.property(objectText, fc.nat(), (text, place) => {
         const cut = place % (text.length + 1);
@@ -114,28 +114,28 @@ describe('parseLossless', () => {
     'nulll',
     '\ufeff{}',
     '\u00a0{}',
-  ])('%j is not JSON', (text) => {
+  ])('rejects %j', (text) => {
     expect(parseLossless(text)).toBeUndefined();
   });
 
   test.each(['"\\\\"', '"a\\"b"', '"\\\\\\""', '"\\u00e9\\ud83d\\ude00"', '"é😀"', '{"\\u0061":1,"a":2}', ' [ 1 , { } ] \n'])(
-    '%s is read as it is meant',
+    'reads %s like JSON.parse',
     (text) => {
       expect(parseLossless(text)).toEqual(JSON.parse(text));
     },
   );
 
-  test('more values than the limit count as invalid JSON instead of blocking other calls', () => {
+  test('rejects more values than the limit instead of blocking other calls', () => {
     const listOf = (count: number): string => `[${Array.from({ length: count }, () => '1').join(',')}]`;
     expect(parseLossless(listOf(499_999))).toHaveLength(499_999);
     expect(parseLossless(listOf(500_000))).toBeUndefined();
   });
 
-  test('text that is nested too deeply counts as invalid JSON instead of breaking the call', () => {
+  test('rejects text that is nested too deeply instead of failing the call', () => {
     expect(parseLossless(`${'['.repeat(100_000)}${']'.repeat(100_000)}`)).toBeUndefined();
   });
 
-  test('a parsed value can be serialized again, nested in another one', () => {
+  test('returns a value that can be serialized again inside another one', () => {
     let low = 1;
     let high = 100_000;
     while (low < high) {
@@ -149,7 +149,7 @@ describe('parseLossless', () => {
   });
 });
 
-test('a number with its original text is a number, not an object', () => {
+test('treats a number with its original text as a number, not as an object', () => {
   const value = parseLossless('1.0');
   expect(isLosslessObject(value)).toBe(false);
   expect(asLosslessObject(value)).toEqual({});
@@ -158,7 +158,7 @@ test('a number with its original text is a number, not an object', () => {
   expect(asNumber('2')).toBeUndefined();
 });
 
-test('omitNullish removes null and undefined and keeps the order of the rest', () => {
+test('removes null and undefined in omitNullish and keeps the order of the rest', () => {
   expect(Object.entries(omitNullish({ b: 0, a: null, c: '', d: undefined, e: false }))).toEqual([
     ['b', 0],
     ['c', ''],

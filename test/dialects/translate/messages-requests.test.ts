@@ -8,7 +8,7 @@ import { requestToChat } from '../../../src/dialects/translate/messages-to-chat.
 import { hello, nativeTool, png, schema, text, toChat, tool } from './examples.ts';
 
 describe('a messages request for a chat vendor', () => {
-  test('holds the model, the bound and the messages, and nothing else', () => {
+  test('contains only the model, the token limit and the messages', () => {
     expect(toChat({})).toEqual({ model: 'gpt', max_completion_tokens: 50, messages: [hello] });
   });
 
@@ -52,11 +52,11 @@ describe('a messages request for a chat vendor', () => {
     expect(toChat(members)).toEqual({ model: 'gpt', max_completion_tokens: 50, messages: [hello], tools, ...expected });
   });
 
-  test('stream asks for usage', () => {
+  test('asks for usage in a stream', () => {
     expect(toChat({}, { stream: true })).toMatchObject({ stream: true, stream_options: { include_usage: true } });
   });
 
-  test('vendors and models differ in what they know', () => {
+  test('adapts to what vendors and models support', () => {
     const request = toChat({ thinking: { type: 'enabled', budget_tokens: 1024 } }, { maxTokensField: 'max_tokens', reasons: false });
     expect(request).toEqual({ model: 'gpt', max_tokens: 50, messages: [hello] });
   });
@@ -70,22 +70,22 @@ describe('a messages request for a chat vendor', () => {
     test.each([
       ['a text', 'Be brief.', 'Be brief.'],
       ['blocks', [{ ...text('A'), ...mark }, text('B')], 'A\n\nB'],
-    ])('system as %s is one message at the front', (_name, system, content) => {
+    ])('turns system as %s into one message at the front', (_name, system, content) => {
       expect(toChat({ system }).messages).toEqual([{ role: 'system', content }, hello]);
     });
 
-    test.each([[''], [[]], [null]])('an empty system of %j is omitted', (system) => {
+    test.each([[''], [[]], [null]])('omits an empty system of %j', (system) => {
       expect(toChat({ system }).messages).toEqual([hello]);
     });
 
-    test('one text stays a text, several stay parts', () => {
+    test('keeps one text as text and several as parts', () => {
       expect(messagesOf({ role: 'user', content: [{ ...text('A'), ...mark }] })).toEqual([{ role: 'user', content: 'A' }]);
       expect(messagesOf({ role: 'user', content: [text('A'), text(''), text('B')] })).toEqual([
         { role: 'user', content: [text('A'), text('B')] },
       ]);
     });
 
-    test('texts of the assistant are joined, thinking is dropped', () => {
+    test('joins assistant texts and drops thinking', () => {
       const content = [
         { type: 'thinking', thinking: 'Hm', signature: 'x' },
         { type: 'redacted_thinking', data: 'x' },
@@ -105,18 +105,18 @@ describe('a messages request for a chat vendor', () => {
       const loop = [hello, { role: 'assistant', content: [thinking, sealed, use] }, results];
       const answered = { role: 'assistant', content: null, tool_calls: [{ id: 't' }] };
 
-      test('is dropped for a vendor that would refuse it', () => {
+      test('is dropped for a vendor that would reject it', () => {
         expect(said('none', ...loop)).toEqual([expect.not.objectContaining({ reasoning_content: expect.anything() })]);
       });
 
-      test('is reasoning_content for a vendor that takes it', () => {
+      test('becomes reasoning_content for a vendor that accepts it', () => {
         expect(said('text', ...loop)).toMatchObject([{ ...answered, reasoning_content: 'Hm' }]);
         expect(said('text', ...loop)).not.toMatchObject([{ reasoning_details: expect.anything() }]);
         const unsigned = { role: 'assistant', content: [{ ...thinking, signature: '' }, text('A')] };
         expect(said('text', hello, unsigned, hello)).toEqual([{ role: 'assistant', content: 'A', reasoning_content: 'Hm' }]);
       });
 
-      test('is reasoning_details for a vendor that takes those', () => {
+      test('becomes reasoning_details for a vendor that accepts them', () => {
         const format = 'anthropic-claude-v1';
         const reasoning_details = [
           { type: 'reasoning.text', text: 'Hm', signature: 'c2ln', format, index: 0 },
@@ -125,7 +125,7 @@ describe('a messages request for a chat vendor', () => {
         expect(said('details', ...loop)).toMatchObject([{ ...answered, reasoning_content: 'Hm', reasoning_details }]);
       });
 
-      test('that another vendor never wrote is a blank, where the vendor requires it with tool calls', () => {
+      test('is blank with tool calls if the vendor requires it and did not write it', () => {
         const silent = [hello, { role: 'assistant', content: [use] }, results, { role: 'assistant', content: 'A' }, hello];
         expect(said('text', ...silent)).toMatchObject([
           { ...answered, reasoning_content: ' ' },
@@ -135,7 +135,7 @@ describe('a messages request for a chat vendor', () => {
       });
     });
 
-    test('tool results come in front of what the user says, with a note where they are errors', () => {
+    test("puts tool results before the user's text and notes errors", () => {
       const results = [
         { type: 'tool_result', tool_use_id: 't2', content: [text('bad')], is_error: true },
         text('And now?'),
@@ -150,7 +150,7 @@ describe('a messages request for a chat vendor', () => {
       ]);
     });
 
-    test('an error without text is still an error', () => {
+    test('keeps an error without text as an error', () => {
       const result = { type: 'tool_result', tool_use_id: 't1', is_error: true };
       expect(messagesOf(hello, { role: 'assistant', content: [use] }, { role: 'user', content: [result] })).toMatchObject([
         {},
@@ -159,7 +159,7 @@ describe('a messages request for a chat vendor', () => {
       ]);
     });
 
-    test('an image in a tool result follows in the message of the user', () => {
+    test("moves an image in a tool result to the user's message", () => {
       const content = [text('see'), { type: 'image', source: { type: 'url', url: 'https://a.example/b.png' } }];
       expect(
         messagesOf(
@@ -178,7 +178,7 @@ describe('a messages request for a chat vendor', () => {
       ]);
     });
 
-    test('images and documents', () => {
+    test('converts images and documents', () => {
       const content = [
         { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'iVBO' }, ...mark },
         { type: 'document', title: 'a.pdf', context: 'Read it.', source: { type: 'base64', media_type: 'application/pdf', data: 'JVBE' } },
@@ -199,7 +199,7 @@ describe('a messages request for a chat vendor', () => {
       ]);
     });
 
-    test('ids that are missing, or too long for the vendor, are made, the same for call and result', () => {
+    test('generates missing or overlong ids, the same for call and result', () => {
       const long = `toolu_${'x'.repeat(60)}`;
       const uses = [use, { ...use, id: undefined }, { ...use, id: long }];
       const results = [long, 't1', undefined].map((id) => ({ type: 'tool_result', tool_use_id: id, content: id ?? 'none' }));
@@ -215,7 +215,7 @@ describe('a messages request for a chat vendor', () => {
     });
   });
 
-  test('numbers and the order of inputs survive', () => {
+  test('preserves numbers and the order of inputs', () => {
     const input = '{"z":12345678901234567890,"a":[1.0,1e5],"m":-0}';
     const body = `{"max_tokens":5.0,"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"f","input":${input}}]},{"role":"user","content":"x"}],"tools":[{"name":"f","input_schema":{"type":"object","maximum":1.0}}]}`;
     const request = JSON.stringify(requestToChat(asLosslessObject(parseLossless(body)), { model: 'm', stream: false }));
@@ -246,7 +246,7 @@ describe('a messages request for a chat vendor', () => {
       'an input that is no object',
       { messages: [{ role: 'assistant', content: [{ type: 'tool_use', id: 't', name: 'f', input: [1] }] }, hello] },
     ],
-  ])('%s is rejected with a message of the gateway', (_name, members) => {
+  ])("rejects %s with the gateway's own message", (_name, members) => {
     expect(() => toChat(members)).toThrow(UntranslatableError);
     expect(() => toChat(members)).toThrow(/^[a-z_][^"]{10,100}$/);
   });

@@ -28,11 +28,11 @@ const names = { id: 'call-1', model: 'm', createdSeconds: 1 };
 const toMessages = (answer: Said) => responseToMessages(losslessObjectOf(parseLossless(JSON.stringify(chatAnswer(answer)))), names);
 const toChat = (answer: Said) => responseToChat(losslessObjectOf(parseLossless(JSON.stringify(messagesAnswer(answer)))), names);
 
-describe('a stream assembled by the caller equals the JSON response', () => {
+describe('a stream assembled by the caller', () => {
   // The SDKs cannot parse responses without ids, which are forwarded unchanged.
   const whole = said.map((answer) => ({ ...answer, hasToolIds: true, hasUsage: true }));
 
-  test('from chat to chat', async () => {
+  test('matches the JSON response from chat to chat', async () => {
     await fc.assert(
       fc.asyncProperty(whole, async (answer) => {
         expect(await readChatStream(chatStream(answer))).toEqual(readChatResponse(chatAnswer(answer)));
@@ -40,7 +40,7 @@ describe('a stream assembled by the caller equals the JSON response', () => {
     );
   });
 
-  test('from messages to messages', async () => {
+  test('matches the JSON response from messages to messages', async () => {
     await fc.assert(
       fc.asyncProperty(whole, async (answer) => {
         expect(await readMessagesStream(named(messagesStream(answer)))).toEqual(readMessagesResponse(messagesAnswer(answer)));
@@ -48,7 +48,7 @@ describe('a stream assembled by the caller equals the JSON response', () => {
     );
   });
 
-  test('from chat to messages', async () => {
+  test('matches the JSON response from chat to messages', async () => {
     await fc.assert(
       fc.asyncProperty(said, async (answer) => {
         const stream = translateStream(createStreamToMessages(names), chatStream(answer));
@@ -57,7 +57,7 @@ describe('a stream assembled by the caller equals the JSON response', () => {
     );
   });
 
-  test('from messages to chat', async () => {
+  test('matches the JSON response from messages to chat', async () => {
     await fc.assert(
       fc.asyncProperty(said, async (answer) => {
         const stream = translateStream(createStreamToChat(names), messagesStream(answer));
@@ -66,7 +66,7 @@ describe('a stream assembled by the caller equals the JSON response', () => {
     );
   });
 
-  test('both callers receive the same content', () => {
+  test('delivers the same content to both callers', () => {
     fc.assert(
       fc.property(said, (answer) => {
         const { blocks, id, model, reasoning } = readMessagesResponse(toMessages(answer));
@@ -85,7 +85,7 @@ describe('a stream assembled by the caller equals the JSON response', () => {
   });
 });
 
-test('any split of the bytes produces the same events', () => {
+test('produces the same events for any split of the bytes', () => {
   const sizes = fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 5 });
   fc.assert(
     fc.property(said, sizes, fc.constantFrom('\n', '\r\n', '\r'), (answer, split, lineEnd) => {
@@ -101,10 +101,10 @@ test('any split of the bytes produces the same events', () => {
   );
 });
 
-describe('usage sums agree', () => {
+describe('translated usage', () => {
   const sum = (tokens: Tokens | null): number => Object.values(tokens ?? {}).reduce((total, count) => total + count, 0);
 
-  test('a chat response keeps each of its counts', () => {
+  test('keeps each count of a chat response', () => {
     fc.assert(
       fc.property(said, (answer) => {
         const counted = { ...answer, hasUsage: true };
@@ -113,7 +113,7 @@ describe('usage sums agree', () => {
     );
   });
 
-  test('a messages response keeps its total; cache writes become part of the prompt', () => {
+  test('keeps the total of a messages response, with cache writes as part of the prompt', () => {
     fc.assert(
       fc.property(said, (answer) => {
         const counted = { ...answer, hasUsage: true };
@@ -189,7 +189,7 @@ describe('a request translated to the other dialect and back', () => {
     );
   });
 
-  test('keeps the text and signature of reasoning, in every form, with the message that it belongs to', () => {
+  test('keeps the text and signature of reasoning in every format, with the message that it belongs to', () => {
     const reasoned = fc.array(
       said.map((answer) => ({ ...answer, tools: [], text: answer.text.trim() || 'So.' })),
       { maxLength: 4 },

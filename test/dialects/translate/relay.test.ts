@@ -58,7 +58,7 @@ describe("the translator and the relay's reader of the vendor's dialect", () => 
     );
   });
 
-  test('a complete stream produces its last output with the last event, so that it can be recorded before it is sent', () => {
+  test('produces the last output of a complete stream with the last event, so that it is recorded before it is sent', () => {
     fc.assert(
       fc.property(said, (answer) => {
         for (const [translator, text] of [

@@ -69,7 +69,7 @@ describe('a chat response for a messages caller', () => {
     ['length', [call], 'max_tokens'],
     ['eos', [], 'end_turn'],
     [null, [], 'end_turn'],
-  ])('finish reason %p with calls %j is %s', (reason, calls, expected) => {
+  ])('maps finish reason %p with calls %j to %s', (reason, calls, expected) => {
     expect(ofChat({ content: 'x', tool_calls: calls }, { finish_reason: reason })).toMatchObject({ stop_reason: expected });
   });
 
@@ -134,7 +134,7 @@ describe('a chat response for a messages caller', () => {
     expect(ofChat(message)?.content).toEqual(content);
   });
 
-  test('a caller that disabled thinking gets none', () => {
+  test('drops thinking for a caller that disabled it', () => {
     const choices = [{ message: { role: 'assistant', content: 'A', reasoning_content: 'Hm' }, finish_reason: 'stop' }];
     expect(responseToMessages({ choices }, names, { hidesThinking: true })?.content).toEqual([text('A')]);
   });
@@ -144,16 +144,16 @@ describe('a chat response for a messages caller', () => {
     ['msg_9', 'msg_9'],
     ['gen-9', 'msg_gen-9'],
     [undefined, 'msg_gw-1'],
-  ])('the id %s becomes %s', (id, expected) => {
+  ])('maps the id %s to %s', (id, expected) => {
     expect(ofChat({ content: 'A' }, {}, { id })).toMatchObject({ id: expected });
   });
 
-  test('numbers and the order of arguments survive', () => {
+  test('preserves numbers and the order of arguments', () => {
     const text = '{"z":12345678901234567890,"a":[1.0,1e5],"m":-0}';
     expect(JSON.stringify(ofChat({ tool_calls: [{ ...call, function: { name: 'f', arguments: text } }] }))).toContain(`"input":${text}`);
   });
 
-  test('members that the vendor omitted are generated, with a separate id per tool call', () => {
+  test('generates members that the vendor omitted, with a separate id per tool call', () => {
     const anonymous = { function: { name: 'f', arguments: '' } };
     const answer = ofChat({ tool_calls: [anonymous, anonymous] }, {}, { id: undefined, model: '' });
     expect(answer).toMatchObject({ id: 'msg_gw-1', model: 'asked', usage: { input_tokens: 0, output_tokens: 0 } });
@@ -167,11 +167,11 @@ describe('a chat response for a messages caller', () => {
     ['no choices', { choices: [] }],
     ['a choice without message', { choices: [{ index: 0, text: 'old' }] }],
     ['a messages answer', { type: 'message', content: [] }],
-  ])('%s is not a chat response', (_name, answer) => {
+  ])('does not recognize %s', (_name, answer) => {
     expect(responseToMessages(answer, names)).toBeNull();
   });
 
-  test('invalid arguments make the response unreadable, unless it was truncated', () => {
+  test('is unreadable if its arguments are invalid, unless it was truncated', () => {
     const broken = { content: null, tool_calls: [{ ...call, function: { name: 'f', arguments: '{"a":' } }] };
     expect(ofChat(broken, { finish_reason: 'tool_calls' })).toBeNull();
     expect(ofChat(broken, { finish_reason: 'length' })).toMatchObject({
@@ -226,7 +226,7 @@ describe('a messages response for a chat caller', () => {
     ['tool_use', [use], 'tool_calls'],
     ['max_tokens', [use], 'length'],
     [null, [], 'stop'],
-  ])('stop reason %p with blocks %j is %s', (reason, content, expected) => {
+  ])('maps stop reason %p with blocks %j to %s', (reason, content, expected) => {
     expect(choiceOf(ofMessages(content, { stop_reason: reason })).finish_reason).toBe(expected);
   });
 
@@ -242,22 +242,22 @@ describe('a messages response for a chat caller', () => {
     ['msg_9', 'chatcmpl-9'],
     ['chatcmpl-9', 'chatcmpl-9'],
     [undefined, 'chatcmpl-gw-1'],
-  ])('the id %s becomes %s', (id, expected) => {
+  ])('maps the id %s to %s', (id, expected) => {
     expect(ofMessages([], { id })).toMatchObject({ id: expected });
   });
 
-  test('thinking without a signature has no reasoning_details', () => {
+  test('has no reasoning_details for thinking without a signature', () => {
     const { message } = choiceOf(ofMessages([{ type: 'thinking', thinking: 'Hm' }, text('A')]));
     expect(message).toEqual({ role: 'assistant', content: 'A', refusal: null, reasoning_content: 'Hm' });
   });
 
-  test('numbers and the order of inputs survive', () => {
+  test('preserves numbers and the order of inputs', () => {
     const text = '{"z":12345678901234567890,"a":[1.0,1e5],"m":-0}';
     const content = parseLossless(`[{"type":"tool_use","id":"t","name":"f","input":${text}}]`);
     expect(JSON.stringify(ofMessages(content))).toContain(JSON.stringify(text));
   });
 
-  test('the JSON answer tool becomes the text of the response', () => {
+  test('contains the JSON answer tool as text', () => {
     const content = [{ ...use, name: jsonAnswerToolName, input: { a: [1, 'é'] } }];
     expect(choiceOf(ofMessages(content, { stop_reason: 'tool_use' }))).toMatchObject({
       message: { content: '{"a":[1,"é"]}' },
@@ -266,7 +266,7 @@ describe('a messages response for a chat caller', () => {
     expect(choiceOf(ofMessages(content)).message).not.toHaveProperty('tool_calls');
   });
 
-  test('the JSON answer tool is text in the recorded turn too', () => {
+  test('contains the JSON answer tool as text in the recorded turn too', () => {
     const others = [{ name: 'f', arguments: '{}' }];
     expect(toCallerTurn({ text: '', toolCalls: [...others, { name: jsonAnswerToolName, arguments: '{"a":1}' }] })).toEqual({
       text: '{"a":1}',
@@ -275,11 +275,11 @@ describe('a messages response for a chat caller', () => {
     expect(toCallerTurn({ text: 'A', toolCalls: others })).toEqual({ text: 'A', toolCalls: others });
   });
 
-  test('unreported usage is not invented', () => {
+  test('does not invent usage that was not reported', () => {
     expect(ofMessages([{ type: 'text', text: 'A' }])).not.toHaveProperty('usage');
   });
 
-  test('counts with their original text are counted', () => {
+  test('counts numbers that keep their original text', () => {
     const usage = parseLossless('{"input_tokens":1.0,"output_tokens":2e0}');
     expect(ofMessages([], { usage })?.usage).toMatchObject({ prompt_tokens: 1, completion_tokens: 2 });
   });
@@ -288,7 +288,7 @@ describe('a messages response for a chat caller', () => {
     ['an error', { type: 'error', error: { type: 'api_error', message: 'x' } }],
     ['text as content', { content: 'x' }],
     ['a chat answer', { choices: [] }],
-  ])('%s is not a messages response', (_name, answer) => {
+  ])('does not recognize %s', (_name, answer) => {
     expect(responseToChat(answer, names)).toBeNull();
   });
 });

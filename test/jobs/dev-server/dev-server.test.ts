@@ -81,7 +81,7 @@ describe('the Temporal dev server', () => {
     expect(await identifyProcess(pid)).toBeNull();
   });
 
-  test('inherits no environment variables, so no vendor keys', async () => {
+  test('inherits no environment variables and therefore no vendor keys', async () => {
     const server = await start();
     const environment = await readFile(`/proc/${server.pid()}/environ`, 'utf8').catch(() => `HOME=${dataDir}\0`); // Only Linux shows it.
     expect(environment).toBe(`HOME=${dataDir}\0`);
@@ -97,7 +97,7 @@ describe('the Temporal dev server', () => {
     expect(await identifyProcess(parent.server.pid)).toBeNull();
   });
 
-  test('of an earlier process with another namespace is terminated and replaced', async () => {
+  test('is terminated and replaced if an earlier process used another namespace', async () => {
     const parent = await startInOtherProcess();
     await parent.kill('SIGKILL');
     await writeFile(join(dataDir, 'id'), '0123456789ab\n');
@@ -106,7 +106,7 @@ describe('the Temporal dev server', () => {
     expect(await identifyProcess(parent.server.pid)).toBeNull();
   });
 
-  test('is not terminated when its process id belongs to another program', async () => {
+  test('is not terminated if its process id belongs to another program', async () => {
     const other = spawn('sleep', ['60'], { stdio: 'ignore' });
     try {
       const record = { pid: other.pid, startTime: '1', address: '127.0.0.1:1', uiUrl: 'http://127.0.0.1:2', namespace: 'gateway-x' };
@@ -119,7 +119,7 @@ describe('the Temporal dev server', () => {
     }
   });
 
-  test('is restarted at the same address with its state when it dies', async () => {
+  test('is restarted at the same address with its state if it dies', async () => {
     let restarts = 0;
     const server = await start(() => restarts++);
     const { pid, startTime } = await identity(server);
@@ -130,7 +130,7 @@ describe('the Temporal dev server', () => {
     expect(lines.filter(({ level }) => level === 'warn')).toHaveLength(1);
   });
 
-  test.each(['SIGTERM', 'SIGINT'] as const)('stays down when somebody stops it with %s', async (signal) => {
+  test.each(['SIGTERM', 'SIGINT'] as const)('stays down if somebody stops it with %s', async (signal) => {
     const server = await start();
     process.kill(server.pid(), signal);
     await until('its end is noticed', () => server.isStopped());
@@ -140,13 +140,13 @@ describe('the Temporal dev server', () => {
     ]);
   });
 
-  test('ends when the gateway exits without having stopped it', async () => {
+  test('exits when the gateway exits without having stopped it', async () => {
     const parent = await startInOtherProcess();
     await parent.kill('SIGUSR2');
     await until('it has ended', async () => (await identifyProcess(parent.server.pid)) === null);
   });
 
-  test('does not receive Ctrl-C from the terminal, and ends when the gateway receives SIGTERM', async () => {
+  test('does not receive Ctrl-C from the terminal, and exits when the gateway receives SIGTERM', async () => {
     const parent = await startInOtherProcess();
     process.kill(-parent.pid, 'SIGINT'); // To the whole group, as a terminal does.
     expect(await servesNamespace(parent.server.address, parent.server.namespace)).toBe(true);
@@ -154,7 +154,7 @@ describe('the Temporal dev server', () => {
     expect(await identifyProcess(parent.server.pid)).toBeNull();
   });
 
-  test('runs once per data directory: a second process is rejected', async () => {
+  test('runs once per data directory and rejects a second process', async () => {
     const parent = await startInOtherProcess();
     try {
       await expect(start()).rejects.toThrow('another gateway process runs the Temporal dev server');
@@ -163,7 +163,7 @@ describe('the Temporal dev server', () => {
     }
   });
 
-  test('that fails to start rejects, and no process remains', async () => {
+  test('rejects and leaves no process if it fails to start', async () => {
     await expect(startDevServer({ binary: '/bin/false', dataDir, logger, servesNamespace })).rejects.toThrow(
       /did not come up|ended at once/,
     );

@@ -74,7 +74,7 @@ function fakeGo(home: string): string {
 }
 
 describe('the Temporal binary', () => {
-  test('on the PATH takes precedence over the cache', () =>
+  test('is taken from the PATH before the cache', () =>
     withMachine(async ({ path, cacheDir, put, find }) => {
       const program = await put(join(path, 'temporal'), '1.0.0');
       await put(join(cacheDir, 'temporal-1.5.1', 'temporal'), '1.5.1');
@@ -118,7 +118,7 @@ describe('the Temporal binary', () => {
     await rm(folder, { recursive: true });
   });
 
-  test('is built by go install when the download fails, without vendor keys in the environment of go', () =>
+  test('is built by go install if the download fails, without vendor keys in the environment of go', () =>
     withMachine(async ({ home, path, cacheDir, find, lines }) => {
       await writeProgram(join(path, 'go'), fakeGo(home));
       expect(await find()).toBe(join(cacheDir, 'temporal-1.5.1', 'temporal'));
@@ -135,7 +135,7 @@ describe('the Temporal binary', () => {
       expect(await readFile(join(home, 'builds'), 'utf8')).toBe('built\n');
     }));
 
-  test('cannot be installed: the error names each source, and no partial installation remains', () =>
+  test('names each source in the error and leaves no partial installation if it cannot be installed', () =>
     withMachine(async ({ path, cacheDir, find, lines }) => {
       await writeProgram(join(path, 'go'), 'echo "go: no network" >&2; exit 1');
       await expect(find()).rejects.toThrow(/official download: status 403; go install: go ended with 1: go: no network/);

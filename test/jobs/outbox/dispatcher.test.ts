@@ -73,7 +73,7 @@ function promises(open: () => Promise<{ connections: readonly [Database, Databas
   });
   afterAll(() => close());
 
-  test('an entry starts its workflow with its input, and its row is deleted', async () => {
+  test('starts the workflow of an entry with its input and deletes its row', async () => {
     const temporal = createFakeTemporal();
     dispatch(database, temporal);
     await put([entry('conversation/a/1')]);
@@ -81,7 +81,7 @@ function promises(open: () => Promise<{ connections: readonly [Database, Databas
     expect(temporal.started).toMatchObject([entry('conversation/a/1')]);
   });
 
-  test('a committed entry wakes the dispatcher before the poll interval ends', async () => {
+  test('wakes the dispatcher for a committed entry before the poll interval ends', async () => {
     const temporal = createFakeTemporal();
     dispatch(database, { ...temporal, pollIntervalMs: 3_600_000 });
     await until('the first dispatch is over', () => temporal.repairs === 1);
@@ -89,7 +89,7 @@ function promises(open: () => Promise<{ connections: readonly [Database, Databas
     await until('the workflow is started', () => temporal.started.length === 1);
   });
 
-  test('two dispatchers start each of 500 workflows once', async () => {
+  test('starts each of 500 workflows once with two dispatchers', async () => {
     const temporal = createFakeTemporal();
     const entries = Array.from({ length: 500 }, (_, n) => entry(`conversation/${n}/1`));
     await put(entries);
@@ -99,7 +99,7 @@ function promises(open: () => Promise<{ connections: readonly [Database, Databas
     expect(temporal.ids().sort()).toEqual(entries.map(({ workflowId }) => workflowId).sort());
   });
 
-  test('entries of one workflow are started in the order of their writes, also by two dispatchers', async () => {
+  test('starts entries of one workflow in the order of their writes, even with two dispatchers', async () => {
     const temporal = createFakeTemporal();
     await put(Array.from({ length: 60 }, (_, n) => entry(`conversation/${n % 6}/1`, n)));
     dispatch(database, temporal);
@@ -114,7 +114,7 @@ function promises(open: () => Promise<{ connections: readonly [Database, Databas
     }
   });
 
-  test('rows wait while Temporal is unavailable; the log has one line for the start of the outage and one for its end', async () => {
+  test('keeps rows while Temporal is unavailable and logs one line at each end of the outage', async () => {
     const temporal = createFakeTemporal();
     temporal.isDown = true;
     const changes: boolean[] = [];
@@ -132,7 +132,7 @@ function promises(open: () => Promise<{ connections: readonly [Database, Databas
     expect([changes[0], changes.at(-1)]).toEqual([false, true]);
   });
 
-  test('an outage loses no row, and unfinished work is re-enqueued after it', async () => {
+  test('loses no row in an outage and re-enqueues unfinished work after it', async () => {
     const temporal = createFakeTemporal();
     dispatch(database, temporal);
     await until('it is connected', () => temporal.repairs === 1);
@@ -146,7 +146,7 @@ function promises(open: () => Promise<{ connections: readonly [Database, Databas
     expect(temporal.repairs).toBe(2);
   });
 
-  test('the lag is the age of the oldest undelivered entry, and 0 when all are delivered', async () => {
+  test('reports the age of the oldest undelivered entry as the lag, and 0 if all are delivered', async () => {
     const temporal = createFakeTemporal();
     temporal.isDown = true;
     dispatch(database, temporal);
@@ -161,7 +161,7 @@ function promises(open: () => Promise<{ connections: readonly [Database, Databas
     await until('nothing waits', () => temporal.started.length === 2 && lagMs() === 0);
   });
 
-  test('a rejected entry does not count towards the lag', async () => {
+  test('does not count a rejected entry towards the lag', async () => {
     const temporal = createFakeTemporal();
     const reject = async (): Promise<void> => {
       throw new PermanentStartError('never');
@@ -177,7 +177,7 @@ function promises(open: () => Promise<{ connections: readonly [Database, Databas
     await until('the lag is 0', () => running[0]?.lagMs() === 0);
   });
 
-  test('an entry passes its project and its signal to Temporal', async () => {
+  test('passes the project and signal of an entry to Temporal', async () => {
     const temporal = createFakeTemporal();
     const projectId = '0198c5f2-7d2e-7000-8000-000000000001';
     const signalled = { ...entry('learning/a'), projectId, signal: { name: 'batchEnded', input: { batch_id: 'b', learned: 3 } } };
@@ -190,7 +190,7 @@ function promises(open: () => Promise<{ connections: readonly [Database, Databas
     expect(Object.keys(plain)).not.toContain('projectId');
   });
 
-  test('under load and repeated outages, two dispatchers, one of which stops, deliver all entries in order', async () => {
+  test('delivers all entries in order under load and repeated outages while one of two dispatchers stops', async () => {
     const temporal = createFakeTemporal();
     dispatch(database, temporal);
     dispatch(other, temporal);
@@ -213,7 +213,7 @@ function promises(open: () => Promise<{ connections: readonly [Database, Databas
     }
   });
 
-  test('`reconnect` re-enqueues unfinished work immediately', async () => {
+  test('re-enqueues unfinished work immediately on `reconnect`', async () => {
     const temporal = createFakeTemporal();
     dispatch(database, { ...temporal, pollIntervalMs: 3_600_000 });
     await until('it is connected', () => temporal.repairs === 1);
@@ -221,7 +221,7 @@ function promises(open: () => Promise<{ connections: readonly [Database, Databas
     await until('unfinished work is re-enqueued', () => temporal.repairs === 2);
   });
 
-  test('schedules are updated once, and once more when the server has attributes that they lack', async () => {
+  test('updates schedules once, and again if the server has attributes that they lack', async () => {
     const temporal = createFakeTemporal();
     let [lacking, puts, checks] = [false, 0, 0];
     const schedules = {
@@ -245,7 +245,7 @@ function promises(open: () => Promise<{ connections: readonly [Database, Databas
     expect(puts).toBe(2);
   });
 
-  test('an entry that Temporal rejects is kept and logged, and does not delay others', async () => {
+  test('keeps and logs an entry that Temporal rejects without delaying others', async () => {
     const temporal = createFakeTemporal();
     const start: typeof temporal.start = async (row) => {
       if (row.workflowId === 'bad') throw new PermanentStartError('there is no such workflow');
@@ -269,7 +269,7 @@ function promises(open: () => Promise<{ connections: readonly [Database, Databas
     expect(lines.filter(({ level }) => level === 'error')).toMatchObject([rejection, { ...rejection, fields: { attempts: 12 } }]);
   });
 
-  test('an entry that was rejected for 30 days is deleted and logged', async () => {
+  test('deletes and logs an entry that was rejected for 30 days', async () => {
     await put([entry('old'), entry('new')]);
     await database.query(`update outbox set attempts = 100, next_try_at = now() + interval '1 hour'`);
     await database.query(`update outbox set created_at = now() - interval '31 days' where workflow_id = 'old'`);
@@ -279,7 +279,7 @@ function promises(open: () => Promise<{ connections: readonly [Database, Databas
     expect(lines).toMatchObject([{ level: 'error', fields: { rows: 1, workflowIds: ['old'] } }]);
   });
 
-  test('rows claimed by a dead process are delivered by another when the claim expires', async () => {
+  test('delivers rows claimed by a dead process from another one when the claim expires', async () => {
     const temporal = createFakeTemporal();
     await put([entry('conversation/a/1')]);
     await database.query(`update outbox set attempts = 1, next_try_at = now() + interval '1 second'`);

@@ -26,7 +26,7 @@ describe('an encrypted payload', () => {
     expect(bytes.includes(old)).toBe(false);
   });
 
-  test('is written with the key that is first at that time, and read with every key of that time', async () => {
+  test('is written with the first key at that time and read with every key of that time', async () => {
     let keys = [old];
     const codec = createEncryptionCodec(() => keys);
     const before = await codec.encode([payload()]);
@@ -38,7 +38,7 @@ describe('an encrypted payload', () => {
     await expect(codec.decode(before)).rejects.toThrow('TEMPORAL_PAYLOAD_KEY does not contain the key');
   });
 
-  test('is not made of a note or the metadata of a workflow, which operators read without the key', async () => {
+  test('is not used for notes and metadata of a workflow, which operators read without the key', async () => {
     const codec = createEncryptionCodec([old]);
     for (const open of ['cleanup: old conversations', { definition: { type: 'learningBatch' }, currentDetails: '' }]) {
       const [written] = await codec.encode([defaultPayloadConverter.toPayload(open)]);
@@ -55,16 +55,16 @@ describe('an encrypted payload', () => {
     expect(Buffer.from(first?.data ?? [])).not.toEqual(Buffer.from(second?.data ?? []));
   });
 
-  test('encrypted with the previous key is decrypted during a key rotation, in either order', async () => {
+  test('is decrypted with the previous key during a key rotation, in either order', async () => {
     expect(await roundTrip(old, [young, old])).toEqual(value);
     expect(await roundTrip(young, [old, young])).toEqual(value);
   });
 
-  test("of an unknown key is rejected with the setting and the key's fingerprint", async () => {
+  test("is rejected with the setting and the key's fingerprint if its key is unknown", async () => {
     await expect(roundTrip(old, [young])).rejects.toThrow(/^TEMPORAL_PAYLOAD_KEY does not contain the key [0-9a-f]{16}$/);
   });
 
-  test('that was modified or truncated is rejected', async () => {
+  test('is rejected if it was modified or truncated', async () => {
     const codec = createEncryptionCodec([old]);
     const [written] = await codec.encode([payload()]);
     const changed = Buffer.from(written?.data ?? []);
@@ -73,11 +73,11 @@ describe('an encrypted payload', () => {
     await expect(codec.decode([{ ...written, data: changed.subarray(0, 10) }])).rejects.toThrow('truncated');
   });
 
-  test('may be mixed with plain payloads, written before a key was set, which pass unchanged', async () => {
+  test('leaves plain payloads from before a key was set unchanged', async () => {
     expect(await createEncryptionCodec([old]).decode([payload()])).toEqual([payload()]);
   });
 
-  test('may be undefined', async () => {
+  test('encrypts undefined', async () => {
     const codec = createEncryptionCodec([old]);
     const nothing = defaultPayloadConverter.toPayload(undefined);
     const [read] = await codec.decode(await codec.encode([nothing]));

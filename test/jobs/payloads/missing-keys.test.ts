@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import { createMissingKeys } from '../../../src/jobs/payloads/missing-keys.ts';
 import { createTestLog } from '../../support/temporal.ts';
 
-test('a missing key is logged with its workflow ids at most once a minute, and expires when nothing has needed it', () => {
+test('logs a missing key with its workflow ids at most once a minute, and forgets it when it is no longer needed', () => {
   let now = 1_000_000;
   const { logger, lines } = createTestLog();
   const missing = createMissingKeys({ clock: { now: () => now }, logger });

@@ -23,7 +23,7 @@ describe('a workflow payload', () => {
     ['a model id', 'openai/gpt-4o-mini'],
     ['a note', 'cleanup: old conversations'],
     ['ids, counts and hashes in objects and lists', { ids: ['a1', 'b2'], counts: { waiting: 3 }, at: null }],
-  ])('may be %s', async (_name, value) => {
+  ])('accepts %s', async (_name, value) => {
     checkPayload(value);
     expect(defaultPayloadConverter.fromPayload((await encode(value))[0] as Payload)).toEqual(value);
   });
@@ -44,7 +44,7 @@ describe('a workflow payload', () => {
     ['text in the form of a stack', `    at first\n${planted}`],
     ['text in the form of a definition', { definition: { type: 'a', queryDefinitions: [{ name: 'a', description: planted }] } }],
     ['a definition with details', { definition: { type: 'a' }, currentDetails: planted }],
-  ])('may not be %s', async (_name, value) => {
+  ])('rejects %s', async (_name, value) => {
     const error = await encode(value).catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(PayloadRejectedError);
     expect(String(error)).not.toContain('4111');
@@ -74,7 +74,7 @@ describe('a workflow payload', () => {
     );
   });
 
-  test('of a failure may have a message and a stack; its marker lets no other text pass', async () => {
+  test('accepts a message and a stack for a failure, but its marker lets no other text pass', async () => {
     const marked = (content: unknown): Payload => {
       const payload = defaultPayloadConverter.toPayload(content);
       return { ...payload, metadata: { ...payload?.metadata, 'gateway-failure': Uint8Array.of(1) } };
@@ -85,7 +85,7 @@ describe('a workflow payload', () => {
     await expect(encode({ message: planted, stack_trace: '' })).rejects.toBeInstanceOf(PayloadRejectedError);
   });
 
-  test('with workflow metadata may hold notes as details and descriptions, but no other text', async () => {
+  test('accepts notes in workflow metadata as details and descriptions, but no other text', async () => {
     const metadata = (currentDetails: string, description: string) => ({
       definition: { type: 'learningBatch', queryDefinitions: [{ name: 'status', description }] },
       currentDetails,
@@ -95,13 +95,13 @@ describe('a workflow payload', () => {
       await expect(encode(bad)).rejects.toBeInstanceOf(PayloadRejectedError);
   });
 
-  test('that nests deeply is checked completely', () => {
+  test('is checked completely even if it is nested deeply', () => {
     const deep = (leaf: string): unknown => JSON.parse(`${'['.repeat(1_000)}"${leaf}"${']'.repeat(1_000)}`);
     checkPayload(deep('id'));
     expect(() => checkPayload(deep('two terms'))).toThrow(PayloadRejectedError);
   });
 
-  test('that is not JSON is rejected', () => {
+  test('is rejected if it is not JSON', () => {
     expect(() => checkPayload({ big: 1n })).toThrow(PayloadRejectedError);
   });
 });

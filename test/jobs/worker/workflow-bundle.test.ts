@@ -35,7 +35,7 @@ describe('the workflow bundle', () => {
     expect(await readdir(dataDir)).toEqual([basename(built)]);
   });
 
-  test('built with the image is used if it was built from the same sources', async () => {
+  test('is taken from the image if it was built from the same sources', async () => {
     const own = join(dataDir, 'own');
     expect(await prepareWorkflowBundle({ dataDir: own, logger, shippedDir: dataDir })).toBe(built);
     const shippedDir = join(dataDir, 'shipped');
@@ -54,7 +54,7 @@ describe('the workflow bundle', () => {
     expect(utilization).toBeLessThan(0.9);
   });
 
-  test('leaves no files when its build is aborted', async () => {
+  test('leaves no files if its build is aborted', async () => {
     const stopping = new AbortController();
     const empty = join(dataDir, 'empty');
     const making = prepareWorkflowBundle({ dataDir: empty, logger, signal: stopping.signal });

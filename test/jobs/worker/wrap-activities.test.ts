@@ -21,7 +21,7 @@ describe('a wrapped activity', () => {
     expect(await wrapActivities({ count: async () => ({ kind: 'read' }) }, logger)['count']?.()).toEqual({ kind: 'read' });
   });
 
-  test('fails with the code and fixed sentence of a gateway error, without its message, cause or stack; the log has the original', async () => {
+  test('fails with the code and fixed sentence of a gateway error, and logs the original message, cause and stack', async () => {
     const original = gatewayError('query_failed', { message: planted, cause: new Error(planted) });
     const { error, proto, logged } = await failureOf(() => Promise.reject(original));
     expect(error).toBeInstanceOf(ApplicationFailure);
@@ -37,13 +37,13 @@ describe('a wrapped activity', () => {
     expect(proto).not.toContain('patient');
   });
 
-  test('fails when the activity returns text', async () => {
+  test('fails if the activity returns text', async () => {
     const { error, proto } = await failureOf(async () => ({ title: planted }));
     expect(error).toMatchObject({ type: 'internal_error' });
     expect(proto).not.toContain('patient');
   });
 
-  test('stays cancelled when the activity was cancelled', async () => {
+  test('stays cancelled if the activity was cancelled', async () => {
     const { error, proto } = await failureOf(() => Promise.reject(new CancelledFailure(planted)));
     expect(error).toBeInstanceOf(CancelledFailure);
     expect(proto).not.toContain('patient');

@@ -119,7 +119,7 @@ const repeat: Record<Route, (answer: string, toolCalls: ToolCalls) => unknown[]>
 };
 
 describeDatabases('random dialogues', (database) => {
-  test('each dialogue becomes one conversation of its project, source and subject', async () => {
+  test('forms one conversation per project, source and subject', async () => {
     await fc.assert(
       fc.asyncProperty(dialogues, fc.infiniteStream(fc.nat()), async (list, numbers) => {
         const next = (bound: number): number => Number(numbers.next().value) % bound;
@@ -158,7 +158,7 @@ describeDatabases('random dialogues', (database) => {
     );
   });
 
-  test('calls of a dialogue without a subject may arrive in any order', async () => {
+  test('accepts the calls of a dialogue without a subject in any order', async () => {
     await fc.assert(
       fc.asyncProperty(dialogue, fc.infiniteStream(fc.nat()), async (one, numbers) => {
         const projectId = await createProject(database());

@@ -38,7 +38,7 @@ describeDatabases('episodes', (database) => {
 
   const text = 'user: Weather\nin   Oslo?\nassistant: [calls get_weather({"city":"Oslo"})]\nassistant: 4 degrees.';
 
-  test('a stored conversation is returned with its current messages', async () => {
+  test('returns a stored conversation with its current messages', async () => {
     const { projectId, id } = await storeConversation('ann');
     expect(await getEpisode(projectId, id)).toEqual({
       id,
@@ -66,7 +66,7 @@ describeDatabases('episodes', (database) => {
     expect(await getEpisode(await createProject(database()), randomUUID())).toBeNull();
   });
 
-  test('a conversation is read once it has been idle long enough; reading it again changes nothing', async () => {
+  test('closes a conversation once it has been idle long enough, and closing it again changes nothing', async () => {
     const { projectId, id } = await storeConversation();
     await setLastTurn(id, idleMs);
     expect(await episodes().readConversation({ conversationId: id, opened: 1, idleMs })).toEqual({ kind: 'read' });
@@ -76,7 +76,7 @@ describeDatabases('episodes', (database) => {
     expect(await getEpisode(projectId, id)).toEqual(read);
   });
 
-  test('before that, the remaining idle time is returned, by the database clock', async () => {
+  test('returns the remaining idle time by the database clock until then', async () => {
     const { projectId, id } = await storeConversation();
     await setLastTurn(id, idleMs - 5_000);
     const result = await episodes().readConversation({ conversationId: id, opened: 1, idleMs });
@@ -100,7 +100,7 @@ describeDatabases('episodes', (database) => {
     expect(await getEpisode(projectId, id)).toBeNull();
   });
 
-  test('a conversation that continues after it was read shows all messages and is read again', async () => {
+  test('shows all messages of a conversation that continues after it was closed, and closes it again', async () => {
     const projectId = await createProject(database());
     await record(database(), [settledCall({ projectId, at: 0, body: chatBody('u q1'), answer: 'r1' })]);
     const id = (await listConversations(database(), projectId))[0]?.id ?? '';
@@ -114,7 +114,7 @@ describeDatabases('episodes', (database) => {
     expect(await getEpisode(projectId, id)).toMatchObject({ state: 'read', text: whole });
   });
 
-  test('a title is one line of at most 200 code points, and null without user text', async () => {
+  test('limits a title to one line of 200 code points and returns null without user text', async () => {
     const projectId = await createProject(database());
     const image = { role: 'user', content: [{ type: 'image_url', image_url: { url: 'https://images.test/a.png' } }] };
     await record(database(), [

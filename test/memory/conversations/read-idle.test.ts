@@ -31,7 +31,7 @@ describeDatabases('reading idle conversations', (database) => {
     return timer?.active === true;
   };
 
-  test('reads all that are idle, each with its title and text, and waits for the next', async () => {
+  test('closes all idle ones with their title and text and waits for the next', async () => {
     const projectId = await createProject(database());
     await open(projectId, idleMs + 5_000, idleMs, idleMs - 120_000, 0);
     const result = await read(projectId);
@@ -46,13 +46,13 @@ describeDatabases('reading idle conversations', (database) => {
     expect(states.slice(2)).toMatchObject([{ state: 'stored' }, { state: 'stored' }]);
   });
 
-  test('gathers what becomes idle within a minute into one check', async () => {
+  test('groups what becomes idle within a minute into one check', async () => {
     const projectId = await createProject(database());
     await open(projectId, idleMs - 1_000);
     expect(await read(projectId)).toEqual({ kind: 'wait', waitMs: 60_000, read: 0, waiting: 1 });
   });
 
-  test('ends when no conversation is open, and the next conversation starts a new run', async () => {
+  test('ends if no conversation is open, and the next conversation starts a new run', async () => {
     const projectId = await createProject(database());
     await open(projectId, idleMs);
     expect(await read(projectId)).toEqual({ kind: 'done', read: 1 });
@@ -63,7 +63,7 @@ describeDatabases('reading idle conversations', (database) => {
     expect(await read(projectId, 2)).toMatchObject({ kind: 'wait', read: 0, waiting: 1 });
   });
 
-  test('reads a bounded part at a time, and checks again at once', async () => {
+  test('reads a limited number at a time and checks again immediately', async () => {
     const projectId = await createProject(database());
     await open(projectId, ...Array<number>(130).fill(idleMs));
     // The slice has ended after its first transaction.
@@ -71,7 +71,7 @@ describeDatabases('reading idle conversations', (database) => {
     expect(await read(projectId)).toEqual({ kind: 'done', read: 30 });
   });
 
-  test('reads no conversations of another project, and none for a run that was superseded or has ended', async () => {
+  test('reads nothing for another project or for a run that was superseded or has ended', async () => {
     const [ours, theirs] = [await createProject(database()), await createProject(database())];
     await open(ours, idleMs);
     await open(theirs, idleMs);
@@ -82,7 +82,7 @@ describeDatabases('reading idle conversations', (database) => {
     expect(await statesOf(theirs)).toMatchObject([{ state: 'stored' }]);
   });
 
-  test('wakes learning once for many learnable conversations, and not for a single call without a subject', async () => {
+  test('wakes learning once for many learnable conversations, but not for a single call without a subject', async () => {
     const projectId = await createProject(database());
     const learningRows = () =>
       database().query(`select 1 from outbox where workflow = 'projectLearning' and project_id = $1::uuid`, [projectId]);
@@ -96,7 +96,7 @@ describeDatabases('reading idle conversations', (database) => {
     expect(await learningRows()).toHaveLength(1);
   });
 
-  test('on connecting to Temporal, enqueues active runs again and starts a run for conversations of older versions', async () => {
+  test('enqueues active runs again and starts one for older conversations on connecting to Temporal', async () => {
     const [current, older, quiet] = [await createProject(database()), await createProject(database()), await createProject(database())];
     for (const projectId of [current, older, quiet]) await open(projectId, idleMs);
     await read(quiet);

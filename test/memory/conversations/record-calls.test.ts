@@ -30,7 +30,7 @@ const two = ['u q1', 'a r1', 'u q2', 'a r2'];
 const three = [...two, 'u q3', 'a r3'];
 
 describeDatabases('recording calls', (database) => {
-  test('tool loops of both dialects continue their conversation, with omitted tool results and re-serialized arguments', async () => {
+  test('continues the conversation in tool loops of both dialects despite omitted results and changed JSON', async () => {
     const projectId = await createProject(database());
     const weatherCall = { name: 'get_weather', arguments: '{"city": "Oslo"}' };
     const chatHistory = (args: string) => [
@@ -73,7 +73,7 @@ describeDatabases('recording calls', (database) => {
     ]);
   });
 
-  test('responses items continue the response they repeat', async () => {
+  test('lets responses items continue the response that they repeat', async () => {
     const projectId = await createProject(database());
     const items = [
       { role: 'user', content: 'Weather?' },
@@ -96,7 +96,7 @@ describeDatabases('recording calls', (database) => {
     ]);
   });
 
-  test('a second recorded call, a subject or an explicit write makes a conversation learnable; repeats do not count', async () => {
+  test('makes a conversation learnable by a second call, a subject or an explicit write, but not by repeats', async () => {
     const projectId = await createProject(database());
     const call = (step: Step, extra: Partial<CallOptions>) => settledCall({ projectId, ...step, ...extra, body: chatBody(...step.lines) });
     await record(database(), [call(first, { at: 0, source: 'one' })]);
@@ -117,7 +117,7 @@ describeDatabases('recording calls', (database) => {
     });
   });
 
-  test('an opening starts the idle timer of the project unless one is active', async () => {
+  test("starts the project's idle timer on an opening unless one is active", async () => {
     const projectId = await createProject(database());
     const call = (step: Step, at: number) => settledCall({ projectId, ...step, at, body: chatBody(...step.lines) });
     await record(database(), [call(first, 0), call(second, 1)]);
@@ -141,7 +141,7 @@ describeDatabases('recording calls', (database) => {
     ['of a source that is not listed', { source: 'unlisted' }],
     ['without a source where sources are listed', { sourceGiven: false }],
   ];
-  test.each(unrecorded)('a call %s is stored, but not recorded', async (_title, options) => {
+  test.each(unrecorded)('stores a call %s without recording it', async (_title, options) => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { only_senders: ['acme'] });
     const call = settledCall({ projectId, body: chatBody('s Be brief.', 'u q1'), answer: 'r1', subject: 'ann', ...options });
@@ -155,7 +155,7 @@ describeDatabases('recording calls', (database) => {
     });
   });
 
-  test('hits of the response cache in one batch each store their own texts', async () => {
+  test('stores the texts of each response cache hit in a batch', async () => {
     const projectId = await createProject(database());
     const calls = [
       settledCall({ projectId, at: 0, subject: 'ann', body: chatBody('u q1'), answer: 'r1' }),
@@ -175,7 +175,7 @@ describeDatabases('recording calls', (database) => {
     ]);
   });
 
-  test('memory off prevents recording but not storing; the default is on', async () => {
+  test('does not record while memory is off, but still stores, and is on by default', async () => {
     const projectId = await createProject(database());
     const calls = [
       settledCall({ projectId, at: 0, body: chatBody('u q1'), answer: 'r1' }),
@@ -189,7 +189,7 @@ describeDatabases('recording calls', (database) => {
     expect((await listConversations(database(), projectId)).map(({ lines }) => lines)).toEqual([['u q2', 'a r2']]);
   });
 
-  test('what a call says about its recording holds, whatever the settings are when it is stored', async () => {
+  test('follows what the call says about its recording, whatever the settings are when it is stored', async () => {
     const projectId = await createProject(database());
     const call = (isRecorded: boolean, at: number) =>
       settledCall({ projectId, at, isRecorded, body: chatBody(`u ${isRecorded} ${at}`), answer: 'r' });
@@ -199,7 +199,7 @@ describeDatabases('recording calls', (database) => {
     expect((await listConversations(database(), projectId)).map(({ lines }) => lines[0])).toEqual(['u true 0', 'u true 2']);
   });
 
-  test('other routes and calls without content are ignored', async () => {
+  test('ignores other routes and calls without content', async () => {
     const projectId = await createProject(database());
     const embeddings = settledCall({ projectId, route: 'embeddings', body: { input: 'x' } });
     const empty = { ...settledCall({ projectId, body: chatBody('u q1') }), content: null };
@@ -208,7 +208,7 @@ describeDatabases('recording calls', (database) => {
     expect(await textOf(empty)).toBeNull();
   });
 
-  test('an unreadable body is stored without text, and any text is accepted', async () => {
+  test('stores an unreadable body without text, and accepts any text', async () => {
     const projectId = await createProject(database());
     const broken = settledCall({ projectId, at: 0, body: '{"messages": [' });
     const odd = settledCall({ projectId, at: 1, source: 'a\0b', body: chatBody('u nul \0 and \ud800'), answer: 'r\0\udc00' });
@@ -218,7 +218,7 @@ describeDatabases('recording calls', (database) => {
     expect(await listConversations(database(), projectId)).toMatchObject([{ source: 'ab' }]);
   });
 
-  test('delivering a batch twice, or a call twice in a batch, changes nothing', async () => {
+  test('changes nothing if a batch is delivered twice, or a call twice in a batch', async () => {
     const projectId = await createProject(database());
     const calls = [first, second, third].map((step, index) =>
       settledCall({ projectId, ...step, at: index, body: chatBody(...step.lines) }),
@@ -229,7 +229,7 @@ describeDatabases('recording calls', (database) => {
     expect(await listIdleTimerStarts(database(), projectId)).toHaveLength(1);
   });
 
-  test('a message is stored once per project, however often it is sent, and never shared between projects', async () => {
+  test('stores a message once per project, however often it is sent, and never shares it between projects', async () => {
     const [projectId, other] = [await createProject(database()), await createProject(database())];
     const calls = (id: string) =>
       [first, second, third, third].map((step, index) => settledCall({ projectId: id, ...step, at: index, body: chatBody(...step.lines) }));
@@ -243,7 +243,7 @@ describeDatabases('recording calls', (database) => {
     expect((await listConversations(database(), other)).map(({ lines }) => lines)).toEqual([three]);
   });
 
-  test('a history whose end was deleted meanwhile is stored again as far as it is missing', async () => {
+  test('stores the missing part of a history again whose end was deleted in the meantime', async () => {
     const projectId = await createProject(database());
     const calls = [first, second, third].map((step, index) =>
       settledCall({ projectId, ...step, at: index, body: chatBody(...step.lines), mode: 'off' }),
@@ -265,7 +265,7 @@ describeDatabases('recording calls', (database) => {
     });
   });
 
-  test('stored text is not sent again: a history after its last response, messages of the user, and documents', async () => {
+  test('does not send stored text again, such as the history after its last response, user messages and documents', async () => {
     const projectId = await createProject(database());
     const sent: number[] = [];
     const countSent = (lines: readonly string[], at: number) =>
@@ -291,7 +291,7 @@ describeDatabases('recording calls', (database) => {
     expect(rounded).toEqual([200, 0, 20, 3, 10, 0]);
   });
 
-  test('the stored prompt of a shortened history is the prompt as sent', async () => {
+  test('stores the prompt of a shortened history as it was sent', async () => {
     const projectId = await createProject(database());
     const calls = [first, second, { lines: ['u q2', 'a r2', 'u q3'], answer: 'r3' }].map((step, index) =>
       settledCall({ projectId, ...step, at: index, body: chatBody(...step.lines) }),
@@ -300,7 +300,7 @@ describeDatabases('recording calls', (database) => {
     expect(await textOf(calls[2])).toMatchObject({ lines: ['user q2', 'assistant r2', 'user q3', 'assistant r3'] });
   });
 
-  test('binary content is reduced to type, size and hash', async () => {
+  test('reduces binary content to type, size and hash', async () => {
     const projectId = await createProject(database());
     const pixels = Buffer.alloc(5_000, 'pixels');
     const content = [
@@ -337,7 +337,7 @@ describeDatabases('recording calls', (database) => {
     return { subject: row.subject, extras: stored?.extras, answered: stored?.answered, lines };
   }
 
-  test('a conversation that is unread an hour after its last turn starts a new idle timer if the active one is overdue', async () => {
+  test('starts a new idle timer if the active one is overdue by an hour', async () => {
     const projectId = await createProject(database());
     const say = (at: number) => record(database(), [settledCall({ projectId, subject: 'u', at, body: chatBody(`u ${at}`), answer: 'r' })]);
     await say(0);
@@ -352,7 +352,7 @@ describeDatabases('recording calls', (database) => {
     expect(await listIdleTimerStarts(database(), projectId)).toEqual([1, 2].map((run) => `conversations/${projectId}/${run}`));
   });
 
-  test('concurrent batches of one dialogue create one conversation', async () => {
+  test('creates one conversation for concurrent batches of one dialogue', async () => {
     const projectId = await createProject(database());
     const [a, b] = [first, second].map((step, index) => settledCall({ projectId, ...step, at: index, body: chatBody(...step.lines) }));
     if (!a || !b) throw new Error('two calls were made');

@@ -99,7 +99,7 @@ async function findDamage(database: Database): Promise<unknown[]> {
 }
 
 describeDatabases('prompts that share texts', (database) => {
-  test('each turn stores only what is new, and every prompt can be read in full', async () => {
+  test('stores only the new part of each turn, and every prompt can be read in full', async () => {
     const projectId = await createProject(database());
     const calls = session(projectId, 'ann', 30, { reorders: true });
     for (const call of calls.slice(0, 10)) await record(database(), [call]);
@@ -120,7 +120,7 @@ describeDatabases('prompts that share texts', (database) => {
     expect(await findDamage(database())).toEqual([]);
   });
 
-  test('an erasure and a deletion period remove what nothing else uses', async () => {
+  test('deletes only parts that nothing else uses in an erasure or deletion period', async () => {
     const projectId = await createProject(database());
     const [mine, theirs] = [session(projectId, 'eve', 9, { subject: 'eve' }), session(projectId, 'bob', 9, { subject: 'bob' })];
     for (const call of [...mine, ...theirs]) await record(database(), [call]);
@@ -138,7 +138,7 @@ describeDatabases('prompts that share texts', (database) => {
     expect(await countRows(database(), projectId)).toEqual({ texts: 0, parts: 0 });
   });
 
-  test('what an older release leaves behind when it deletes prompts is deleted later', async () => {
+  test('deletes parts that an older release left behind later', async () => {
     const projectId = await createProject(database());
     for (const call of session(projectId, 'old', 3)) await record(database(), [call]);
     await database().query('delete from call_texts where project_id = $1::uuid', [projectId]);
@@ -149,7 +149,7 @@ describeDatabases('prompts that share texts', (database) => {
     expect(await findDamage(database())).toEqual([]);
   });
 
-  test('prompts of an older release can be read, and are converted after a day', async () => {
+  test('reads prompts of an older release and converts them after a day', async () => {
     const projectId = await createProject(database());
     const calls = session(projectId, 'before', 8);
     await record(database(), calls);
@@ -201,7 +201,7 @@ async function withDatabases(count: number, work: (first: Database, ...others: r
 
 /** Three processes store calls of two subjects, while a subject is erased, conversations expire, an export reads, and connections break. */
 describePostgres('writers, erasures, deletion periods and exports at the same time', () => {
-  test('a deletion waits for a call that has just found the parts that it shares', async () => {
+  test('keeps shared parts while a call that found them is being stored', async () => {
     await withDatabases(2, async (admin, other) => {
       const projectId = await createProject(admin);
       await putMemorySettings(admin, projectId, { delete_conversations_after_days: 1, delete_unlearned: true });
@@ -226,7 +226,7 @@ describePostgres('writers, erasures, deletion periods and exports at the same ti
     });
   });
 
-  test('delete nothing that is used, and leave nothing that is not', async () => {
+  test('deletes nothing that is used and leaves nothing that is unused', async () => {
     await withDatabases(4, async (admin, ...processes) => {
       const projectId = await createProject(admin);
       await putMemorySettings(admin, projectId, { delete_conversations_after_days: 1, delete_unlearned: true });

@@ -67,7 +67,7 @@ describeDatabases('a shorter deletion period', (database) => {
     expect(await countOf(projectId)).toBe(1);
   });
 
-  test('takes effect immediately if it would delete nothing within the day, and so does a longer period', async () => {
+  test('takes effect immediately if it would delete nothing within the day, or if it is longer', async () => {
     const projectId = await createTalk();
     const settings = settingsOf(database());
     const set = async (days: number | null) =>

@@ -18,7 +18,7 @@ describeDatabases('previews', (database) => {
   const talk = (projectId: string, days: number, subject: string | null = null) =>
     settledCall({ projectId, at: days * 86_400, subject, body: chatBody(`u on day ${days}`), answer: 'noted' });
 
-  test('the preview of an erasure names what the erasure then deletes, and leaves everything as it is', async () => {
+  test('shows what an erasure will delete and changes nothing', async () => {
     const projectId = await createProject(database());
     const items = createItems({ database: database(), clock: systemClock });
     const by = { origin: 'agent', author: 'key:a' } as const;
@@ -37,7 +37,7 @@ describeDatabases('previews', (database) => {
     expect(await listErasures(database(), projectId, 10, erasure.id)).toEqual([]);
   });
 
-  test('the preview of a deletion period counts what the daily cleanup then deletes, and names the oldest turn', async () => {
+  test('counts what the daily cleanup will delete and shows the oldest turn', async () => {
     const projectId = await createProject(database());
     await record(database(), [talk(projectId, 0), talk(projectId, 2), talk(projectId, 9)]);
     await markAllRead(database(), projectId);

@@ -77,7 +77,7 @@ describeDatabases('retention', (database) => {
     expect(passages).toEqual([]);
   });
 
-  test('counts from the last turn and waits until the conversation is read', async () => {
+  test('counts from the last turn and waits until the conversation is closed', async () => {
     const projectId = await projectWith(7);
     const first = talk(projectId, 'go on');
     const later = settledCall({
@@ -108,7 +108,7 @@ describeDatabases('retention', (database) => {
     expect(await count(database(), 'parts', projectId)).toBe(0);
   });
 
-  test('deletes conversations whose group was given up, also while the batch still runs for others', async () => {
+  test('deletes conversations whose group was given up, even while the batch still runs for others', async () => {
     for (const [group, batch] of [
       ['failed', 'running'],
       ['failed', 'failed'],
@@ -173,7 +173,7 @@ describeDatabases('retention', (database) => {
     expect((await listConversations(database(), projectId)).map(({ subject }) => subject)).toEqual(['unread']);
   });
 
-  test('goes on deleting what is not learned in projects whose memory was off before migration 0051', async () => {
+  test('keeps deleting unlearned conversations in projects whose memory was off before migration 0051', async () => {
     const [off, on, never] = [await projectWith(7, { enabled: false }), await projectWith(7), await projectWith(null, { enabled: false })];
     const migration = new URL('../../../src/db/migrations/0051_unlearned_while_off.sql', import.meta.url);
     await database().query(await readFile(migration, 'utf8'));
@@ -258,7 +258,7 @@ describeDatabases('retention', (database) => {
     expect(rows.map(({ id }) => id).sort()).toEqual(kept.sort());
   });
 
-  test('deletes thousands of rows in batches, between which calls are stored', async () => {
+  test('deletes thousands of rows in batches and lets calls be stored in between', async () => {
     const projectId = await projectWith(7);
     for (let batch = 0; batch < 5; batch++)
       await record(

@@ -8,7 +8,7 @@ import { describeDatabases } from '../../db/databases.ts';
 import { createProject } from '../calls.ts';
 
 describeDatabases('a tombstone', (database) => {
-  test('rejects what started before the newest erasure of the subject in its project', async () => {
+  test('rejects everything that started before the newest erasure of the subject in its project', async () => {
     const projectId = await createProject(database());
     const erase = createErase({ database: database(), clock: systemClock });
     await erase({ projectId, subject: 'Ada', askedBy: 'key:a' });

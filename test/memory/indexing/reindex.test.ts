@@ -11,7 +11,7 @@ import { createProject, putMemorySettings } from '../calls.ts';
 import { createTestLearning, learnEveryMessage, storeReadConversation } from '../learning.ts';
 
 describeDatabases('texts of an earlier tokenizer version', (database) => {
-  test('are found after the daily cleanup, which rebuilds each once', async () => {
+  test('finds old texts after the daily cleanup, which rebuilds each one once', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const learning = createTestLearning(database());

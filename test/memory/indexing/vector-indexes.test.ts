@@ -41,7 +41,7 @@ describeDatabases('vector indexes', (database) => {
   };
   const isServer = (): boolean => database().kind === 'server';
 
-  test('are built for projects with many vectors, only on a server, and dropped when they are not used any more', async () => {
+  test('builds vector indexes on a server for projects with many vectors, and drops unused ones', async () => {
     const [three, eight] = [await embed(60, 3), await embed(60, 8)];
     await embed(40, 8);
     // As versions before built it.
@@ -63,7 +63,7 @@ describeDatabases('vector indexes', (database) => {
     expect(await indexes()).toEqual(indexesOf([3, three]));
   });
 
-  test('leave a small project its exact scan next to a large one with the same model', async () => {
+  test('leaves a small project its exact scan next to a large one with the same model', async () => {
     if (!isServer()) return;
     const [large, small] = [await embed(2_000, 16), await embed(30, 16)];
     await buildAll();
@@ -99,7 +99,7 @@ describeDatabases('vector indexes', (database) => {
     expect(await search(small)).toEqual(exact);
   });
 
-  test('are not started after an abort', async () => {
+  test('does not start to build after an abort', async () => {
     if (database().kind === 'embedded') return;
     await embed(60, 11);
     await expect(buildVectorIndex(database(), AbortSignal.abort(), 50)).rejects.toMatchObject({ name: 'AbortError' });

@@ -33,7 +33,7 @@ async function wordsOf(database: Database, projectId: string): Promise<unknown[]
 }
 
 describeDatabases('word statistics', (database) => {
-  test('are collected for a project with many passages and deleted by an erasure', async () => {
+  test('collects statistics for a project with many passages and deletes them in an erasure', async () => {
     const projectId = await fill(database());
     await refreshWordStatistics(database(), projectId, Date.now());
     expect(await wordsOf(database(), projectId)).toEqual(['annsword', 'tea']);
@@ -41,7 +41,7 @@ describeDatabases('word statistics', (database) => {
     expect(await wordsOf(database(), projectId)).toEqual([]);
   });
 
-  test('do not include a subject erased during the collection', async () => {
+  test('does not include a subject that is erased during the collection', async () => {
     // PGlite runs the transactions one after the other.
     if (database().kind === 'embedded') return;
     const projectId = await fill(database());
@@ -70,7 +70,7 @@ async function waiting(database: Database, count: number): Promise<void> {
 }
 
 describeDatabases('vectors of passages', (database) => {
-  test('are requested for a bounded number of characters', async () => {
+  test('requests vectors for a limited number of characters', async () => {
     const projectId = await createProject(database());
     await database().query(
       `with items as (
@@ -103,7 +103,7 @@ describeDatabases('vectors of passages', (database) => {
     ]);
   });
 
-  test('are requested again when a route comes while a run ends for lack of one', async () => {
+  test('requests vectors again if a route becomes available while a run ends for lack of one', async () => {
     const projectId = await createProject(database());
     await database().query('insert into memory_embeddings (project_id, run, active) values ($1::uuid, 1, true)', [projectId]);
     const models = [null, 'model'];

@@ -29,7 +29,7 @@ describeDatabases('memories of people', (database) => {
   const list = (projectId: string, filter: Partial<ItemFilter> = {}) =>
     listItems(database(), projectId, { ...any, ...filter }, { before: null, limit: 50 });
 
-  test('a person writes with origin person and the checks of a key: placeholder, injection, memory off', async () => {
+  test('writes a memory with origin person and the same checks as for a key', async () => {
     const projectId = await createProject(database());
     const written = await write(projectId, `The token is ${generateSecret().secret}`, person, { pinned: true });
     expect(written).toMatchObject({ origin: 'person', author: person.author, pinned: true });
@@ -43,7 +43,7 @@ describeDatabases('memories of people', (database) => {
     await expect(items().correct(projectId, written.id, 'Off', person)).rejects.toMatchObject({ code: 'memory_off' });
   });
 
-  test('a person corrects and removes any memory, also one that a person wrote; a key is refused there', async () => {
+  test("lets any person correct and remove a person's memory, but not a key", async () => {
     const projectId = await createProject(database());
     for (const by of [key, person]) {
       const { id } = await write(projectId, 'Likes tea', by);
@@ -62,7 +62,7 @@ describeDatabases('memories of people', (database) => {
     expect(await find(projectId, 'coffee tea')).toEqual([]);
   });
 
-  test('Confirm brings back an item with two `wrong` ratings, and its page is built again', async () => {
+  test('returns a memory to recall after Confirm despite two `wrong` ratings, and rebuilds its page', async () => {
     const projectId = await createProject(database());
     const { id } = await write(projectId, 'Lives in Oslo');
     await items().rate(projectId, id, 'wrong');
@@ -77,7 +77,7 @@ describeDatabases('memories of people', (database) => {
     expect(await database().query(`select kind from memory_batches where project_id = $1::uuid`, [projectId])).toEqual([{ kind: 'page' }]);
   });
 
-  test('of concurrent corrections and removals of a memory exactly one wins, and no pin is lost', async () => {
+  test('accepts exactly one of several concurrent corrections and removals, and loses no pin', async () => {
     const projectId = await createProject(database());
     const { id } = await write(projectId, 'Original', key);
     const results = await Promise.allSettled([
@@ -98,7 +98,7 @@ describeDatabases('memories of people', (database) => {
     expect(current?.pinned).toBe(pin.status === 'fulfilled');
   });
 
-  test('lists filter by subject, kind, origin, state and pin, and continue after an id', async () => {
+  test('filters memories by subject, kind, origin, state and pin, and continues after an id', async () => {
     const projectId = await createProject(database());
     const other = await createProject(database());
     await write(other, 'of another project');
@@ -119,7 +119,7 @@ describeDatabases('memories of people', (database) => {
     expect(await readItemDetails(database(), projectId, 'no-uuid')).toBeNull();
   });
 
-  test('a learned memory leads back to its conversation, its message and its facts', async () => {
+  test('links a learned memory to its conversation, its message and its facts', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const conversationId = await storeReadConversation(database(), {

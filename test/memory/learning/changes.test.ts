@@ -33,7 +33,7 @@ describeDatabases('a running batch', (database) => {
     return { projectId, learner, conversationId, batchId: batch?.id ?? '', workflowId: `learning/${projectId}/batch/${batch?.id}` };
   };
 
-  test('sends nothing while memory is off, and is signalled when it is on again', async () => {
+  test('sends nothing while memory is off and is signalled when it is on again', async () => {
     const { projectId, learner, workflowId } = await begin();
     await putMemorySettings(database(), projectId, { enabled: false });
     await deliver(database(), projectId);
@@ -48,7 +48,7 @@ describeDatabases('a running batch', (database) => {
     expect(await learner.batches.list(projectId, 'done')).toHaveLength(1);
   });
 
-  test('keeps what it learned when memory is turned off before consolidation, and resumes there', async () => {
+  test('keeps what it learned if memory is turned off before consolidation, and resumes there', async () => {
     const { projectId, learner } = await begin();
     learner.respond = async ({ job }) => {
       if (job === 'consolidate') return nothingToMerge;
@@ -62,7 +62,7 @@ describeDatabases('a running batch', (database) => {
     expect(learner.requests.map(({ job }) => job)).toEqual(['extract', 'consolidate']);
   });
 
-  test('two concurrent remembers and a normal batch store a memory once', async () => {
+  test('stores a memory once for two concurrent remembers and a normal batch', async () => {
     const { projectId, learner, conversationId } = await begin();
     await learner.remember(projectId, conversationId, null);
     await learner.remember(projectId, conversationId, 'names');
@@ -90,7 +90,7 @@ describeDatabases('a running batch', (database) => {
     ]);
   });
 
-  test('is enqueued again by the next check unless it waits for a retry, in case its run was terminated', async () => {
+  test('is enqueued again by the next check in case its run was terminated, unless it waits for a retry', async () => {
     const { projectId, learner, workflowId } = await begin();
     await deliver(database(), projectId);
     const check = () => learner.activities.checkLearning(projectId);

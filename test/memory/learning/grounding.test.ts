@@ -52,12 +52,12 @@ describe('the length of evidence', () => {
     expect(judge(messages, text, evidence, [])).toBe(refusal);
   });
 
-  test('a short answer is stored after its question', () => {
+  test('stores a short answer after its question', () => {
     const memories = [{ text: 'User is a vegetarian.', names: [], evidence: 'Yes', kind: 'fact', importance: 3 }];
     expect(parseExtraction(JSON.stringify({ memories }), messages)?.statements).toMatchObject([{ evidence: 'Are you a vegetarian? Yes' }]);
   });
 
-  test('what the assistant says counts after a reply only', () => {
+  test("counts the assistant's text only after a reply", () => {
     const guess = '> You are probably a vegetarian.';
     expect(judge(say(guess), 'User is a vegetarian.', 'probably a vegetarian', [])).toBe('evidence');
     expect(judge(say(guess, 'I am indeed.'), 'User is a vegetarian.', 'probably a vegetarian', [])).toBeNull();
@@ -84,7 +84,7 @@ describe('names', () => {
   ];
   test.each(cases)('%s %j by %j: %s', (...each) => expect(judgeCase(each)).toBe(each[3]));
 
-  test('may stand in a message nearby, of the user or directly before, in the same conversation', () => {
+  test('accepts a name from a nearby message in the same conversation', () => {
     const near = say('My sister Ana called.', '> How is she?', 'She lives in Porto now.');
     expect(judge(near, "Ana, the user's sister, lives in Porto.", 'She lives in Porto now.', ['Ana', 'Porto'])).toBeNull();
     const offered = say('> There are the Astoria and the Lutetia.', 'I book the first hotel, the Astoria is fine.');
@@ -95,7 +95,7 @@ describe('names', () => {
     expect(judge(elsewhere, 'Ana lives in Porto.', 'She lives in Porto now.', ['Ana', 'Porto'])).toBe('names');
   });
 
-  test('must be listed by the model, because languages without capitals hide them', () => {
+  test('requires the model to list names, because languages without capitals hide them', () => {
     const memories = [{ text: 'I like tea.', evidence: 'I like tea.', kind: 'fact', importance: 3 }];
     expect(parseExtraction(JSON.stringify({ memories }), say('I like tea.'))?.refusals).toEqual(['form']);
   });
@@ -163,7 +163,7 @@ describe('content', () => {
   ];
   test.each(cases)('%s %j by %j: %s', (...each) => expect(judgeCase(each)).toBe(each[3]));
 
-  test('does not make every date of a log a date from which others are counted', () => {
+  test('does not treat every date of a log as a reference for relative dates', () => {
     const dates = Array.from({ length: 2_000 }, (_, day) => new Date(day * 86_400_000).toISOString().slice(0, 10));
     const said = say(`I drink tea since eight years after: ${dates.join(' ')}`);
     const claim = (text: string) => judge(said, text, 'I drink tea since', ['eight years after = P8Y']);
@@ -173,7 +173,7 @@ describe('content', () => {
     expect(claim('User drinks tea since 1983.')).toBe('numbers');
   });
 
-  test('must stand in the evidence itself, not only near it', () => {
+  test('requires the content in the evidence itself, not only near it', () => {
     const messages = say('I live in Oslo and drink tea.', 'What is the weather like?');
     expect(judge(messages, 'User lives in Oslo.', 'What is the weather like?', ['Oslo'])).toBe('content');
   });

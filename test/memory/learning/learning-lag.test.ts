@@ -46,7 +46,7 @@ describeDatabases('the learning lag', (database) => {
     expect(await lagMinutes(projectId)).toBe(70);
   });
 
-  test('counts a conversation that is still open only when it should have been closed and learned', async () => {
+  test('counts a conversation that is still open only if it should have been closed and learned', async () => {
     const { projectId } = await setUp();
     const open = await storeConversation(projectId, { minutesAgo: 60 });
     await setState(open, 'stored');
@@ -110,7 +110,7 @@ describeDatabases('the learning lag', (database) => {
     expect(await lagMinutes(projectId)).toBe(0);
   });
 
-  test('of all projects is that of the one which is furthest behind', async () => {
+  test('is that of the project which is furthest behind', async () => {
     const [one, other] = [await setUp(), await setUp()];
     await storeConversation(one.projectId, { minutesAgo: 10_000 });
     await storeConversation(other.projectId, { minutesAgo: 20_000 });

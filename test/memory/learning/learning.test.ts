@@ -13,7 +13,7 @@ describeDatabases('learning', (database) => {
   const learning = () => createTestLearning(database());
   const check = (projectId: string) => learning().activities.checkLearning(projectId);
 
-  test('a batch starts when enough messages wait, not before', async () => {
+  test('starts a batch only when enough messages wait', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 6, at_least_every_minutes: 43_200 });
     await storeReadConversation(database(), { projectId, subject: 'ann', texts: ['I am Ann.', 'I like tea.'] });
@@ -26,14 +26,14 @@ describeDatabases('learning', (database) => {
     ]);
   });
 
-  test('a batch starts when the oldest message has waited long enough', async () => {
+  test('starts a batch when the oldest message has waited long enough', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1_000, at_least_every_minutes: 1 });
     await storeReadConversation(database(), { projectId, subject: 'ann', texts: ['I am Ann.'] });
     expect(await check(projectId)).toMatchObject({ kind: 'running' });
   });
 
-  test('one batch runs at a time, and the next reads only newer messages', async () => {
+  test('runs one batch at a time and reads only newer messages in the next', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const learner = learning();
@@ -66,7 +66,7 @@ describeDatabases('learning', (database) => {
     expect(id).not.toBe('');
   });
 
-  test('a single call without subject is learned only with the explicit header', async () => {
+  test('learns a single call without a subject only with the explicit header', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     await record(database(), [settledCall({ projectId, body: chatBody('u I am Ann.'), answer: 'Noted.' })]);
@@ -78,7 +78,7 @@ describeDatabases('learning', (database) => {
     expect(await listGroups(database(), projectId)).toMatchObject([{ messages: 2 }]);
   });
 
-  test('nothing is learned while memory is off', async () => {
+  test('learns nothing while memory is off', async () => {
     const projectId = await createProject(database());
     await storeReadConversation(database(), { projectId, subject: 'ann', texts: ['I am Ann.'] });
     await putMemorySettings(database(), projectId, { enabled: false, batch_of: 1 });
@@ -87,7 +87,7 @@ describeDatabases('learning', (database) => {
     expect(await check(projectId)).toMatchObject({ kind: 'running' });
   });
 
-  test('an identical existing memory is not stored again and does not cause a model call', async () => {
+  test('does not store an identical memory again or call the model for it', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const learner = learning();
@@ -115,7 +115,7 @@ describeDatabases('learning', (database) => {
     ]);
   });
 
-  test('invented memories are dropped', async () => {
+  test('drops invented memories', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const learner = learning();
@@ -130,7 +130,7 @@ describeDatabases('learning', (database) => {
     expect(await listGroups(database(), projectId)).toMatchObject([{ state: 'done', written: 1, dropped: 1 }]);
   });
 
-  test('an unavailable vendor is retried with growing delays without limit; then the messages are learned once', async () => {
+  test('retries an unavailable vendor with growing delays forever, and then learns the messages once', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const learner = learning();
@@ -149,7 +149,7 @@ describeDatabases('learning', (database) => {
     expect(await listGroups(database(), projectId)).toMatchObject([{ state: 'done', error: null, failures: 0 }]);
   });
 
-  test('a group with unusable responses is retried at most daily and blocks neither other groups nor the next batch', async () => {
+  test('retries a group with unusable responses at most daily without blocking other groups or the next batch', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const learner = learning();
@@ -221,7 +221,7 @@ describeDatabases('learning', (database) => {
     await expect(learner.batches.stop(id)).rejects.toMatchObject({ code: 'conflict' });
   });
 
-  test('without a model for any tier nothing is attempted and the batch waits', async () => {
+  test('attempts nothing and waits without a model for any tier', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const learner = learning();
@@ -236,7 +236,7 @@ describeDatabases('learning', (database) => {
     expect(await listItems(database(), projectId)).toHaveLength(1);
   });
 
-  test('two workers with the same response store it once, and a repeated step sends nothing', async () => {
+  test('stores a response once for two workers, and sends nothing for a repeated step', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const [one, other] = [learning(), learning()];
@@ -250,7 +250,7 @@ describeDatabases('learning', (database) => {
     expect(one.requests.length + other.requests.length).toBe(before);
   });
 
-  test('a group erased during the model call stores nothing', async () => {
+  test('stores nothing for a group that is erased during the model call', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const learner = learning();
@@ -265,7 +265,7 @@ describeDatabases('learning', (database) => {
     expect(await check(projectId)).toMatchObject({ kind: 'idle' });
   });
 
-  test('remember reads a conversation from its start, including learned messages, with the requested focus', async () => {
+  test('reads a conversation from its start on remember, including learned messages, with the requested focus', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1_000 });
     const learner = learning();
@@ -289,7 +289,7 @@ describeDatabases('learning', (database) => {
     await expect(learner.remember(projectId, id, null)).rejects.toMatchObject({ code: 'memory_off' });
   });
 
-  test('a conversation too long for one call is read in parts; remember reads all parts at once', async () => {
+  test('reads a conversation that is too long for one call in parts, and all parts at once on remember', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const learner = learning();
@@ -337,7 +337,7 @@ describeDatabases('learning', (database) => {
       [projectId],
     );
 
-  test('equal memories are merged; memories saved by an application stay', async () => {
+  test('merges equal memories and keeps memories saved by an application', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     await learn(projectId, 'I like tea.', () => ({}));
@@ -353,7 +353,7 @@ describeDatabases('learning', (database) => {
     expect(await listGroups(database(), projectId)).toMatchObject([{ merged: 0 }, { merged: 1 }]);
   });
 
-  test('a fact is superseded by one with the same source and relation, and its memory is closed', async () => {
+  test('supersedes a fact by one with the same source and relation and closes its memory', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     await learn(projectId, 'I live in Oslo.', (question) => ({ facts: [factOf(question, 'Oslo')], page: '- Oslo' }));
@@ -369,7 +369,7 @@ describeDatabases('learning', (database) => {
     expect(await pagesOf(projectId)).toEqual([{ kind: 'profile', subject: 'ann', text: '- Bergen' }]);
   });
 
-  test('removing a memory ends its facts and deletes the page', async () => {
+  test('ends the facts of a removed memory and deletes the page', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     await learn(projectId, 'I live in Oslo.', (question) => ({ facts: [factOf(question, 'Oslo')], page: '- Oslo' }));
@@ -380,7 +380,7 @@ describeDatabases('learning', (database) => {
     expect(await pagesOf(projectId)).toEqual([]);
   });
 
-  test('consolidation never sees other end users, nor the project memories when it is about one', async () => {
+  test('shows consolidation no other end users, and no project memories if it is about an end user', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const items = createItems({ database: database(), clock: systemClock });
@@ -398,7 +398,7 @@ describeDatabases('learning', (database) => {
     expect(seen).toMatchObject({ new: [{ text: 'I like tea.' }], known: [{ text: 'Tea for ann' }] });
   });
 
-  test('a batch with an unusable consolidation is failing; its memories stay, and a replay retries only the consolidation', async () => {
+  test('keeps the memories of a batch with an unusable consolidation, and replays only the consolidation', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const learner = learning();

@@ -24,7 +24,7 @@ test('plans one group per end user and one for those without, each within the si
   ]);
 });
 
-test('limits a group to a thousand short messages; the rest waits or forms another group', () => {
+test('limits a group to a thousand short messages and leaves the rest to another group', () => {
   const { groups, ends } = planGroups(messages(2_500, 1), { allowMultiple: false });
   expect(groups).toEqual([{ subject: null, messages: 1_000, ranges: [{ conversationId: 'c', from: 0, to: 1_000 }] }]);
   expect([...ends]).toEqual([['c', 1_000]]);

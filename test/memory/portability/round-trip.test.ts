@@ -29,7 +29,7 @@ describeDatabases('memory in a file', (database) => {
       ...options,
     });
 
-  test('is exported once at a time for each project, and again after an export has ended or its reader has left', async () => {
+  test('is exported once at a time per project, and again after the export ends or its reader leaves', async () => {
     const exportMemory = createExportMemory({ database: database() });
     const [one, two] = [await createProject(database()), await createProject(database())];
     const exportFrom = (projectId: string) => exportMemory({ projectId, project: 'acme', subject: null });
@@ -66,7 +66,7 @@ describeDatabases('memory in a file', (database) => {
     expect(texts(await exportOf(other))).toEqual(texts(file));
   });
 
-  test('has what masking has made longer, and a call in two messages', async () => {
+  test('includes texts that masking has made longer, and a call in two messages', async () => {
     const projectId = await createProject(database());
     const items = createItems({ database: database(), clock: systemClock });
     const text = 'https://a:b@c '.repeat(280).trim();
@@ -84,7 +84,7 @@ describeDatabases('memory in a file', (database) => {
     expect(sumOf(await importInto(projectId, lines.join('\n')), 'added')).toBe(3);
   });
 
-  test('has credentials masked also as names of applications and authors', async () => {
+  test('has its credentials masked even as names of applications and authors', async () => {
     const projectId = await createProject(database());
     const secret = ['sk', 'proj', 'Ab1'.repeat(16)].join('-');
     const lines = smallFile.map((record) =>
@@ -99,7 +99,7 @@ describeDatabases('memory in a file', (database) => {
     ]);
   });
 
-  test('continues after an import, also with a client that drops old messages', async () => {
+  test('continues after an import, even with a client that drops old messages', async () => {
     const projectId = await createProject(database());
     const say = (lines: string[], at: number) =>
       record(database(), [settledCall({ projectId, subject: 'ann', at, body: chatBody(...lines), answer: `answer ${at}` })]);
@@ -118,7 +118,7 @@ describeDatabases('memory in a file', (database) => {
     ]);
   });
 
-  test('of one subject has what is stored of it, and nothing of others', async () => {
+  test('contains what is stored about one subject, and nothing about others', async () => {
     const projectId = await getProject();
     const lines = (await exportOf(projectId, 'ann')).trimEnd().split('\n');
     const records = lines.map((line): Record<string, unknown> => JSON.parse(line));
@@ -147,14 +147,14 @@ describeDatabases('memory in a file', (database) => {
     ['no header', (lines) => lines.slice(1).join('\n'), /line 1: not the header of an export/],
     ['a newer version', (lines) => lines.join('\n').replace('"version":1', '"version":2'), /line 1: version 2 /],
     ['nothing', () => '\n', /the file is empty/],
-  ])('with %s ends the import', async (_, change, message) => {
+  ])('ends the import at %s', async (_, change, message) => {
     const projectId = await createProject(database());
     const lines = smallFile.map((record) => JSON.stringify(record));
     await importInto(projectId, lines.join('\n'), { dryRun: true });
     await expect(importInto(projectId, change(lines))).rejects.toMatchObject({ code: 'bad_request', message });
   });
 
-  test('with a line of more than 32 MiB ends the import before the line is held', async () => {
+  test('ends the import at a line of more than 32 MiB before the line is held in memory', async () => {
     const projectId = await createProject(database());
     async function* endless() {
       for (let bytes = 0; bytes <= maxEntryBytes + 2_000_000; bytes += 1_000_000) yield Buffer.alloc(1_000_000, 'x');
@@ -163,7 +163,7 @@ describeDatabases('memory in a file', (database) => {
     await expect(importInto(projectId, '', { chunks: endless() })).rejects.toMatchObject({ message: /^line 1: longer than/ });
   });
 
-  test('is restored into an empty project whatever the place where an import before was cut off, and again adds nothing', async () => {
+  test('is restored into an empty project, wherever an earlier import was cut off, and adds nothing again', async () => {
     const projectId = await getProject();
     const file = await exportOf(projectId);
     const before = await rowsOf(database(), projectId);
@@ -181,7 +181,7 @@ describeDatabases('memory in a file', (database) => {
     expect(await rowsOf(database(), projectId)).toEqual(before);
   });
 
-  test('is restored row by row after an erasure, only on request, and late calls stay rejected', async () => {
+  test('is restored row by row after an erasure on request only, and late calls stay rejected', async () => {
     const projectId = await getProject();
     const file = await exportOf(projectId);
     const before = await rowsOf(database(), projectId);

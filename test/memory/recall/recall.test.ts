@@ -45,13 +45,13 @@ function recallWith(deps: Partial<RecallDeps>) {
   return { ask, explain: (text: string) => explain({ caller, subject: 'ada', text }), queries, warnings };
 }
 
-test('there is one search when the vector comes soon', async () => {
+test('searches once if the vector is ready soon', async () => {
   const { ask, queries } = recallWith({ deadlineMs: () => 20_000 });
   expect((await ask(async () => vector))?.itemIds).toEqual(['by vector']);
   expect(queries).toMatchObject([{ vector, subject: 'ada', includesRatedWrong: false }]);
 });
 
-test('the text is searched while a slow vector is computed, and the vector result is used', async () => {
+test('searches text while a slow vector is computed, and then uses the vector result', async () => {
   const { promise: searched, resolve } = Promise.withResolvers<void>();
   const { ask } = recallWith({
     deadlineMs: () => 1_000,
@@ -67,13 +67,13 @@ test.each([
   ['hangs', never],
   ['fails', fail],
   ['has no route', async () => null],
-])('only text is searched when the embedding %s', async (_name, embed) => {
+])('searches only text if the embedding %s', async (_name, embed) => {
   const { ask, warnings } = recallWith({});
   expect((await ask(embed))?.itemIds).toEqual(['by text']);
   expect(warnings).toEqual([]);
 });
 
-test('only text is searched, without an embedding call, when the ceilings leave no budget for one', async () => {
+test('searches only text without an embedding call if the ceilings have no room for one', async () => {
   const { ask, queries } = recallWith({});
   const asked: string[] = [];
   const embed = async () => {
@@ -84,7 +84,7 @@ test('only text is searched, without an embedding call, when the ceilings leave 
   expect([asked, queries.map((query) => query.vector)]).toEqual([[], [null]]);
 });
 
-test('the text result is used when the vector search fails or hangs', async () => {
+test('uses the text result if the vector search fails or hangs', async () => {
   for (const broken of [fail, never]) {
     const { ask } = recallWith({ findMemories: (query) => (query.vector ? broken() : Promise.resolve(found(memory('by text')))) });
     expect((await ask(async () => vector))?.itemIds).toEqual(['by text']);
@@ -115,7 +115,7 @@ test.each<[string, () => Promise<(number | null)[]>, string[]]>([
   expect([asked.length, queries]).toEqual([1, []]);
 });
 
-test('no reranking model is called when the embedding has used up the deadline', async () => {
+test('calls no reranking model if the embedding has used up the deadline', async () => {
   const { promise: isOver, resolve } = Promise.withResolvers<void>();
   let reranks = 0;
   const { ask } = recallWith({
@@ -132,7 +132,7 @@ test('no reranking model is called when the embedding has used up the deadline',
   expect(reranks).toBe(0);
 });
 
-test('an explanation names what is inserted, and why the rest is left out', async () => {
+test('explains what is inserted and why the rest is left out', async () => {
   const items = [
     memory('Likes green tea in the morning'),
     memory('likes green tea, in the Morning.'),
@@ -157,7 +157,7 @@ test('an explanation names what is inserted, and why the rest is left out', asyn
   ]);
 });
 
-test('an explanation says that memory is off or that the deadline passed, and fails with the database', async () => {
+test('explains that memory is off or that the deadline passed, and fails with the database', async () => {
   expect(await recallWith({ isEnabled: () => false }).explain('what?')).toMatchObject({
     isEnabled: false,
     block: null,
@@ -171,7 +171,7 @@ test('an explanation says that memory is off or that the deadline passed, and fa
 test.each([
   ['fails', fail],
   ['hangs', never],
-])('an explanation is what recall found when the search for memories rated wrong %s', async (_name, broken) => {
+])('explains what recall found if the search for memories rated wrong %s', async (_name, broken) => {
   const { explain } = recallWith({
     embed: async () => vector,
     findMemories: ({ includesRatedWrong }) => (includesRatedWrong ? broken() : Promise.resolve(found(memory('Likes tea')))),
@@ -179,7 +179,7 @@ test.each([
   expect(await explain('what?')).toMatchObject({ isLate: true, used: [{ item: { text: 'Likes tea' } }], omitted: [] });
 });
 
-test('the vector result is used when the text search hangs', async () => {
+test('uses the vector result if the text search hangs', async () => {
   const { ask } = recallWith({ findMemories: (query) => (query.vector ? Promise.resolve(found(memory('by vector'))) : never()) });
   expect((await ask(async () => vector))?.itemIds).toEqual(['by vector']);
 });
@@ -191,20 +191,20 @@ test.each<[string, Partial<RecallDeps>, boolean]>([
   ['the settings never load', { isEnabled: never }, false],
   ['memory is off', { isEnabled: () => false }, false],
   ['nothing is found', { findMemories: async () => [] }, false],
-])('recalls nothing and does not throw when %s', async (_name, deps, isWarned) => {
+])('recalls nothing and does not throw if %s', async (_name, deps, isWarned) => {
   const { ask, warnings } = recallWith(deps);
   expect(await ask(async () => vector)).toBeNull();
   expect(warnings.length > 0).toBe(isWarned);
 });
 
-test('the end of a long message is searched', async () => {
+test('searches the end of a long message', async () => {
   const { ask, queries } = recallWith({});
   await ask(async () => null, `${'a'.repeat(5_000)} and what now?`);
   expect(queries[0]?.text).toHaveLength(2_000);
   expect(queries[0]?.text.endsWith('and what now?')).toBe(true);
 });
 
-test('the block is marked as data, and each line names its origin', () => {
+test('marks the block as data and names the origin of each line', () => {
   const { block, used } = formatRecallBlock(
     [memory('Likes tea'), memory('Lives in Oslo', { origin: 'observed' }), memory('Is called Ada', { origin: 'person' })],
     10,
@@ -220,7 +220,7 @@ test('the block is marked as data, and each line names its origin', () => {
   ]);
 });
 
-test('a line has no links, markup or line breaks, and nothing that closes the block', () => {
+test('removes links, markup and line breaks from a line, and anything that closes the block', () => {
   const texts = [
     'See [the plan](https://evil.example/?q=1) at https://evil.example/x?y=z#a or www.evil.example',
     'A <b>bold</b> **claim** `code` ![pixel](https://evil.example/p.png) | table',
@@ -237,7 +237,7 @@ test('a line has no links, markup or line breaks, and nothing that closes the bl
   for (const line of lines.slice(2, -1)) expect(line).not.toMatch(/https?:|www\.|[<>*`|[\]\u200b\u202e]/);
 });
 
-test('injections are left out, duplicates are listed once, and the number of lines is limited', () => {
+test('leaves out injections, lists duplicates once, and limits the number of lines', () => {
   const { used } = formatRecallBlock(
     [
       memory('Likes green tea in the morning'),

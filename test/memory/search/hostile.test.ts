@@ -24,7 +24,7 @@ function countRows(value: unknown): number {
 }
 
 describeDatabases('long prompts', (database) => {
-  test('of 100,001 messages keep the newest, and no statement has more than 500 rows', async () => {
+  test('keep the newest of 100,001 messages in statements of at most 500 rows', async () => {
     const projectId = await createProject(database());
     const longest: number[] = [];
     await database().transaction((tx) => {
@@ -42,7 +42,7 @@ describeDatabases('long prompts', (database) => {
     expect([seen?.lines[0], seen?.lines.at(-2), seen?.lines.at(-1)]).toEqual(['u m99000', 'u m100000', 'a end']);
   });
 
-  test('a conversation longer than the kept part of a prompt continues with all of its messages', async () => {
+  test('continue a conversation that is longer than the kept part of a prompt with all of its messages', async () => {
     const projectId = await createProject(database());
     const calls = [1_999, 2_001, 2_003, 2_999, 3_001].map((length, at) =>
       settledCall({ projectId, at, body: { messages: historyOf(length) }, answer: `m${length}` }),
@@ -54,7 +54,7 @@ describeDatabases('long prompts', (database) => {
   });
 });
 
-test('batches have at most 500 rows and a million characters; a longer row is a batch alone', () => {
+test('stores batches of at most 500 rows and a million characters, and longer rows alone', () => {
   const lengths = (rows: readonly string[]) => [...toBatches(rows, (row) => row.length)].map((slice) => slice.length);
   expect(lengths(Array(1_200).fill('x'))).toEqual([500, 500, 200]);
   expect(lengths(['x'.repeat(600_000), 'y'.repeat(600_000), 'z'.repeat(3_000_000), 'a', 'b'])).toEqual([1, 1, 1, 2]);
@@ -69,7 +69,7 @@ test('tokenizes and compares 300,000 combining marks, whose normalization takes 
 });
 
 describe('a trimmed history', () => {
-  test('of 200,000 equal messages is compared with an equal conversation', () => {
+  test('is compared with an equal conversation of 200,000 equal messages', () => {
     const many = 'a'.repeat(200_000);
     expect(matchTrimmedHistory(many, `u${many}`, 'ann')).toBe(200_000);
     expect(matchTrimmedHistory(many, `${many}aaaaa`, 'ann')).toBe(null);

@@ -51,11 +51,11 @@ test.each([
   ['order 12023-05-06-7, form 2024', ''],
   ['from 1 May 2026, 2 May 2026, 3 May 2026 and 4 May 2026', ''],
   ['Where does Ann live?', ''],
-])('%s: %s', (query, span) => {
+])('finds %s: %s', (query, span) => {
   expect(newest(query)).toBe(span);
 });
 
-test('a month without a year is that of each of ten years', () => {
+test('reads a month without a year as that month in each of ten years', () => {
   expect(findNamedTimes('in June', now).map(({ since }) => since.getUTCFullYear())).toEqual([
     2026, 2025, 2024, 2023, 2022, 2021, 2020, 2019, 2018, 2017,
   ]);

@@ -34,7 +34,7 @@ const memories: Readonly<Record<string, readonly string[]>> = {
 };
 
 describeDatabases('search terms', (database) => {
-  test('of every language find their texts; query syntax and symbols find nothing and break nothing', async () => {
+  test('finds texts in every language, while query syntax and symbols find nothing and break nothing', async () => {
     const projectId = await createProject(database());
     const items = createItems({ database: database(), clock: systemClock });
     for (const text of Object.keys(memories)) {
@@ -101,7 +101,7 @@ describeDatabases('memories with the same terms', (database) => {
     return found.map(({ item }) => item.text);
   }
 
-  test('of the time that the query names come first', async () => {
+  test('ranks memories from the time that the query names first', async () => {
     const stored = [
       { text: 'Ann went camping in the woods', at: '2023-05-02' },
       { text: 'Ann went camping at the lake', at: '2023-06-30' },
@@ -111,7 +111,7 @@ describeDatabases('memories with the same terms', (database) => {
     expect((await rank('Where did Ann go camping on 28 April 2023?', stored))[0]).toBe('Ann went camping in the woods');
   });
 
-  test('learned from the conversation of another match come first', async () => {
+  test('ranks memories learned from the conversation of another match first', async () => {
     const stored = [
       { text: 'Ann bought a red bicycle', conversation: 1 },
       { text: 'The bicycle of Ann was stolen in Oslo', conversation: 1 },
@@ -123,14 +123,14 @@ describeDatabases('memories with the same terms', (database) => {
     ]);
   });
 
-  test('come before longer ones, and those with rare terms before those with frequent terms', async () => {
+  test('ranks short memories before longer ones, and rare terms before frequent ones', async () => {
     const long = `Ann likes tea.${' Bob reports on other things at length.'.repeat(40)}`;
     expect(await rank('tea', [{ text: 'Ann likes tea' }, { text: long }])).toEqual(['Ann likes tea', long]);
     const stored = ['Ann drinks rum', 'Bob eats ice', 'Cid sells ice', 'Dan makes ice'].map((text) => ({ text }));
     expect((await rank('rum and ice', stored))[0]).toBe('Ann drinks rum');
   });
 
-  test('are ranked by what distinguishes their vectors, and a single one is found', async () => {
+  test('ranks memories by what distinguishes their vectors, and finds a single one', async () => {
     const vectors = { query: [0.8, 0.6], near: [0.6, 0.8], opposite: [-1, 0], unrelated: [0, -1] };
     const stored = ['unrelated', 'opposite', 'near'].map((text) => ({ text }));
     expect((await rank('query', stored, vectors))[0]).toBe('near');
@@ -161,13 +161,13 @@ describePostgres('a search', () => {
   });
 });
 
-test('scripts without spaces are indexed by letters and pairs and searched by pairs; a single letter stays', () => {
+test('indexes scripts without spaces by letters and pairs and searches pairs or a single letter', () => {
   expect(tokenizeForIndex('喝绿茶, ok')).toBe('喝 绿 茶 喝绿 绿茶 ok');
   expect(tokenizeForQuery('喝绿茶, ok')).toBe('喝绿 绿茶 ok');
   expect(tokenizeForQuery('茶')).toBe('茶');
 });
 
-test('ASCII text with typographic marks gives the tokens that the steps for other text give', () => {
+test('tokenizes ASCII text with typographic marks like other text', () => {
   const characters = fc.string({ unit: fc.constantFrom(...'aBz09.,- \n\t/\'"_‘’“”–—…•\0\u007f'), maxLength: 30 });
   fc.assert(
     fc.property(characters, (text) => {

@@ -25,7 +25,7 @@ async function dump(database: Database, projectId: string): Promise<string> {
 
 describeDatabases('credentials in calls', (database) => {
   test.each(['chat', 'messages', 'responses'] as const)(
-    '%s: none is stored in any field, and the calls form one conversation',
+    'stores no credential in any field on %s, and the calls form one conversation',
     async (route) => {
       const projectId = await createProject(database());
       const system = `The vault answers to ${secret}`;
@@ -73,7 +73,7 @@ describeDatabases('credentials in calls', (database) => {
   );
 });
 
-test('parsed and re-serialized arguments are masked alike, also when no valid JSON is left', () => {
+test('masks parsed and re-serialized arguments alike, even if they are no longer valid JSON', () => {
   const { maskMessage: message } = createCredentialMasker();
   const argumentsOf = (args: string): string | undefined => message(assistant(args)).toolCalls[0]?.arguments;
   const same = [
@@ -87,7 +87,7 @@ test('parsed and re-serialized arguments are masked alike, also when no valid JS
   expect(argumentsOf(`{"broken": "${secret}"`)).toBe('{"broken": "[credential]"');
 });
 
-test('a repeated history is searched only where it is new', () => {
+test('searches a repeated history only where it is new', () => {
   let characters = 0;
   const { maskMessage: message, maskExtra: extra } = createCredentialMasker((text) => {
     characters += text.length;

@@ -121,7 +121,7 @@ describe('the cache key', () => {
 });
 
 describe('a response', () => {
-  test('is returned unchanged, with its summary and model', () => {
+  test('is returned unchanged with its summary and model', () => {
     const { lookup, store, cache } = createCache();
     expect(lookup(call).hit).toBeNull();
     store(call, answer('Hi'));
@@ -138,7 +138,7 @@ describe('a response', () => {
     expect(isCached(call)).toBe(false);
   });
 
-  test('is stored in a separate buffer, even when its chunks are views', () => {
+  test('is stored in a separate buffer, even if its chunks are views', () => {
     const { lookup } = createCache();
     const large = Buffer.alloc(1_000_000, 0x20);
     const bytes = answer('Hi');
@@ -163,7 +163,7 @@ describe('a response', () => {
     expect(cache.state()).toMatchObject({ entries: 0, bytes: 0 });
   });
 
-  test('under the configuration of its call: a reload before the response ends does not make it valid for later calls', () => {
+  test("is stored under its call's configuration, so a reload before it ends does not make it valid for later calls", () => {
     const { lookup } = createCache();
     const { writer } = lookup(call, { revision: 1 });
     writer?.append(answer('Hi'));
@@ -172,7 +172,7 @@ describe('a response', () => {
     expect(lookup(call, { revision: 1 }).hit).not.toBeNull();
   });
 
-  test('expires by the current TTL of the project when that is shorter', () => {
+  test("expires by the project's current TTL if that is shorter", () => {
     const { store, lookup, advance } = createCache();
     store(call, answer('Hi'));
     advance(1_000);
@@ -188,7 +188,7 @@ describe('a response', () => {
     expect(cache.state()).toMatchObject({ entries: 1, evicted: 0 });
   });
 
-  test('is not stored when it exceeds the size limit', () => {
+  test('is not stored if it exceeds the size limit', () => {
     const { store, isCached } = createCache({ maxResponseBytes: 2_000 });
     store(call, answer('x'.repeat(2_000)));
     expect(isCached(call)).toBe(false);
@@ -196,7 +196,7 @@ describe('a response', () => {
     expect(isCached(call)).toBe(true);
   });
 
-  test('is evicted when the cache exceeds its bytes, least recently used first', () => {
+  test('is evicted least recently used first if the cache exceeds its size', () => {
     const { store, isCached, cache } = createCache({ maxBytes: 80_000 });
     const [a, b, c] = ['[1]', '[2]', '[3]'].map((list) => callOf(`{"messages":${list}}`));
     if (!a || !b || !c) throw new Error('three calls');
@@ -220,13 +220,13 @@ describe('a response', () => {
 });
 
 describe('opting out', () => {
-  test('a project with the cache disabled neither reads nor stores', () => {
+  test('neither reads nor stores in a project with the cache disabled', () => {
     const { store, lookup } = createCache();
     store(call, answer('Hi'));
     expect(lookup(call, { enabled: false })).toEqual({ hit: null, writer: null });
   });
 
-  test('no-cache does not read but stores; no-store does neither', () => {
+  test('stores but does not read for no-cache, and does neither for no-store', () => {
     const { store, lookup } = createCache();
     store(call, answer('old'));
     const fresh = callOf('{"messages":[]}', { cache: { reads: false, writes: true } });
@@ -240,7 +240,7 @@ describe('opting out', () => {
     expect(lookup(callOf('{"messages":[]}', { cache: { reads: false, writes: false } }))).toEqual({ hit: null, writer: null });
   });
 
-  test('max-age ignores older entries, which stay for other callers, and replaces them', () => {
+  test('replaces entries older than max-age but keeps them for other callers until then', () => {
     const { store, lookup, isCached, advance } = createCache();
     const within = (maxAgeMs: number): Call => callOf('{"messages":[]}', { cache: { reads: true, writes: true, maxAgeMs } });
     store(call, answer('old'));
@@ -251,7 +251,7 @@ describe('opting out', () => {
     expect(isCached(within(1))).toBe(true);
   });
 
-  test('routes without a cache are ignored', () => {
+  test('is ignored on routes without a cache', () => {
     const { lookup } = createCache();
     expect(lookup(callOf('{"messages":[]}', { route: 'responses' }))).toEqual({ hit: null, writer: null });
   });
@@ -260,7 +260,7 @@ describe('opting out', () => {
 describe('both formats', () => {
   const streamed = callOf('{"messages":[],"stream":true}', { stream: true });
 
-  test('share an entry that converts without loss', () => {
+  test('shares an entry that converts without loss', () => {
     const { store, lookup } = createCache();
     store(call, answer('Hi'));
     const { hit } = lookup(streamed);
@@ -268,7 +268,7 @@ describe('both formats', () => {
     expect(hit?.bytes.toString()).toMatch(/"content":"Hi"[\s\S]*data: \[DONE\]\n\n$/);
   });
 
-  test('have separate entries otherwise', () => {
+  test('keeps separate entries otherwise', () => {
     const { store, lookup, isCached } = createCache();
     const probable = Buffer.from(
       answer('Hi').toString().replace('"finish_reason"', '"logprobs":{"content":[{"token":"Hi"}]},"finish_reason"'),
@@ -291,7 +291,7 @@ function replay(hit: CacheHit): StreamChunk[] {
   return chunks;
 }
 
-test('a cached stream is replayed in small chunks on demand, and the last one is marked', async () => {
+test('replays a cached stream in small chunks on demand and marks the last one', async () => {
   const { store, lookup } = createCache();
   const streamed = callOf('{"messages":[],"stream":true}', { stream: true });
   store(streamed, Buffer.concat([Buffer.from(': note\n\n'.repeat(5_000)), Buffer.from('data: [DONE]\n\n')]));
@@ -307,7 +307,7 @@ test.each([
   ['LF', '\n'],
   ['CRLF', '\r\n'],
   ['CR', '\r'],
-])('a replayed stream is cut between events, whatever their size (%s)', async (_what, lineEnd) => {
+])('cuts a replayed stream between events, whatever their size (%s)', async (_what, lineEnd) => {
   const { lookup, store } = createCache();
   const stream = { ...call, stream: true };
   const sizes = [1, 100, 7_000, 9_000, 40_000, 2, 16_383, 16_384, 3, 20_000];
@@ -328,7 +328,7 @@ describe('erasure', () => {
     callOf(`{"messages":["${subject}"]}`, { memory: { mode: 'write', explicitWrite: false, subject }, ...more });
   const sha256 = (subject: string): string => createHash('sha256').update(subject).digest('hex');
 
-  test('of a subject deletes the entries of its calls in this project and returns their number', () => {
+  test("deletes the entries of a subject's calls in this project and returns their number", () => {
     const { store, isCached, cache } = createCache();
     store(about('ada'), answer('1'));
     store(about('ada', { forwardedHeaders: { 'openai-beta': 'x' } }), answer('2'));

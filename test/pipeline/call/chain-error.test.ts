@@ -16,23 +16,23 @@ test.each([
   [[404, 400], 404, false],
   [[400, 404], 400, false],
   [[408], 408, false],
-])('after the refusals %p the caller receives a %d and isContentRejected() is %p', (statuses, status, isRejected) => {
+])('maps the refusals %p to a %d with isContentRejected() %p', (statuses, status, isRejected) => {
   const error = refusalOf(failuresOf(statuses));
   expect(error).toMatchObject({ code: 'upstream_refused', status });
   expect(error && isContentRejected(error)).toBe(isRejected);
 });
 
-test.each([[[401]], [[402]], [[403]], [[429]], [[500]], [[400, 500]], [[404, 429]]])('%p do not count as a refusal', (statuses) => {
+test.each([[[401]], [[402]], [[403]], [[429]], [[500]], [[400, 500]], [[404, 429]]])('does not count %p as a refusal', (statuses) => {
   expect(refusalOf(failuresOf(statuses))).toBeNull();
 });
 
-test('a refusal counts even if the same model returned a 429 before', () => {
+test('counts a refusal even if the same model returned a 429 before', () => {
   const [limited, refused] = failuresOf([429, 400]);
   if (!limited || !refused) throw new Error('there are two failures');
   expect(refusalOf([limited, { ...refused, candidate: limited.candidate }])).toMatchObject({ status: 400 });
 });
 
-test('memory gives up on a text that a content rule blocks', () => {
+test('gives up on memory text that a content rule blocks', () => {
   expect(isContentRejected(gatewayError('guardrail_blocked'))).toBe(true);
   expect(isContentRejected(gatewayError('upstream_failed'))).toBe(false);
 });

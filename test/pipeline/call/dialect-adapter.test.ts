@@ -92,7 +92,7 @@ describe('for a vendor of the same dialect', () => {
   test.each([
     ['chat', chatText],
     ['messages', messagesText],
-  ] as const)("%s: only the model in the caller's bytes changes, and the response is passed through", (route, text) => {
+  ] as const)("changes only the model in the caller's bytes and passes the response through: %s", (route, text) => {
     const adapter = adapt(callOf(route, text), route);
     expect(adapter.body.toString()).toBe(text.replace('standard', `${route}-model`));
     expect(adapter).toMatchObject({ codec: { route } });
@@ -117,7 +117,7 @@ describe('for a vendor that has the route of responses', () => {
     ['all items', `[ ${sealed} ]`, '[  ]'],
     ['text that does not contain reasoning', `[${broken}]`, `[${broken}]`],
     ['a text instead of items', `"${sealReasoning({ a: 1 })}"`, `"${sealReasoning({ a: 1 })}"`],
-  ])('reasoning that the gateway sealed for another vendor is cut out, every other byte stays: %s', (_place, items, sent) => {
+  ])('removes reasoning that the gateway sealed for another vendor and keeps every other byte: %s', (_place, items, sent) => {
     expect(adapt(callOf('responses', bodyOf('standard', items)), 'chat').body.toString()).toBe(bodyOf('chat-model', sent));
   });
 });
@@ -126,7 +126,7 @@ describe('for a vendor without the route of responses', () => {
   test.each([
     ['openrouter.ai', true],
     ['vendor.test', false],
-  ])('%s gets reasoning back: %s', (host, isReturned) => {
+  ])('sends reasoning back to %s: %s', (host, isReturned) => {
     const details = [{ type: 'reasoning.encrypted', data: 'eA==', format: 'google-gemini-v1' }];
     const items = [
       { role: 'user', content: 'hi' },
@@ -165,7 +165,7 @@ describe('for a vendor of the other dialect', () => {
     ['chat', 'messages', openAi],
     ['chat', 'chat', openAi],
     ['embeddings', 'embeddings', openAi],
-  ] as const)('a vendor of %s gets the headers of its dialect from a caller of %s, and no version of another', (vendor, route, headers) => {
+  ] as const)('sends a %s vendor the headers of its dialect from a %s caller, and no version of another', (vendor, route, headers) => {
     expect(forwardedHeadersFor(vendor, { route, forwardedHeaders: passed }, standardFormat)).toEqual({
       headers: { ...headers, 'idempotency-key': 'i' },
       droppedFlags: null,
@@ -177,7 +177,7 @@ describe('for a vendor of the other dialect', () => {
     ['https://acme.openai.azure.com/openai/v1', 'max_completion_tokens'],
     ['https://api.openai.com.example.com/v1', 'max_tokens'],
     ['http://127.0.0.1:8080/v1', 'max_tokens'],
-  ])('%s gets the token limit as %s', (baseUrl, member) => {
+  ])('sends %s the token limit as %s', (baseUrl, member) => {
     expect(jsonOf(adapt(callOf('messages', messagesText), 'chat', { baseUrl }))).toMatchObject({ [member]: 9 });
   });
 
@@ -190,7 +190,7 @@ describe('for a vendor of the other dialect', () => {
       `{"x":${'['.repeat(60_000)}${']'.repeat(60_000)},${asked}}`,
       'the body is nested too deeply, or has too many values, to be translated to the other dialect',
     ],
-  ] as const)('a %s request that a %s vendor cannot express is rejected', (route, dialect, text, sentence) => {
+  ] as const)('rejects a %s request that a %s vendor cannot express', (route, dialect, text, sentence) => {
     let failure: unknown = null;
     try {
       adapt(callOf(route, text), dialect);
@@ -214,7 +214,7 @@ function plainOf(dialect: Dialect, text: string): VendorResponse {
 }
 
 describe('a plain response of the other dialect', () => {
-  it('is translated to the dialect of the caller, and memory gets the translated turn', () => {
+  it("is translated to the caller's dialect, and memory gets the translated turn", () => {
     const use = '{"type":"tool_use","id":"t","name":"gateway_json_answer","input":{"a":1.0}}';
     const answer = plainOf(
       'messages',
@@ -240,7 +240,7 @@ describe('a plain response of the other dialect', () => {
     ['"thinking":{"type":"disabled"},', 'text'],
     ['"thinking":{"type":"adaptive"},', 'thinking'],
     ['"thinking":{"type":"enabled","budget_tokens":1024},', 'thinking'],
-  ])('a messages caller with %j gets %s as the first block of a model that reasons', (thinking, type) => {
+  ])('gives a messages caller with %j a response that starts with %s if the model reasons', (thinking, type) => {
     const answer = plainOf('chat', '{"choices":[{"message":{"reasoning_content":"hm","content":"A"},"finish_reason":"stop"}]}');
     const call = callOf('messages', `{${thinking}"model":"standard","max_tokens":9,${asked}}`);
     const translated = adapt(call, 'chat').toCallerResponse(answer);
@@ -252,7 +252,7 @@ describe('a plain response of the other dialect', () => {
     ['chat', 'messages', '{"content":"x"}'],
     ['messages', 'chat', '{"choices":[]}'],
     ['messages', 'chat', '{"choices":[{"message":{"tool_calls":[{"function":{"name":"f","arguments":"{"}}]}}]}'],
-  ] as const)('that cannot be translated for a %s caller is unreadable', (route, dialect, text) => {
+  ] as const)('is unreadable if it cannot be translated for a %s caller', (route, dialect, text) => {
     const adapter = adapt(callOf(route, route === 'chat' ? chatText : messagesText), dialect);
     expect(() => adapter.toCallerResponse(plainOf(dialect, text))).toThrow(expect.objectContaining({ kind: 'unreadable', status: 200 }));
   });
@@ -329,7 +329,7 @@ describe('a streamed response of the other dialect', () => {
     expect([lasts, end, isClosed()]).toEqual([[false, false, true], { kind: 'whole' }, true]);
   });
 
-  it('that the relay reports as broken is broken, without a forwarded error', async () => {
+  it('is broken without a forwarded error if the relay reports it as broken', async () => {
     const { answer } = streamOf([[start + text('Hel'), false]], {
       kind: 'broken',
       message: 'the response broke off',
@@ -340,7 +340,7 @@ describe('a streamed response of the other dialect', () => {
     });
   });
 
-  it("that contains the vendor's error ends with its message, without the error and anything after it", async () => {
+  it("ends at the vendor's error with its message, but without the error or anything after it", async () => {
     const { answer, isClosed } = streamOf(
       [
         [start + text('Hel') + fault + text('never'), false],
@@ -354,7 +354,7 @@ describe('a streamed response of the other dialect', () => {
     expect([end, isClosed()]).toEqual([{ kind: 'broken', message: 'Overloaded', errorForwarded: false }, true]);
   });
 
-  it('that is complete for the relay but has no end in its dialect is broken', async () => {
+  it('is broken if the relay treats it as complete but its dialect has no end', async () => {
     const { answer } = streamOf([[start + text('Hel'), true]], { kind: 'whole' });
     expect(await readChunks(translateStream(answer))).toMatchObject({
       lasts: [false],
@@ -362,7 +362,7 @@ describe('a streamed response of the other dialect', () => {
     });
   });
 
-  it("that its reader returns early ends the vendor's stream", async () => {
+  it("ends the vendor's stream if its reader returns early", async () => {
     const { answer, isClosed } = streamOf(
       [
         [start, false],

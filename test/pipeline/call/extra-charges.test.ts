@@ -61,7 +61,7 @@ test.each<[string, object, Partial<ResponseSummary>, number, string | undefined]
   expect([settled.units?.serviceTier, settled.estimated]).toEqual([serviceTier, false]);
 });
 
-test('a translated request has no tier, whatever the caller asked for', () => {
+test('assumes no tier for a translated request, whatever the caller asked for', () => {
   expect(settle({ service_tier: 'priority' }, {}, { route: 'chat', dialect: 'messages' })).toMatchObject({ usd: 0.001, estimated: false });
   expect(settle({ service_tier: 'flex' }, {}, { responses: 'translated' })).toMatchObject({ usd: 0.001, estimated: false });
 });

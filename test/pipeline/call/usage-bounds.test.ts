@@ -38,7 +38,7 @@ test.each([
   ['many small documents', Array.from({ length: 1_001 }, () => 'x'), 11],
   ['a few long ones', Array.from({ length: 3 }, () => 'x'.repeat(50_000)), 4],
   ['none', [], 1],
-])('a rerank call of %s reserves the searches that it may be charged', (_what, documents, searches) => {
+])('reserves the searches that a rerank call of %s may be charged', (_what, documents, searches) => {
   const call = reranked(documents);
   const candidate = {
     id: 'two/rank',
@@ -93,7 +93,7 @@ describe('media in the body', () => {
     ['a screenshot', 'responses', { input: [{ type: 'computer_call_output', output: screenshot }] }, 1],
     ['an image that a tool made', 'responses', { input: [{ type: 'image_generation_call', id: 'i', result: png }] }, 1],
     ['an image by URL', 'chat', said({ type: 'image_url', image_url: { url: 'https://example.com/a.png' } }), 1],
-  ])('%s counts as an image, not as text', (_what, route, members, images) => {
+  ])('counts as an image and not as text: %s', (_what, route, members, images) => {
     const { bound, estimate } = measure(route, members);
     expect(bound).toBeGreaterThan(images * 5_000);
     expect(bound).toBeLessThan(images * 5_000 + 500);
@@ -115,11 +115,11 @@ describe('media in the body', () => {
       'chat',
       said({ type: 'image_url', image_url: { url: `data:image/png;base64,${'text'.repeat(250_000)}` } }),
     ],
-  ])('data in %s counts as text', (_what, route, members) => {
+  ])('counts as text if it is in %s', (_what, route, members) => {
     expect(measure(route, members).bound).toBeGreaterThan(1_000_000);
   });
 
-  test('audio counts by its length', () => {
+  test('counts by its length if it is audio', () => {
     const { bound, estimate } = measure('chat', said({ type: 'input_audio', input_audio: { data: audio, format: 'wav' } }));
     expect(bound).toBeGreaterThan(audio.length / 30);
     expect(bound).toBeLessThan(audio.length / 20);
@@ -131,7 +131,7 @@ describe('media in the body', () => {
     ['messages', 'messages', { type: 'document', source: source(pdf, 'application/pdf') }],
     ['text that begins like an image', 'chat', { type: 'file', file: { file_data: `data:text/plain;base64,${png}` } }],
     ['no declared type', 'chat', { type: 'file', file: { filename: 'a.txt', file_data: png } }],
-  ])('a document of %s counts as its bytes, and as no more than the window of the model', (_what, route, part) => {
+  ])("counts as its bytes, up to the model's window, for a document of %s", (_what, route, part) => {
     expect(measure(route, said(part)).bound).toBeGreaterThan(pdf.length);
     const { bound, estimate } = measure(route, said(part), 200_000);
     expect(bound).toBeGreaterThan(200_000);
@@ -185,7 +185,7 @@ describe('the output whose cost is reserved', () => {
     expect(outputOf('chat', { ...hello, ...members })).toBe(tokens);
   });
 
-  test('counts each choice when the digits of n are escaped', () => {
+  test('counts each choice if the digits of n are escaped', () => {
     expect(outputOf('chat', JSON.stringify({ ...hello, n: '@', max_tokens: 10 }).replace('@', '\\u0038'))).toBe(80);
   });
 
@@ -201,7 +201,7 @@ describe('the output whose cost is reserved', () => {
     expect(outputOf('messages', { ...hello, max_tokens: -1 })).toBe(128_000);
   });
 
-  test('is 131,072 where the catalog has no maximum, or the context window when that is smaller', () => {
+  test('is 131,072 without a maximum in the catalog, or the context window if that is smaller', () => {
     expect(outputOf('chat', hello, modelOf({ maxOutputTokens: null }))).toBe(131_072);
     expect(outputOf('chat', hello, modelOf({ maxOutputTokens: null, contextWindow: 8_192 }))).toBe(8_192);
   });
@@ -276,7 +276,7 @@ describe('the input whose cost is reserved', () => {
         ],
       },
     ],
-  ])('is the whole window of the model when the body names %s', (_what, route, members) => {
+  ])("is the model's whole window if the body names %s", (_what, route, members) => {
     const body = { model: 'one/m', max_tokens: 1, ...members };
     expect(inputOf(route, body, { inputNanos: 1_000_000_000n }, { maxInputTokens: 400_000 })).toBe(400_000 * 1_000);
   });
@@ -303,7 +303,7 @@ describe('the input whose cost is reserved', () => {
   });
 });
 
-test('images are counted even after a thousand strings that mention them', () => {
+test('counts images even after a thousand strings that mention them', () => {
   const image = { type: 'image_url', image_url: { url: 'https://example.com/a.png' } };
   const members = { model: 'one/m', tools: [Array(1_000).fill('image_url')], messages: [{ role: 'user', content: Array(50).fill(image) }] };
   const price = priceOf({ inputNanos: 1_000_000_000n, outputNanos: 0n });
@@ -321,7 +321,7 @@ describe('extra charges that are reserved', () => {
     ['default', { service_tier: 'default' }, 1_000],
     ['a tier that the catalog does not know', { service_tier: 'turbo' }, 1_000],
     ['a faster mode in a region', { speed: 'fast', inference_geo: 'us' }, 6_600],
-  ])('tokens at the factor of %s', (_what, members, tokens) => {
+  ])('includes tokens at the factor of %s', (_what, members, tokens) => {
     expect(outputOf('chat', { ...limited, ...members }, modelOf({ price: priceOf({ tierMillionths }) }))).toBe(tokens);
   });
 
@@ -339,11 +339,11 @@ describe('extra charges that are reserved', () => {
     ['the search of a search model', 'chat', { ...limited, web_search_options: {} }, 0.01],
     ['nothing for tools of the caller', 'responses', ask([{ type: 'function', name: 'web_search' }]), 0],
     ['nothing for a tool without a price', 'responses', ask([{ type: 'mcp' }]), 0],
-  ])('%s', (_what, route, members, usd) => {
+  ])('includes %s', (_what, route, members, usd) => {
     expect(toolCost(route, members)).toBeCloseTo(usd, 9);
   });
 
-  test('the input that a search adds to the prompt', () => {
+  test('includes the input that a search adds to the prompt', () => {
     const price = priceOf({ inputNanos: 1_000_000_000n, outputNanos: 0n, perToolUseNanos });
     const { costNanos } = usageBounds(callOf('responses', ask([{ type: 'web_search' }], { max_tool_calls: 1 })), [modelOf({ price })]);
     expect(costNanos).toBeGreaterThanOrEqual(10_000_000 + 20_000 * 1_000);
@@ -359,14 +359,14 @@ describe('the tokens that are reserved', () => {
   const reserve = (call: Call, estimates: UsageEstimates) => usageBounds(call, [modelOf()], estimates).tokens;
   const bytes = unlimited.body.length;
 
-  test('include 4,096 of output if there are no recent calls, but never more than the caller allows', () => {
+  test('reserves 4,096 tokens of output without recent calls, but never more than the caller allows', () => {
     const estimates = createUsageEstimates();
     expect(reserve(unlimited, estimates)).toBe(bytes + 4_096);
     const limited = callOf('chat', { ...hello, max_tokens: 10 });
     expect(reserve(limited, estimates)).toBe(limited.body.length + 10);
   });
 
-  test('follow the recent calls of the same key and model', () => {
+  test('follows the recent calls of the same key and model', () => {
     const estimates = createUsageEstimates();
     reserve(unlimited, estimates);
     estimates.observe(quotaKeyId, sample, finished(50_000));
@@ -376,7 +376,7 @@ describe('the tokens that are reserved', () => {
     expect(reserve(unlimited, estimates)).toBeLessThan(bytes + 2_200);
   });
 
-  test('stay above 1,024 of output for each running call, however many small calls came before', () => {
+  test('reserves at least 1,024 tokens of output per running call, however many small calls came before', () => {
     const estimates = createUsageEstimates();
     reserve(unlimited, estimates);
     for (let n = 0; n < 10_000; n += 1) estimates.observe(quotaKeyId, sample, finished(1, 1));
@@ -384,7 +384,7 @@ describe('the tokens that are reserved', () => {
     expect(reserve(callOf('chat', { ...hello, n: 100 }), estimates)).toBeGreaterThanOrEqual(102_400);
   });
 
-  test('are not lowered by a small call after a large one', () => {
+  test('does not lower the reservation after a small call that follows a large one', () => {
     const estimates = createUsageEstimates();
     reserve(unlimited, estimates);
     estimates.observe(quotaKeyId, sample, finished(100_000));
@@ -392,7 +392,7 @@ describe('the tokens that are reserved', () => {
     expect(reserve(unlimited, estimates)).toBeGreaterThan(90_000);
   });
 
-  test('are remembered for ten thousand keys', () => {
+  test('remembers the recent calls of ten thousand keys', () => {
     const estimates = createUsageEstimates();
     reserve(unlimited, estimates);
     estimates.observe(quotaKeyId, sample, finished(50_000));

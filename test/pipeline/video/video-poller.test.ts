@@ -89,7 +89,7 @@ test.each([
   ['that runs', { poll: running }],
   ['whose vendor cannot be reached', { poll: unreachable }],
   ['whose provider is not configured any more', { poll: running, hasProvider: false }],
-])('waits longer after each poll of a video %s, and gives up after two days', async (_which, vendor) => {
+])('waits longer after each poll of a video %s and gives up after two days', async (_which, vendor) => {
   const { pollOnce, clock, endings } = createPoller(vendor);
   const waits: number[] = [];
   for (const ageMs of [0, 10_000, minuteMs, 10 * minuteMs, hourMs, 47 * hourMs]) {
@@ -109,12 +109,12 @@ test.each([
   ['RESOURCE_EXHAUSTED', 'RESOURCE_EXHAUSTED'],
   ['CODE_3', 'CODE_3'],
   ['MY_NAME_IS_ADA', 'FAILED'], // A word of the vendor could quote the prompt, and Temporal cannot erase it.
-])('of the vendor code %s, the workflow gets %s', async (reason, code) => {
+])('maps the vendor code %s to %s for the workflow', async (reason, code) => {
   const { pollOnce } = createPoller({ poll: async () => ({ kind: 'failed', reason, message: '' }) });
   expect(await pollOnce()).toEqual({ kind: 'settled', outcome: 'vendor_failed', code });
 });
 
-test('a caller that read the video before another poll ended does not ask the vendor again', async () => {
+test('does not ask the vendor again if another poll ended while the caller was reading the video', async () => {
   let asked = 0;
   const { poll, video } = createPoller({
     poll: () => {
@@ -128,7 +128,7 @@ test('a caller that read the video before another poll ended does not ask the ve
   expect(asked).toBe(1);
 });
 
-test('an internal error fails the poll, so that it is retried', async () => {
+test('fails the poll on an internal error, so that it is retried', async () => {
   const { pollOnce } = createPoller({
     poll: async () => {
       throw new TypeError('an internal error');
@@ -137,7 +137,7 @@ test('an internal error fails the poll, so that it is retried', async () => {
   await expect(pollOnce()).rejects.toThrow('an internal error');
 });
 
-test('a finished video is settled with its files, a deleted one is gone', async () => {
+test('settles a finished video with its files and reports a deleted one as gone', async () => {
   const { pollOnce, endings, forget } = createPoller({
     poll: async () => ({ kind: 'done', uris: ['https://film.example/v1beta/files/a:download'] }),
   });
@@ -147,7 +147,7 @@ test('a finished video is settled with its files, a deleted one is gone', async 
   expect(await pollOnce()).toEqual({ kind: 'gone' });
 });
 
-test('a cancelled poll ends at once, and others still get its result', async () => {
+test('ends a cancelled poll immediately while others still get its result', async () => {
   let answer: (state: VideoState) => void = () => undefined;
   let polls = 0;
   const {

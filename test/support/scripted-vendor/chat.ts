@@ -1,4 +1,7 @@
-/** The chat completions of the demo vendor with what a model's name adds: reasoning, cached tokens, and unusual streams. */
+/**
+ * The demo vendor's chat completions, with reasoning, cached tokens and unusual streams if the model's name asks for
+ * them.
+ */
 import { handleChat, mapEach, toUsage } from '../../../src/demo-vendor/chat.ts';
 import type { Reply } from '../../../src/demo-vendor/conversation.ts';
 import { asObject, asObjects, isObject, type JsonObject } from '../../../src/demo-vendor/json.ts';

@@ -14,7 +14,7 @@ const chatTools = [{ type: 'function' as const, function: { name: 'get_weather',
 const messagesTools = [{ name: 'get_weather', input_schema: weatherSchema }];
 
 describe('openai client, chat', () => {
-  test('200 a plain response repeats the last user text and counts tokens', () =>
+  test('returns a plain response that repeats the last user text and counts tokens', () =>
     withVendor(async (vendor) => {
       const response = await openai(vendor).chat.completions.create({
         model: 'echo',
@@ -25,7 +25,7 @@ describe('openai client, chat', () => {
       expect(response.usage).toMatchObject({ prompt_tokens: 4, completion_tokens: 5, total_tokens: 9 });
     }));
 
-  test('200 a stream assembles to the plain response, with usage at its end when requested', () =>
+  test('streams the plain response, with usage at its end on request', () =>
     withVendor(async (vendor) => {
       const stream = openai(vendor).chat.completions.stream({ model: 'echo', messages: hello, stream_options: { include_usage: true } });
       const deltas: string[] = [];
@@ -36,7 +36,7 @@ describe('openai client, chat', () => {
       expect(whole.usage).toMatchObject({ prompt_tokens: 2, completion_tokens: 5 });
     }));
 
-  test('200 content parts are read and counted', () =>
+  test('reads and counts content parts', () =>
     withVendor(async (vendor) => {
       const content = [
         { type: 'text' as const, text: 'see' },
@@ -46,7 +46,7 @@ describe('openai client, chat', () => {
       expect(response.choices[0]?.message.content).toBe('You said: see (and sent 1 attachment)');
     }));
 
-  test.each([false, true])('200 calls a tool that the user names and repeats its result (stream: %s)', (streamed) =>
+  test.each([false, true])('calls a tool that the user names and repeats its result (stream: %s)', (streamed) =>
     withVendor(async (vendor) => {
       const client = openai(vendor);
       const question = { role: 'user' as const, content: 'please get weather' };
@@ -66,7 +66,7 @@ describe('openai client, chat', () => {
     }),
   );
 
-  test.each(['tools-parallel', 'tools-interleaved'])('200 two tool calls in one stream (%s)', (model) =>
+  test.each(['tools-parallel', 'tools-interleaved'])('returns two tool calls in one stream (%s)', (model) =>
     withVendor(async (vendor) => {
       const response = await openai(vendor).chat.completions.stream({ model, messages: hello, tools: chatTools }).finalChatCompletion();
       const calls = response.choices[0]?.message.tool_calls ?? [];
@@ -78,7 +78,7 @@ describe('openai client, chat', () => {
     }),
   );
 
-  test('200 a JSON schema is filled with the simplest values', () =>
+  test('fills a JSON schema with the simplest values', () =>
     withVendor(async (vendor) => {
       const schema = { type: 'object', properties: { memories: { type: 'array' }, kind: { enum: ['fact', 'event'] } } };
       const response = await openai(vendor).chat.completions.create({
@@ -89,7 +89,7 @@ describe('openai client, chat', () => {
       expect(JSON.parse(response.choices[0]?.message.content ?? '')).toEqual({ memories: [], kind: 'fact' });
     }));
 
-  test('200 an echo longer than max_tokens ends with length', () =>
+  test('ends an echo longer than max_tokens with length', () =>
     withVendor(async (vendor) => {
       const response = await openai(vendor).chat.completions.create({ model: 'echo', messages: hello, max_completion_tokens: 2 });
       expect(response.choices[0]).toMatchObject({ finish_reason: 'length', message: { content: 'You said' } });
@@ -97,14 +97,14 @@ describe('openai client, chat', () => {
 });
 
 describe('anthropic client', () => {
-  test('200 a plain message', () =>
+  test('gets a plain message', () =>
     withVendor(async (vendor) => {
       const response = await anthropic(vendor).messages.create({ model: 'echo', max_tokens: 100, system: 'be kind', messages: hello });
       expect(response.content).toEqual([{ type: 'text', text: 'You said: hello 🌍' }]);
       expect(response).toMatchObject({ stop_reason: 'end_turn', usage: { input_tokens: 4, output_tokens: 5 } });
     }));
 
-  test('200 a stream has the full sequence of events and assembles to the plain message', () =>
+  test('gets the full sequence of stream events, which assemble to the plain message', () =>
     withVendor(async (vendor) => {
       const stream = anthropic(vendor).messages.stream({ model: 'echo+cached-7', max_tokens: 100, messages: hello });
       const types: string[] = [];
@@ -122,7 +122,7 @@ describe('anthropic client', () => {
       ]);
     }));
 
-  test.each([false, true])('200 calls a tool that the user names and repeats its result (stream: %s)', (streamed) =>
+  test.each([false, true])('calls a tool that the user names and repeats its result (stream: %s)', (streamed) =>
     withVendor(async (vendor) => {
       const client = anthropic(vendor);
       const question = { role: 'user' as const, content: 'use get_weather' };
@@ -139,7 +139,7 @@ describe('anthropic client', () => {
     }),
   );
 
-  test('200 two tool calls in one stream', () =>
+  test('gets two tool calls in one stream', () =>
     withVendor(async (vendor) => {
       const response = await anthropic(vendor)
         .messages.stream({ model: 'tools-parallel', max_tokens: 100, messages: hello })
@@ -150,7 +150,7 @@ describe('anthropic client', () => {
       ]);
     }));
 
-  test('401, 429 and a broken stream raise the errors of the library', () =>
+  test("raises the library's errors for 401, 429 and a broken stream", () =>
     withVendor(async (vendor) => {
       const client = anthropic(vendor);
       const ask = (model: string) => client.messages.create({ model, max_tokens: 10, messages: hello });
@@ -162,7 +162,7 @@ describe('anthropic client', () => {
 });
 
 describe('openai client, other routes', () => {
-  test('200 embeddings are unit vectors, equal as floats and as base64, and similar for texts with common terms', () =>
+  test('gets embeddings as unit vectors, equal as floats and base64 and similar for common terms', () =>
     withVendor(async (vendor) => {
       const { embeddings } = openai(vendor);
       const input = ['my cat sleeps', 'the cat sleeps now', 'quarterly tax report'];
@@ -178,7 +178,7 @@ describe('openai client, other routes', () => {
       expect(short.data[0]?.embedding).toHaveLength(8);
     }));
 
-  test('200 a response, plain and streamed', () =>
+  test('gets a response, plain and streamed', () =>
     withVendor(async (vendor) => {
       const client = openai(vendor);
       const plain = await client.responses.create({ model: 'echo+cached-3', input: 'hello 🌍' });
@@ -194,7 +194,7 @@ describe('openai client, other routes', () => {
       expect(sequence).toEqual(sequence.map((_, index) => index));
     }));
 
-  test.each(['thinks', 'thinks+tool'])('200 %s puts reasoning first in each dialect, plain and streamed', (model) =>
+  test.each(['thinks', 'thinks+tool'])('gets reasoning first from %s in each dialect, plain and streamed', (model) =>
     withVendor(async (vendor) => {
       const thought = 'The user said: hello 🌍';
       const { chat, responses } = openai(vendor);
@@ -220,7 +220,7 @@ describe('openai client, other routes', () => {
     }),
   );
 
-  test('200 a response with a function call, and the response to its result', () =>
+  test('gets a response with a function call, and the response to its result', () =>
     withVendor(async (vendor) => {
       const client = openai(vendor);
       const tools = [{ type: 'function' as const, name: 'get_weather', parameters: weatherSchema, strict: false }];
@@ -236,7 +236,7 @@ describe('openai client, other routes', () => {
       expect(second.output_text).toBe('The tool said: sunny');
     }));
 
-  test('200 moderations flag the listed terms', () =>
+  test('gets moderations that flag the listed terms', () =>
     withVendor(async (vendor) => {
       const { results } = await openai(vendor).moderations.create({ model: 'moderation', input: ['have a nice day', 'I will attack you'] });
       expect(results.map(({ flagged }) => flagged)).toEqual([false, true]);

@@ -12,7 +12,7 @@ import { bigText, longText } from './filler.ts';
 import { scriptOf } from './response.ts';
 import type { Script } from './scripts.ts';
 
-/** Only the echo obeys the caller's limit: a scripted response is exactly what its test needs. */
+/** Only the echo respects the caller's limit, because a scripted response is exactly what its test needs. */
 export const composeScripted: ComposeReply = (conversation, request): Reply => {
   const script = scriptOf(request);
   if (script.filtered) return toReply(conversation, { text: '', toolCalls: [], end: 'stop' });
@@ -24,7 +24,7 @@ export const composeScripted: ComposeReply = (conversation, request): Reply => {
   return toReply(conversation, { text, toolCalls: [], end: text.length < whole.length ? 'length' : 'stop' });
 };
 
-/** Returns what the model thinks; empty when it does not think. */
+/** Returns the model's thinking, or an empty string if it does not think. */
 export function composeReasoning({ userText }: Conversation, { thinks }: Script): string {
   return thinks ? `The user said: ${userText}` : '';
 }

@@ -7,7 +7,10 @@ import { anthropic } from './families.ts';
 import { redirectResponse, type ScriptedResponse } from './response.ts';
 import type { Fault, RetryHint } from './scripts.ts';
 
-/** Returns the response of a scripted fault; null when it does not apply to the request. `nowMs` is used by retry hints that are dates. */
+/**
+ * Returns the response of a scripted fault, or null if the fault does not apply to the request. Retry hints that are
+ * dates use `nowMs`.
+ */
 export function failureResponse(fault: Fault, family: Family, request: DemoRequest, nowMs: number): ScriptedResponse | null {
   const { model } = request;
   switch (fault.kind) {
@@ -28,7 +31,7 @@ export function failureResponse(fault: Fault, family: Family, request: DemoReque
         status: 429,
         message: 'You exceeded your current quota, please check your plan and billing details.',
         code: 'insufficient_quota',
-        // OpenAI reports it in the code, Anthropic in the details.
+        // OpenAI reports this in the code, Anthropic in the details.
         ...(family === anthropic && { details: { error_code: 'enforced_spend_limit_reached' } }),
       });
     case 'spend-limit':

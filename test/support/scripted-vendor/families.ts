@@ -1,4 +1,4 @@
-/** Families of vendors that the demo vendor does not have. */
+/** Vendor families that the demo vendor does not have. */
 import { byClass, type Family, openai } from '../../../src/demo-vendor/errors.ts';
 
 export const anthropic: Family = {

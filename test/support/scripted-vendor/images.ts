@@ -7,7 +7,7 @@ import { hashText } from '../../../src/demo-vendor/tokens.ts';
 import { artifacts } from './families.ts';
 import { mapJson, scriptOf } from './response.ts';
 
-/** OpenAI's format: base64, or URLs when the request or the model's name asks for them. */
+/** OpenAI's format: base64, or URLs if the request or the model's name asks for them. */
 export function handleScriptedImages(request: DemoRequest): DemoResponse {
   const { json, origin } = request;
   const { image } = scriptOf(request);
@@ -44,7 +44,7 @@ export function handleArtifacts(request: DemoRequest): DemoResponse {
   return jsonResponse({ artifacts: files });
 }
 
-/** GET /files/{width}x{height}-{colour}.png: the target of the URLs in responses. The name describes the whole file. */
+/** GET /files/{width}x{height}-{colour}.png, where the URLs in responses point. The name describes the whole file. */
 export function handleImageFile({ pathParam }: DemoRequest): DemoResponse {
   const parts = /^(\d+x\d+)-(\d+)$/.exec(pathParam);
   const size = parseSize(parts?.[1] ?? '');

@@ -1,11 +1,11 @@
-/** Rerank, images, speech and video: the formats of the vendors, and files that match their media type. */
+/** Tests rerank, images, speech and video: the vendors' formats, and that files match their media type. */
 import { crc32, inflateSync } from 'node:zlib';
 import { describe, expect, test } from '@jest/globals';
 import type { ScriptedVendor } from './server.ts';
 import { keyHeaders, post, withVendor } from './with-vendor.ts';
 
 describe('rerank', () => {
-  test('200 documents are sorted by the terms that they share with the query', () =>
+  test('sorts documents by the terms that they share with the query', () =>
     withVendor(async (vendor) => {
       const documents = ['tax report', 'the cat sleeps', { text: 'a cat' }];
       const response = await post(vendor, '/v1/rerank', {
@@ -39,14 +39,14 @@ describe('uploads', () => {
     ['text', 'The demo vendor received 2 s of talk.wav.\n'],
     ['srt', '1\n00:00:00,000 --> 00:00:02,000\nThe demo vendor received 2 s of talk.wav.\n'],
     ['vtt', 'WEBVTT\n\n00:00:00.000 --> 00:00:02.000\nThe demo vendor received 2 s of talk.wav.\n'],
-  ])('200 a transcript as %s', (response_format, text) =>
+  ])('returns a transcript as %s', (response_format, text) =>
     withVendor(async (vendor) => {
       const response = await upload(vendor, '/v1/audio/transcriptions', { model: 'transcribe', file, response_format });
       expect([response.status, await response.text()]).toEqual([200, text]);
     }),
   );
 
-  test('200 a streamed transcript, and an edited image; 400 without a file', () =>
+  test('returns a streamed transcript and an edited image, and 400 without a file', () =>
     withVendor(async (vendor) => {
       const stream = await upload(vendor, '/v1/audio/transcriptions', { model: 'transcribe', file, stream: 'true' });
       expect(stream.headers.get('content-type')).toMatch(/^text\/event-stream/);
@@ -59,7 +59,7 @@ describe('uploads', () => {
 });
 
 describe('images', () => {
-  test('200 base64 of a valid PNG of the requested size', () =>
+  test('returns base64 of a valid PNG of the requested size', () =>
     withVendor(async (vendor) => {
       const response = await post(vendor, '/v1/images/generations', { model: 'image', prompt: 'a cat', n: 2, size: '1536x1024' });
       const { data } = (await response.json()) as { data: { b64_json: string }[] };
@@ -68,7 +68,7 @@ describe('images', () => {
       expect(data[0]?.b64_json).not.toBe(data[1]?.b64_json);
     }));
 
-  test('200 a URL when requested, and the file at that URL', () =>
+  test('returns a URL on request, and the file at that URL', () =>
     withVendor(async (vendor) => {
       const body = { model: 'image', prompt: 'a cat', response_format: 'url', size: '64x32' };
       const { data } = (await (await post(vendor, '/v1/images/generations', body)).json()) as { data: { url: string }[] };
@@ -77,7 +77,7 @@ describe('images', () => {
       expect(readPng(Buffer.from(await file.arrayBuffer()))).toEqual({ width: 64, height: 32 });
     }));
 
-  test('400 for an invalid size, and for response_format where the model rejects it', () =>
+  test('returns 400 for an invalid size, and for response_format if the model rejects it', () =>
     withVendor(async (vendor) => {
       const images = (members: object) => post(vendor, '/v1/images/generations', { model: 'b64-only', prompt: 'x', ...members });
       expect((await images({ size: 'huge' })).status).toBe(400);
@@ -85,7 +85,7 @@ describe('images', () => {
       expect((await images({})).status).toBe(200);
     }));
 
-  test('200 the artifacts format with the model in the path', () =>
+  test('returns the artifacts format with the model in the path', () =>
     withVendor(async (vendor) => {
       const draw = async (model: string) =>
         (await post(vendor, `/v1/genai/demo/${model}`, { prompt: 'a cat', width: 768, height: 1344, seed: 5, steps: 4 })).json();
@@ -101,7 +101,7 @@ describe('speech', () => {
     ['mp3', 'audio/mpeg', 'fffb10c4'],
     ['wav', 'audio/wav', '52494646'],
     ['pcm', 'audio/pcm', '00000000'],
-  ])('200 %s has the media type %s and its file signature', (format, mediaType, start) =>
+  ])('returns %s with the media type %s and its file signature', (format, mediaType, start) =>
     withVendor(async (vendor) => {
       const body = { model: 'speech', input: 'one two three', voice: 'alloy', response_format: format };
       const response = await post(vendor, '/v1/audio/speech', body);
@@ -118,7 +118,7 @@ describe('speech', () => {
     }),
   );
 
-  test('200 the voice format takes the voice from the path or the query, and has an error format', () =>
+  test('takes the voice from the path or the query in the voice format, which has its own error format', () =>
     withVendor(async (vendor) => {
       for (const path of ['/v1/text-to-speech/rachel?output_format=mp3_44100_128', '/v1/speak?model=aura']) {
         const response = await post(vendor, path, { text: 'hello' });
@@ -132,7 +132,7 @@ describe('speech', () => {
 });
 
 describe('video', () => {
-  test('200 an operation runs for two polls, then its file is served after one redirect', () =>
+  test('runs an operation for two polls and then serves its file after one redirect', () =>
     withVendor(async (vendor) => {
       const name = await start(vendor, 'clip');
       expect(await poll(vendor, name)).not.toHaveProperty('done');
@@ -149,7 +149,7 @@ describe('video', () => {
       expect(Buffer.from(await file.arrayBuffer()).toString('latin1', 4, 12)).toBe('ftypisom');
     }));
 
-  test('200 for a video that fails, a filtered video and a video on another host', () =>
+  test('supports a failing video, a filtered video and a video on another host', () =>
     withVendor(async (vendor) => {
       expect(await poll(vendor, await start(vendor, 'video-polls-0+video-fails'))).toMatchObject({ done: true, error: { code: 3 } });
       const filtered = await poll(vendor, await start(vendor, 'video-polls-0+filtered'));
@@ -159,7 +159,7 @@ describe('video', () => {
       expect(file.headers.get('location')).toMatch(/^http:\/\/elsewhere\.invalid\//);
     }));
 
-  test("404 for an unknown operation; 429 in Google's error format", () =>
+  test("returns 404 for an unknown operation and 429 in Google's error format", () =>
     withVendor(async (vendor) => {
       expect(await poll(vendor, 'models/clip/operations/unknown')).toMatchObject({ error: { code: 404, status: 'NOT_FOUND' } });
       const limited = await post(vendor, '/v1beta/models/rate-limited-body-37:predictLongRunning', { instances: [{ prompt: 'x' }] });
@@ -177,7 +177,7 @@ async function poll(vendor: ScriptedVendor, name: string): Promise<unknown> {
   return (await fetch(`${vendor.url}/v1beta/${name}`, { headers: keyHeaders })).json();
 }
 
-/** Returns width and height; throws when checksums, pixels or order are wrong. */
+/** Returns width and height. Throws if checksums, pixels or order are wrong. */
 function readPng(file: Buffer): { width: number; height: number } {
   const chunks = new Map<string, Buffer>();
   for (let at = 8; at < file.length; ) {

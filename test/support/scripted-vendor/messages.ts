@@ -1,4 +1,4 @@
-/** Anthropic's messages with what a model's name adds: thinking, a refusal, and cached tokens. */
+/** Anthropic's messages, with thinking, a refusal and cached tokens if the model's name asks for them. */
 import { mapEach } from '../../../src/demo-vendor/chat.ts';
 import { asObject, isObject, type JsonObject } from '../../../src/demo-vendor/json.ts';
 import type { DemoRequest, DemoResponse, EventStream } from '../../../src/demo-vendor/response.ts';
@@ -46,7 +46,7 @@ function withCached(usage: JsonObject, { cachedTokens, cacheWrittenTokens }: Scr
   };
 }
 
-/** Adds a thinking block as the first one; the text block starts among the deltas then. */
+/** Adds a thinking block at the start. The text block then starts among the deltas. */
 function withThinking({ opening, deltas, closing }: EventStream, reasoning: string): EventStream {
   const isStart = (each: string): boolean => each.startsWith('event: content_block_start');
   const events = [...opening];
@@ -65,7 +65,7 @@ function blockDelta(delta: object): string {
   return event('content_block_delta', { index: 0, delta });
 }
 
-/** The index of a block is the first member after the type. */
+/** The block index is the first member after the type. */
 function nextIndex(text: string): string {
   return text.replace(
     /^(data: \{"type":"content_block_\w+","index":)(\d+)/m,

@@ -1,9 +1,9 @@
-/** Records the requests that the scripted vendor received: the newest ones, bounded in number and in bytes. */
+/** Records the newest requests that the scripted vendor received, up to a number and a size. */
 import type { IncomingHttpHeaders } from 'node:http';
 import type { DemoRequest } from '../../../src/demo-vendor/response.ts';
 
 export interface RecordedRequest {
-  /** Counts this vendor's requests from 1, in the order in which their bodies were complete. */
+  /** Numbers this vendor's requests from 1, in the order in which their bodies were complete. */
   readonly requestNumber: number;
   readonly method: string;
   /** Includes the query. */

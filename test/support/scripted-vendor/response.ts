@@ -1,4 +1,4 @@
-/** The responses of the scripted vendor, and ways to change those of the demo vendor. */
+/** The scripted vendor's responses, and ways to change those of the demo vendor. */
 import { asString, type JsonObject, parseObject } from '../../../src/demo-vendor/json.ts';
 import type { DemoRequest, DemoResponse, EventStream } from '../../../src/demo-vendor/response.ts';
 import { parseScript, type Script } from './scripts.ts';
@@ -36,7 +36,7 @@ export function mapStream(outgoing: DemoResponse, change: (stream: EventStream) 
   return outgoing.kind === 'stream' ? { kind: 'stream', stream: change(outgoing.stream) } : outgoing;
 }
 
-/** Returns the handler with its usage removed when the model's name asks for it. */
+/** Returns the handler with its usage removed if the model's name asks for it. */
 export function withUsageByScript(handle: (request: DemoRequest) => DemoResponse): (request: DemoRequest) => DemoResponse {
   return (request) => {
     const outgoing = handle(request);

@@ -1,16 +1,16 @@
-/** What the demo vendor returns for a model's name, what it rejects, and what it records of its requests. */
+/** Tests what the demo vendor returns for a model's name, what it rejects, and what it records about its requests. */
 import { describe, expect, test } from '@jest/globals';
 import { chat, keyHeaders, message, post, withVendor } from './with-vendor.ts';
 
 describe('response content', () => {
-  test('echo-body repeats the request byte for byte', () =>
+  test('repeats the request byte for byte for echo-body', () =>
     withVendor(async (vendor) => {
       const body = '{ "messages":[{"role":"user","content":"\\u0041"}], "x": 1.0 ,"model":"echo-body"}';
       const answer = (await (await post(vendor, '/v1/chat/completions', body)).json()) as { choices: { message: { content: string } }[] };
       expect(answer.choices[0]?.message.content).toBe(body);
     }));
 
-  test('200 long, big, cached and filtered set length, usage and finish reason', () =>
+  test('sets length, usage and finish reason for long, big, cached and filtered', () =>
     withVendor(async (vendor) => {
       const read = async (model: string) => (await (await chat(vendor, model)).json()) as { choices: { message: { content: string } }[] };
       expect((await read('long-50')).choices[0]?.message.content.split(' ')).toHaveLength(50);
@@ -25,13 +25,13 @@ describe('response content', () => {
       expect(whole.length).toBeGreaterThan(200 * 1024);
     }));
 
-  test('200 for embeddings of a term of 17 million characters', () =>
+  test('supports embeddings of a term of 17 million characters', () =>
     withVendor(async (vendor) => {
       const body = JSON.stringify({ model: 'echo', input: '中'.repeat(17 * 1024 * 1024) });
       expect((await post(vendor, '/v1/embeddings', body)).status).toBe(200);
     }));
 
-  test.each([false, true])('numbers adds members that parsing and re-serializing would change (stream: %s)', (stream) =>
+  test.each([false, true])('returns members for numbers that parsing and re-serializing would change (stream: %s)', (stream) =>
     withVendor(async (vendor) => {
       for (const response of [await chat(vendor, 'numbers', { stream }), await message(vendor, 'numbers', { stream })]) {
         const text = await response.text();
@@ -44,7 +44,7 @@ describe('response content', () => {
 });
 
 describe('requests', () => {
-  test('401 without a key in a header that the real vendor reads', () =>
+  test('returns 401 without a key in a header that the real vendor reads', () =>
     withVendor(async (vendor) => {
       const { authorization, ...rest } = keyHeaders;
       const body = { model: 'echo', max_tokens: 5, messages: [{ role: 'user', content: 'x' }] };
@@ -55,7 +55,7 @@ describe('requests', () => {
       expect((await post(vendor, '/v1/messages', body, { ...bare, authorization })).status).toBe(200);
     }));
 
-  test('400 for bodies that the real vendors reject; 404 for unknown routes', () =>
+  test('returns 400 for bodies that the real vendors reject, and 404 for unknown routes', () =>
     withVendor(async (vendor) => {
       const status = async (path: string, body: unknown, headers?: Record<string, string>) =>
         (await post(vendor, path, body, headers)).status;

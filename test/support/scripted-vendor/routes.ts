@@ -1,4 +1,7 @@
-/** The routes of the scripted vendor: those of the demo vendor, of which some obey more names, and a few further formats. */
+/**
+ * The routes of the scripted vendor. They are those of the demo vendor, some of which understand more names, and a few
+ * more formats.
+ */
 import { gemini, openai } from '../../../src/demo-vendor/errors.ts';
 import { handleImageEdits } from '../../../src/demo-vendor/images.ts';
 import {

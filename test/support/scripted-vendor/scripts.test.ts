@@ -1,4 +1,4 @@
-/** Every term listed in scripts.ts, as a client sees it. */
+/** Tests every term listed in scripts.ts from the client's perspective. */
 import { describe, expect, test } from '@jest/globals';
 import { chat, count, message, readUntilBreak, withVendor } from './with-vendor.ts';
 
@@ -18,7 +18,7 @@ describe('instead of a response', () => {
     ['quota', 429, 'insufficient_quota', 'rate_limit_error'],
     ['spend-limit', 429, 'insufficient_quota', 'rate_limit_error'],
     ['not-found', 404, 'unknown_url', 'not_found_error'],
-  ])('%s returns %i in the error format of each dialect', (model, status, code, type) =>
+  ])('simulates %s with a %i in the error format of each dialect', (model, status, code, type) =>
     withVendor(async (vendor) => {
       const inChat = await chat(vendor, model, { stream: true });
       expect(inChat.status).toBe(status);
@@ -39,7 +39,7 @@ describe('instead of a response', () => {
     ['rate-limited-bare', { 'retry-after': null, 'retry-after-ms': null }],
     ['quota', { 'retry-after': null }],
     ['spend-limit', { 'retry-after': null }],
-  ])('429 %s sends the retry hints %j', (model, hints) =>
+  ])('returns 429 for %s with the retry hints %j', (model, hints) =>
     withVendor(
       async (vendor) => {
         const response = await chat(vendor, model);
@@ -51,7 +51,7 @@ describe('instead of a response', () => {
     ),
   );
 
-  test('429 on messages: the reset is a date, and the spend limit has an error code', () =>
+  test('returns a date as the reset and an error code for the spend limit with a 429 on messages', () =>
     withVendor(
       async (vendor) => {
         const reset = await message(vendor, 'rate-limited-reset-90');
@@ -62,7 +62,7 @@ describe('instead of a response', () => {
       { now: () => now },
     ));
 
-  test.each(['rate-limited-once-0', 'fail-once-429'])('429 then 200 for %s, per model, and again after clear', (model) =>
+  test.each(['rate-limited-once-0', 'fail-once-429'])('returns 429 and then 200 for %s, per model, and again after clear', (model) =>
     withVendor(async (vendor) => {
       const statuses = async () => [(await chat(vendor, model)).status, (await chat(vendor, model)).status];
       expect(await statuses()).toEqual([429, 200]);
@@ -76,7 +76,7 @@ describe('instead of a response', () => {
     ['garbage', 'application/json', /^\{.*[^}]$/],
     ['empty', 'application/json', /^$/],
     ['wrong-type', 'text/html; charset=utf-8', /^<!doctype html>/],
-  ])('200 %s', (model, mediaType, body) =>
+  ])('returns 200 for %s', (model, mediaType, body) =>
     withVendor(async (vendor) => {
       const response = await chat(vendor, model);
       expect(response.headers.get('content-type')).toBe(mediaType);
@@ -84,13 +84,13 @@ describe('instead of a response', () => {
     }),
   );
 
-  test('302 to another origin', () =>
+  test('returns 302 to another origin', () =>
     withVendor(async (vendor) => {
       const response = await chat(vendor, 'redirect');
       expect([response.status, response.headers.get('location')]).toEqual([302, 'http://elsewhere.invalid/v1/chat/completions']);
     }));
 
-  test('400 for a term with an invalid number; 200 with an echo for any other name', () =>
+  test('returns 400 for a term with an invalid number and an echo for any other name', () =>
     withVendor(async (vendor) => {
       for (const model of ['fail-200', 'fail-', 'slow-soon', 'break-after-x']) expect((await chat(vendor, model)).status).toBe(400);
       for (const model of ['gpt-4o-mini', 'constructor', '__proto__', 'rapid-fail-safe'])
@@ -98,7 +98,7 @@ describe('instead of a response', () => {
     }));
 
   test.each(['hang', 'held', 'slow-60000', 'stall-before-first', 'stall-after-1', 'pace-60000'])(
-    '%s ends when the vendor closes',
+    'ends %s when the vendor closes',
     (model) =>
       withVendor(async (vendor) => {
         const answer = chat(vendor, model, { stream: true }).then(readUntilBreak, () => ({ broken: true }));
@@ -110,7 +110,7 @@ describe('instead of a response', () => {
 });
 
 describe('during a stream', () => {
-  test('200 held responses wait for release; error responses do not', () =>
+  test('holds held responses until release, but not error responses', () =>
     withVendor(async (vendor) => {
       expect((await chat(vendor, 'rate-limited-once-1+held')).status).toBe(429);
       const answers = [chat(vendor, 'rate-limited-once-1+held'), message(vendor, 'held', { stream: true })];
@@ -133,7 +133,7 @@ describe('during a stream', () => {
     ['end-before-first', 0, false],
     ['end-after-2', 2, false],
     ['echo', 6, false],
-  ])('%s sends %i deltas (broken: %s)', (model, deltas, broken) =>
+  ])('simulates %s with %i deltas (broken: %s)', (model, deltas, broken) =>
     withVendor(async (vendor) => {
       const inChat = await readUntilBreak(await chat(vendor, model, { stream: true }));
       expect(inChat.broken).toBe(broken);
@@ -149,7 +149,7 @@ describe('during a stream', () => {
     }),
   );
 
-  test('a plain response breaks off in its middle, or is a 500 where a stream has an error event', () =>
+  test("breaks a plain response off in the middle, or returns a 500 instead of a stream's error event", () =>
     withVendor(async (vendor) => {
       const broken = await readUntilBreak(await chat(vendor, 'break-after-1'));
       expect(broken.broken).toBe(true);
@@ -158,7 +158,7 @@ describe('during a stream', () => {
       expect((await message(vendor, 'error-after-1')).status).toBe(500);
     }));
 
-  test('no-done, no-usage, usage-in-finish', () =>
+  test('supports no-done, no-usage and usage-in-finish', () =>
     withVendor(async (vendor) => {
       const members = { stream: true, stream_options: { include_usage: true } };
       const read = async (model: string) => (await chat(vendor, model, members)).text();
@@ -171,7 +171,7 @@ describe('during a stream', () => {
       expect(await (await chat(vendor, 'no-usage')).json()).not.toHaveProperty('usage');
     }));
 
-  test.each(['tiny-bytes', 'crlf'])('%s changes the chunks on the wire, not the text', (wire) =>
+  test.each(['tiny-bytes', 'crlf'])('changes the chunks on the wire for %s, but not the text', (wire) =>
     withVendor(async (vendor) => {
       const members = { stream: true, messages: [{ role: 'user', content: 'hé 🌍 wörld' }] };
       const plain = await (await chat(vendor, 'say-aMOpIPCfjI0gd8O2cmxk', members)).text();
@@ -183,7 +183,7 @@ describe('during a stream', () => {
     }),
   );
 
-  test('pace-<ms> and the default pace put time between deltas', () =>
+  test('puts time between deltas with pace-<ms> and the default pace', () =>
     withVendor(
       async (vendor) => {
         const read = async (model: string) => (await readUntilBreak(await chat(vendor, model, { stream: true }))).chunks;

@@ -45,7 +45,7 @@
  *   video-polls-<n>  video-fails  video-elsewhere    running for n polls (2); ends as failed; the file redirects to another origin
  */
 
-/** The wait that a 429 asks for, and the form in which it is sent. */
+/** The wait that a 429 asks for, and how it is sent. */
 export type RetryHint =
   | { readonly form: 'seconds' | 'milliseconds' | 'date' | 'reset' | 'body'; readonly amount: number }
   | { readonly form: 'none' };
@@ -64,16 +64,16 @@ export type Content =
 export interface Script {
   /** The complete name, as the caller sent it. */
   readonly model: string;
-  /** A known term with an invalid number; null when all terms are valid. */
+  /** A known term with an invalid number, or null if all terms are valid. */
   readonly invalidTerm: string | null;
   readonly fault: Fault | null;
   /** Only the first request of this model gets the fault. */
   readonly once: boolean;
-  /** How the response is cut off, after how many deltas; null `after` means before the first one. */
+  /** How the response is cut off and after how many deltas. If `after` is null, it is cut off before the first one. */
   readonly cut: { readonly kind: 'break' | 'stall' | 'error' | 'end'; readonly after: number | null } | null;
   readonly slowMs: number;
   readonly held: boolean;
-  /** Null for the vendor's default pace. */
+  /** Null means the vendor's default pace. */
   readonly paceMs: number | null;
   readonly wire: 'plain' | 'tiny-bytes' | 'crlf';
   readonly done: boolean;
@@ -92,7 +92,7 @@ const maxCachedScripts = 1_000;
 const maxAmount = 10_000_000;
 const scriptsByModel = new Map<string, Script>();
 
-/** Parses a model's name; returns the same object for the same name while it is cached. */
+/** Parses a model's name. Returns the same object for the same name while it is cached. */
 export function parseScript(model: string): Script {
   const cached = scriptsByModel.get(model);
   if (cached !== undefined) return cached;
@@ -132,7 +132,7 @@ function applyTerm(script: Script, term: string): Script {
   if (term.startsWith('say-')) {
     return { ...script, content: { kind: 'text', text: Buffer.from(term.slice(4), 'base64url').toString('utf8') } };
   }
-  // Longest prefix first: `rate-limited-ms-` before `rate-limited-`.
+  // The longest prefix comes first, e.g. `rate-limited-ms-` before `rate-limited-`.
   const prefix = prefixes.find((candidate) => term.startsWith(candidate));
   if (prefix === undefined) return script;
   const rest = term.slice(prefix.length);
@@ -141,7 +141,7 @@ function applyTerm(script: Script, term: string): Script {
   return numbered === undefined || !(amount <= maxAmount) ? { ...script, invalidTerm: term } : { ...script, ...numbered };
 }
 
-/** A map, not an object: a model may be called `constructor`. */
+/** We use a map instead of an object, because a model may be called `constructor`. */
 const exactTerms: ReadonlyMap<string, Partial<Script>> = new Map<string, Partial<Script>>(
   Object.entries({
     'rate-limited': { fault: rateLimited('seconds', 1) },
@@ -176,7 +176,7 @@ const exactTerms: ReadonlyMap<string, Partial<Script>> = new Map<string, Partial
   } satisfies Record<string, Partial<Script>>),
 );
 
-/** Terms that end in a number. Undefined when the number is out of the term's range. */
+/** Parses terms that end in a number. Returns undefined if the number is out of range. */
 const numberedTerms: Readonly<Record<string, (amount: number, script: Script) => Partial<Script> | undefined>> = {
   'fail-once-': (status) => (isErrorStatus(status) ? { fault: { kind: 'status', status }, once: true } : undefined),
   'fail-': (status) => (isErrorStatus(status) ? { fault: { kind: 'status', status } } : undefined),

@@ -1,6 +1,6 @@
 /**
- * The scripted vendor: the demo vendor as a test double. A model's name says how it responds (see scripts.ts), and it records the requests
- * that it receives. It uses bounded memory.
+ * The scripted vendor is the demo vendor as a test double. A model's name says how it responds (see scripts.ts), and it
+ * records the requests that it receives. Its memory use is bounded.
  */
 import type { ServerResponse } from 'node:http';
 import { errorResponse, type Family, unknownPathResponse } from '../../../src/demo-vendor/errors.ts';
@@ -24,14 +24,14 @@ import { writeScripted } from './write-scripted.ts';
 export interface ScriptedVendor extends DemoVendor {
   /** The newest 1,000 requests, oldest first. */
   requests(): readonly RecordedRequest[];
-  /** Responds to the requests that `held` in a model's name keeps waiting; returns their number. */
+  /** Responds to the requests that a `held` in the model's name keeps waiting. Returns their number. */
   release(): number;
   /** Clears the recorded requests, the used `once` faults and the videos. */
   clear(): void;
 }
 
 export interface ScriptedVendorOptions extends DemoVendorOptions {
-  /** Called with each request when its body is complete, before the response. */
+  /** Called for each request once its body is complete, before the response. */
   readonly observe?: (request: RecordedRequest) => void;
   /** Milliseconds since 1970, for retry hints that are dates. */
   readonly now?: () => number;
@@ -39,7 +39,7 @@ export interface ScriptedVendorOptions extends DemoVendorOptions {
 
 const maxOnceModels = 1_000;
 
-/** Starts the server; rejects when the port is in use. */
+/** Starts the server and rejects if the port is in use. */
 export async function createScriptedVendor({
   paceMs = 0,
   observe,

@@ -1,6 +1,6 @@
 /**
- * Google's video format: a start returns an operation, polls report it as running and then return its files, and a file redirects once.
- * The newest 1,000 operations are stored; any other name returns 404.
+ * Google's video format. A start returns an operation, polls report it as running and then return its files, and a file
+ * redirects once. The newest 1,000 operations are stored, and any other name returns 404.
  */
 
 import { errorResponse, gemini } from '../../../src/demo-vendor/errors.ts';
@@ -20,7 +20,7 @@ export interface Videos {
   poll(request: DemoRequest): DemoResponse;
   /** GET /v1beta/files/{id}:download: redirects to the URL of the bytes. */
   download(request: DemoRequest): DemoResponse;
-  /** GET /v1beta/stored/{id}.mp4: the bytes. Needs no key, like Google's signed URLs. */
+  /** GET /v1beta/stored/{id}.mp4 returns the bytes. Like Google's signed URLs, it needs no key. */
   stored(request: DemoRequest): DemoResponse;
   clear(): void;
 }

@@ -1,4 +1,4 @@
-/** Starts a demo vendor on a free port for one test, and sends requests to it without a client library. */
+/** Starts a demo vendor on a free port for one test and sends requests to it without a client library. */
 import { createScriptedVendor, type ScriptedVendor, type ScriptedVendorOptions } from './server.ts';
 
 export async function withVendor<Result>(
@@ -13,7 +13,7 @@ export async function withVendor<Result>(
   }
 }
 
-/** A key for every vendor family, and the version header that the messages dialect requires. */
+/** Keys for every vendor family, and the version header that the messages dialect requires. */
 export const keyHeaders = {
   authorization: 'Bearer any',
   'x-api-key': 'any',
@@ -55,7 +55,7 @@ export async function readUntilBreak(response: Response): Promise<{ text: string
     }
     return { text, chunks, broken: false };
   } catch {
-    // fetch throws for a response that breaks off.
+    // fetch throws if a response breaks off.
     return { text, chunks, broken: true };
   }
 }

@@ -1,4 +1,7 @@
-/** A stream of the demo vendor is generated no faster than the client reads it, and ends when the client disconnects. */
+/**
+ * Tests that a stream of the demo vendor is generated no faster than the client reads it, and ends when the client
+ * disconnects.
+ */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
@@ -11,14 +14,14 @@ const event = `data: ${'x'.repeat(16 * 1024)}\n\n`;
 /** More than any machine's socket buffers hold. */
 const maxEvents = 4_000;
 
-test.each(['echo', 'crlf'])('a slow client pauses the stream and a disconnected client ends it (%s)', async (model) => {
+test.each(['echo', 'crlf'])('pauses the stream for a slow client and ends it for a disconnected one (%s)', async (model) => {
   let made = 0;
   let ended = false;
   function* endless(): Iterable<string> {
     try {
       for (;;) {
         made += 1;
-        // Without this limit a stream without back pressure would never end.
+        // Without this limit, a stream without backpressure would never end.
         if (made > maxEvents) throw new Error('generated more events than the socket buffers hold');
         yield event;
       }
@@ -54,7 +57,7 @@ test.each(['echo', 'crlf'])('a slow client pauses the stream and a disconnected 
   }
 });
 
-/** Waits until a number above 0 has not changed for many iterations of the event loop. */
+/** Waits until a number above 0 stays the same for many iterations of the event loop. */
 async function untilUnchanged(read: () => number): Promise<void> {
   for (let last = 0, still = 0; last === 0 || still < 2_000; ) {
     still = read() === last ? still + 1 : 0;

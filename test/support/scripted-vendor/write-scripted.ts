@@ -1,6 +1,6 @@
 /**
- * Writes a response to the socket and applies the script's faults to it. Ends when everything is written or the client has disconnected;
- * buffers at most one event for a slow client.
+ * Writes a response to the socket and applies the script's faults to it. It ends when everything is written or the
+ * client has disconnected, and buffers at most one event for a slow client.
  */
 import type { ServerResponse } from 'node:http';
 import { setImmediate as nextTick } from 'node:timers/promises';
@@ -45,7 +45,7 @@ export async function writeScripted(response: ServerResponse, delivery: Scripted
 
 function writeBody(response: ServerResponse, status: number, headers: Record<string, string>, body: Buffer, { cut }: Script): void {
   response.writeHead(status, { ...headers, 'content-length': String(body.length) });
-  // Only successful responses are cut: an error status arrives complete.
+  // We only cut off successful responses. An error response arrives complete.
   if (cut === null || cut.kind === 'end' || status !== 200) {
     response.end(body);
     return;
@@ -75,7 +75,7 @@ function errorEvent(family: Family): string {
   return `data: ${JSON.stringify(family.errorBody({ status: 500, message: 'The server had an error while answering.' }))}\n\n`;
 }
 
-/** Writes at most `limit` events; none after the client has disconnected. */
+/** Writes at most `limit` events, and none after the client has disconnected. */
 async function writeEvents(
   response: ServerResponse,
   events: Iterable<string>,
@@ -97,12 +97,15 @@ async function writeEvent(response: ServerResponse, event: string, script: Scrip
   if (script.wire === 'plain') return writePart(response, text);
   for (const part of script.wire === 'crlf' ? crlfParts(text) : byteParts(text)) {
     await writePart(response, part);
-    // One part per event loop iteration, so that the client's socket reads them separately.
+    // One part per iteration of the event loop, so that the client's socket reads them separately.
     await nextTick();
   }
 }
 
-/** Returns a comment and the event with CRLF, cut inside the first multi-byte character of both and inside both closing line ends. */
+/**
+ * Returns a comment and the event with CRLF, split inside the first multi-byte character of both and inside both
+ * closing line endings.
+ */
 function crlfParts(event: string): readonly Buffer[] {
   const bytes = Buffer.from(`: über den Draht\r\n\r\n${event.replaceAll('\n', '\r\n')}`);
   const payload = bytes.findIndex((byte, index) => byte >= 0x80 && index > commentBytes);

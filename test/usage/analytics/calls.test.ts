@@ -28,7 +28,7 @@ function newProject() {
 }
 
 describeDatabases('the list of calls', (database) => {
-  test('is paged newest first and streamed completely, within the range and the project', async () => {
+  test('is paged newest first and streamed completely within the range and the project', async () => {
     const { call, projectId } = newProject();
     const calls = Array.from({ length: 270 }, (_value, index) => call({ metadata: { startedAt: noon + index } }));
     const outside = [call({ metadata: { startedAt: from - 1 } }), call({ metadata: { startedAt: to } }), newProject().call()];
@@ -45,7 +45,7 @@ describeDatabases('the list of calls', (database) => {
     expect(streamed[0]).toMatchObject({ attempts: 1, costNanos: 1_000, input: 10, cachedInput: 2 });
   });
 
-  test('has the calls of each task, whatever its name', async () => {
+  test('includes the calls of each task, whatever its name', async () => {
     const { call, projectId } = newProject();
     const tasks = [null, '-', '--', '\u00a0', '\u200b', 'x'.repeat(5_000)];
     await store(
@@ -82,7 +82,7 @@ describeDatabases('the list of calls', (database) => {
     expect(JSON.stringify(plan)).not.toContain('Removed by Filter');
   });
 
-  test('and its figures have the same filters', async () => {
+  test('uses the same filters as its figures', async () => {
     const { call, projectId } = newProject();
     const special = call({
       metadata: {
@@ -136,7 +136,7 @@ describeDatabases('the list of calls', (database) => {
 });
 
 test.each(['status=abc', 'status=600', 'route=ftp', 'outcome=fine', 'result=both', 'cache=maybe'])(
-  'the filter %s is a bad request',
+  'rejects the filter %s as a bad request',
   (query) => {
     expect(() => parseCallFilter(new URLSearchParams(query))).toThrow(new RegExp(`^${query.split('=')[0]}: `));
   },
@@ -150,7 +150,7 @@ describeDatabases('one call', (database) => {
       [model, new Date(at), JSON.stringify(price)],
     );
 
-  test('has its attempts and the lines of its cost, which add up to the stored cost', async () => {
+  test('includes its attempts and the lines of its cost, which add up to the stored cost', async () => {
     const { call, projectId } = newProject();
     await addPrice('p/lines', noon - 1);
     const stored = call({
@@ -186,7 +186,7 @@ describeDatabases('one call', (database) => {
     expect(await readCallDetail(database(), projectId, randomUUID())).toBeNull();
   });
 
-  test('says why its cost cannot be computed, or differs', async () => {
+  test('explains why its cost cannot be computed or differs', async () => {
     const { call, projectId } = newProject();
     await addPrice('p/known', noon - 1);
     await addPrice('p/later', noon + 1);
@@ -204,7 +204,7 @@ describeDatabases('one call', (database) => {
 });
 
 describeDatabases('recent use', (database) => {
-  test('is that of keys with their rotated predecessors, of applications and of the project', async () => {
+  test('covers keys with their rotated predecessors, applications and the project', async () => {
     const { call, projectId } = newProject();
     const [first, second] = [randomUUID(), randomUUID()];
     await database().query(`insert into projects (id, slug, name) values ($1::uuid, $2::text, 'x')`, [projectId, `p-${projectId}`]);
@@ -236,7 +236,7 @@ describeDatabases('recent use', (database) => {
 });
 
 describeDatabases('with many calls of many projects', (database) => {
-  test('the list and the figures read a range of the index of the project', async () => {
+  test("reads a range of the project's index for the list and the figures", async () => {
     await ensurePartitions(database(), clockAt(noon));
     const projectId = randomUUID();
     const day = 24 * 3_600_000;

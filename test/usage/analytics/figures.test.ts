@@ -30,7 +30,7 @@ describeDatabases('figures', (database) => {
   const read = (request: Pick<FiguresRequest, 'projectId'> & Partial<FiguresRequest>) =>
     readFigures(database(), { zone: 'UTC', from: noon - hour, to: noon + hour, ...request });
 
-  test('of a project without calls are zero, and every unit is there', async () => {
+  test('returns zero for a project without calls, with every unit present', async () => {
     const report = await read({ projectId: randomUUID(), unit: 'hour', group: 'model', costly: ['latency', 'firstChunk', 'failovers'] });
     expect(report.total).toMatchObject({ calls: 0, costNanos: 0n, latency: null, firstChunk: null });
     expect(report.groups).toEqual([]);
@@ -40,7 +40,7 @@ describeDatabases('figures', (database) => {
     ]);
   });
 
-  test('count errors, costs beyond the safe integers, unknown costs, percentiles, cache hits and failovers', async () => {
+  test('counts errors, costs beyond the safe integers, unknown costs, percentiles, cache hits and failovers', async () => {
     const { call, projectId } = newProject();
     const huge = Number.MAX_SAFE_INTEGER;
     const timed = (durationMs: number) =>
@@ -68,7 +68,7 @@ describeDatabases('figures', (database) => {
     });
   });
 
-  test('of the top groups and of the others add up to the total; calls without a value are a group', async () => {
+  test('adds up the top groups and the rest to the total, with a group for calls without a value', async () => {
     const { call, projectId } = newProject();
     const ofTask = (taskId: string | null, costNanos: number) =>
       call({ metadata: { correlation: { ...noCorrelation, taskId } }, result: { costNanos } });
@@ -85,7 +85,7 @@ describeDatabases('figures', (database) => {
     expect(byCalls.groups).toMatchObject([{ name: null, figures: { calls: 1 } }]);
   });
 
-  test('by provider are those of attempts', async () => {
+  test('counts attempts if figures are grouped by provider', async () => {
     const { call, projectId } = newProject();
     const failed = attempt({ provider: 'first', outcome: 'failed', status: 500, costNanos: 0 });
     await store(database(), [call({ result: { attempts: [failed, attempt({ n: 2, provider: 'second', costNanos: 1_000 })] } }), call()]);
@@ -98,7 +98,7 @@ describeDatabases('figures', (database) => {
     expect(total).toMatchObject({ calls: 3, errors: 1, costNanos: 2_000n });
   });
 
-  test('of too many units are refused', async () => {
+  test('rejects a range with too many units', async () => {
     await expect(read({ projectId: randomUUID(), unit: 'minute', from: noon - 48 * hour })).rejects.toMatchObject({ code: 'bad_request' });
   });
 });
@@ -111,7 +111,7 @@ describeDatabases('sums', (database) => {
     ['Europe/Berlin', '2026-10-01T00:00:00Z'],
     ['Europe/Berlin', '2026-03-01T00:00:00Z'],
     ['Asia/Kolkata', '2026-10-01T00:00:00Z'],
-  ])('of units and groups = total = usage of the month = sum of rows in %s, %s', async (zone, monthStart) => {
+  ])('adds up to the same total by unit, by group, by month and by row in %s, %s', async (zone, monthStart) => {
     const seed = isExhaustive ? Math.floor(Math.random() * 2 ** 31) : 7;
     const random = createRandom(seed);
     const pick = <Item>(items: readonly Item[]): Item => items[Math.floor(random() * items.length)] as Item;

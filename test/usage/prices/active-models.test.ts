@@ -76,7 +76,7 @@ describeDatabases('models in force', (database) => {
     for (const models of started.splice(0)) await models.stop();
   });
 
-  test('imported rows override built-in ones and not those of the file, in every process, and survive a restart', async () => {
+  test('prefers imported rows over built-in ones but not over the file, in every process and after a restart', async () => {
     const configured = { 'a/file': row('file', 1), 'a/starter': row('starter', 2), 'a/other': row('starter', 3) };
     const seen: Record<string, string>[] = [];
     const first = await begin(configured);
@@ -96,7 +96,7 @@ describeDatabases('models in force', (database) => {
     expect(pricesOf((await begin(configured)).models())).toEqual(wanted);
   });
 
-  test('null removes an imported row, and the built-in row is active again', async () => {
+  test('removes an imported row for null and makes the built-in row active again', async () => {
     const models = await begin({ 'a/starter': row('starter', 2) });
     await models.import({ 'a/starter': { nanos: 20 }, 'a/new': { nanos: 30 } });
     const receipt = await models.import({ 'a/starter': null, 'a/new': null, 'a/never': null });
@@ -104,7 +104,7 @@ describeDatabases('models in force', (database) => {
     expect(pricesOf(models.models())).toEqual({ 'a/starter': '2 starter' });
   });
 
-  test('with one invalid row nothing is stored; every mistake is named', async () => {
+  test('stores nothing if one row is invalid, and names every mistake', async () => {
     const models = await begin({});
     await expect(models.import({ 'a/good': { nanos: 1 }, 'a/bad': {}, 'gone/x': { nanos: 1 } })).rejects.toMatchObject({
       code: 'bad_request',
@@ -114,7 +114,7 @@ describeDatabases('models in force', (database) => {
     expect(await database().query('select model from catalog_models')).toEqual([]);
   });
 
-  test('more rows than a batch are all stored, and an equal row changes nothing', async () => {
+  test('stores more rows than fit in a batch and changes nothing for an equal row', async () => {
     const models = await begin({});
     const sent = Object.fromEntries(Array.from({ length: 1_201 }, (_, index) => [`a/m${index}`, { nanos: index }]));
     expect((await models.import(sent)).added).toHaveLength(1_201);
@@ -122,7 +122,7 @@ describeDatabases('models in force', (database) => {
     expect(await database().query('select count(*) as n from model_prices')).toEqual([{ n: 1_201 }]);
   });
 
-  test('each change of an active price is recorded with its time and source', async () => {
+  test('records each change of an active price with its time and source', async () => {
     const models = await begin({ 'a/x': row('starter', 2), 'a/y': row('file', 7) });
     const start = now;
     now += 1_000;
@@ -143,7 +143,7 @@ describeDatabases('models in force', (database) => {
     expect((await priceAt(database(), 'a/x', start + 1_500))?.perImageNanos).toBe(20n);
   });
 
-  test('a stored row without its provider is skipped, and active again with the provider', async () => {
+  test('skips a stored row without its provider until the provider returns', async () => {
     await database().query(
       `insert into catalog_models (model, content, imported_at) values ('gone/x', '{"nanos": 1}', now()), ('a/x', '{"nanos": 2}', now())`,
     );
@@ -152,7 +152,7 @@ describeDatabases('models in force', (database) => {
     expect(warnings).toEqual(['invalid imported models skipped']);
   });
 
-  test('an outage at the start is retried; until then the configuration is active', async () => {
+  test('retries an outage at the start and uses the configuration until then', async () => {
     await database().query(`insert into catalog_models (model, content, imported_at) values ('a/x', '{"nanos": 2}', now())`);
     let isDown = true;
     const failing: Database = {

@@ -25,7 +25,7 @@ describe('a stored price', () => {
     expect(parseStoredPrice(JSON.parse(JSON.stringify(toStoredPrice(prices))))).toEqual(prices);
   });
 
-  test('of image tokens is a separate line, and the lines add up to the cost', () => {
+  test('has a separate line for image tokens, and the lines add up to the cost', () => {
     const price = { ...tokens, inputNanos: 5_000_000_000n, imageInputNanos: 8_000_000_000n };
     const call = {
       route: 'images',
@@ -77,7 +77,7 @@ describe('a stored price', () => {
     expect([sumNanos, comparison]).toEqual([1_000_300, 'equal']);
   });
 
-  test('is null when no price is known, and rejects other JSON', () => {
+  test('is null if no price is known, and rejects other JSON', () => {
     expect(toStoredPrice(nothing)).toBeNull();
     expect(() => parseStoredPrice({ input: 1.5 })).toThrow(TypeError);
   });
@@ -94,7 +94,7 @@ describeDatabases('price history', (database) => {
       `select model, effective_from as "from", source from model_prices order by model, effective_from`,
     );
 
-  test('a row is added for changed prices only', async () => {
+  test('adds a row for changed prices only', async () => {
     expect(await recordPrices(database(), [entry('a/x', cheap), entry('a/y', null), entry('a/z', cheap, 'starter')], 1_000)).toEqual([
       'a/x',
       'a/z',
@@ -109,7 +109,7 @@ describeDatabases('price history', (database) => {
     ]);
   });
 
-  test('the price at a time is that of the latest row before it', async () => {
+  test('returns the latest row before a time as its price', async () => {
     await recordPrices(database(), [entry('a/x', cheap)], 1_000);
     await recordPrices(database(), [entry('a/x', dear)], 2_000);
     await recordPrices(database(), [entry('a/x', null)], 3_000);
@@ -120,14 +120,14 @@ describeDatabases('price history', (database) => {
     expect(await priceAt(database(), 'a/nobody', 3_000)).toBeNull();
   });
 
-  test('with a slow clock, a row is added after the latest one', async () => {
+  test('adds a row after the latest one even if the clock is slow', async () => {
     await recordPrices(database(), [entry('a/x', cheap)], 5_000);
     await recordPrices(database(), [entry('a/x', dear)], 4_000);
     expect((await rows()).map(({ from }) => from.getTime())).toEqual([5_000, 5_001]);
     expect((await priceAt(database(), 'a/x', 6_000))?.price?.inputNanos).toBe(9n);
   });
 
-  test('concurrent processes record each price once', async () => {
+  test('records each price once with concurrent processes', async () => {
     const entries = Array.from({ length: 600 }, (_, index) => entry(`a/m${index}`, cheap));
     const added = await Promise.all([1, 2, 3, 4].map((n) => recordPrices(database(), entries, 1_000 + n)));
     expect(added.flat()).toHaveLength(600);

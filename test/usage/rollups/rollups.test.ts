@@ -100,7 +100,7 @@ describeDatabases('rollups', (database) => {
     await database().query(`update usage_cells_fill set filled_from = 'infinity'`);
   };
 
-  test('are the sums of the rows while calls are stored, corrected and deleted, older ones filled in, and increments merged', async () => {
+  test('equals the sums of the rows during inserts, corrections, deletions, backfills and merges', async () => {
     const { projectId, call } = await newProject(database());
     const [from, to] = [noon - 2 * dayMs + 123_456, noon + 3_723_000];
     let number = 0;
@@ -195,7 +195,7 @@ describeDatabases('rollups', (database) => {
     expect(left).toEqual({ increments: 0 });
   });
 
-  test('have a histogram of durations within 5 %, also of corrected calls', async () => {
+  test('stores a histogram of durations within 5 %, including corrected calls', async () => {
     const { projectId, call } = await newProject(database());
     const durations = [0, 1, 3, 12, 99, 1_000, 12_345, 2_000_000_000];
     const calls = durations.map((durationMs) => call({ result: { durationMs } }));
@@ -222,7 +222,7 @@ describeDatabases('rollups', (database) => {
       expect(Math.abs(value - (durations[index] ?? 0))).toBeLessThanOrEqual((durations[index] ?? 0) * 0.052);
   });
 
-  test('give a new counter the usage of its window, while older calls are filled in', async () => {
+  test('gives a new counter the usage of its window while older calls are backfilled', async () => {
     const { projectId, keyId, call } = await newProject(database());
     const starts = [noon, noon - dayMs, noon - 40 * dayMs, noon + 10];
     await store(
@@ -271,7 +271,7 @@ describeDatabases('rollups', (database) => {
     await acquireAll('with increments');
   });
 
-  test('are filled in by one process at a time, and others do not wait', async () => {
+  test('backfills in one process at a time without blocking others', async () => {
     if (database().kind === 'embedded') return; // Its single session runs one transaction after the other.
     const { call } = await newProject(database());
     const older = call();
@@ -285,7 +285,7 @@ describeDatabases('rollups', (database) => {
     await maintain(database());
   });
 
-  test('the notes of an hour that is not over become one', async () => {
+  test('merges the notes of an unfinished hour into one', async () => {
     const { projectId } = await newProject(database());
     await database().query(
       `insert into usage_outdated (project_id, span, start)
@@ -300,7 +300,7 @@ describeDatabases('rollups', (database) => {
     expect(rows).toEqual([{ notes: 1 }, { notes: 1 }]);
   });
 
-  test('and cells keep no task and no agent of an erased subject', async () => {
+  test('removes the tasks and agents of an erased subject', async () => {
     const { projectId, call } = await newProject(database());
     const ofTask = (taskId: string, subject: string | null) =>
       call({
@@ -350,7 +350,7 @@ describeDatabases('rollups', (database) => {
     expect(rollups).toEqual(rows);
   });
 
-  test('give percentiles of many calls within 5 %', async () => {
+  test('returns percentiles of many calls within 5 %', async () => {
     const { projectId, call } = await newProject(database());
     await store(database(), [call({ metadata: { stream: true } })]);
     await database().query(

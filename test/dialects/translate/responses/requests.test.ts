@@ -47,7 +47,7 @@ const loop = [
 ];
 
 describe('to chat', () => {
-  test('the items of one response become one message; images of results follow the results', () => {
+  test('merges the items of one response into one message and puts images of results after the results', () => {
     expect(toChat({ instructions: 'Be brief.', input: loop }).messages).toEqual([
       { role: 'system', content: 'Be brief.\n\nUse tools.' },
       { role: 'user', content: 'Weather?' },
@@ -72,7 +72,7 @@ describe('to chat', () => {
     ]);
   });
 
-  test('settings, tools and formats have the names of chat', () => {
+  test('translates settings, tools and formats to their chat names', () => {
     const schema = { type: 'object', properties: {} };
     const translated = toChat({
       max_output_tokens: 9,
@@ -118,7 +118,7 @@ describe('to chat', () => {
     });
   });
 
-  test('tools may be declared in the input; the namespace `functions` is the default', () => {
+  test('accepts tools in the input, with `functions` as the default namespace', () => {
     const named = (name: string) => ({ type: 'function', name, parameters: {} });
     const namespace = (name: string, ...tools: object[]) => ({ type: 'namespace', name, description: '', tools });
     const input = [
@@ -133,13 +133,13 @@ describe('to chat', () => {
     expect(translated.messages).toMatchObject([{ content: 'Hi' }, { tool_calls: [{ function: { name: 'wait' } }] }]);
   });
 
-  test('allowed_tools leaves only these tools', () => {
+  test('keeps only the tools in allowed_tools', () => {
     const tools = ['f', 'g'].map((name) => ({ type: 'function', name }));
     const choice = { type: 'allowed_tools', mode: 'required', tools: [{ type: 'function', name: 'g' }] };
     expect(toChat({ tools, tool_choice: choice })).toMatchObject({ tools: [{ function: { name: 'g' } }], tool_choice: 'required' });
   });
 
-  test('the response repeats the request, with the tools that the model was offered', () => {
+  test('repeats the request in the response, with the tools that the model was offered', () => {
     const offered = { type: 'function', name: 'f', parameters: null, strict: false };
     const { echo } = translateResponsesRequest(parse({ tools: [offered, { type: 'web_search' }], store: true, temperature: 0.2 }), 'none');
     expect(echo.members).toMatchObject({ tools: [offered], store: false, temperature: 0.2, tool_choice: 'auto', truncation: 'disabled' });
@@ -147,7 +147,7 @@ describe('to chat', () => {
 });
 
 describe('to messages', () => {
-  test('results keep their images, and order is kept', () => {
+  test('keeps the images of results and the order', () => {
     expect(toMessages({ input: loop.slice(0, -1), instructions: 'Be brief.' })).toMatchObject({
       system: [{ text: 'Be brief.\n\nUse tools.' }],
       messages: [
@@ -172,7 +172,7 @@ describe('to messages', () => {
   });
 });
 
-test('an item may have more parts than the stack holds as arguments', () => {
+test('handles an item with more parts than the stack holds as arguments', () => {
   const call = { type: 'function_call', call_id: 'c1', name: 'f', arguments: '{}' };
   const images = Array.from({ length: 160_000 }, () => ({ type: 'input_image', image_url: png }));
   const result = { type: 'function_call_output', call_id: 'c1', output: images };
@@ -182,7 +182,7 @@ test('an item may have more parts than the stack holds as arguments', () => {
   expect([said.reasoning_details.length, shown.content.length]).toEqual([160_000, 160_001]);
 });
 
-describe('what the caller sends back of a response', () => {
+describe('items of a response that the caller sends back', () => {
   const request = { input: [{ role: 'user', content: 'Hi' }] };
   const continued = (output: unknown) => ({
     input: [...request.input, ...(output as object[]), { type: 'function_call_output', call_id: 't1', output: 'done' }],
@@ -195,7 +195,7 @@ describe('what the caller sends back of a response', () => {
       { reasoning_content: 'Hm.', reasoning_details: [{ type: 'reasoning.encrypted', data: 'eA==', format: 'google-gemini-v1' }] },
     ],
     ['none', {}],
-  ] as const)('a chat vendor gets its reasoning back in the form that it takes: %s', (form, kept) => {
+  ] as const)('returns reasoning to a chat vendor in the format that it accepts: %s', (form, kept) => {
     const message = {
       role: 'assistant',
       content: 'Wait.',
@@ -208,7 +208,7 @@ describe('what the caller sends back of a response', () => {
     expect(toChat(continued(response?.output), form).messages[1]).toEqual({ ...message, ...kept });
   });
 
-  test('a messages vendor gets its blocks back', () => {
+  test('returns its own blocks to a messages vendor', () => {
     const content = [
       { type: 'thinking', thinking: 'Hm.', signature: 's' },
       { type: 'redacted_thinking', data: 'eA==' },
@@ -225,7 +225,7 @@ describe('what the caller sends back of a response', () => {
   });
 });
 
-describe('what needs the route itself is refused, with the name of the member', () => {
+describe('rejects members that need the route itself and names them', () => {
   const call = { type: 'function', name: 'f' };
   test.each([
     [{ previous_response_id: 'resp_1' }, /^previous_response_id: .*send the whole conversation as input$/],

@@ -40,10 +40,10 @@ const vendors = {
   },
 } as const;
 
-describe.each(['chat', 'messages'] as const)('of a %s vendor', (dialect) => {
+describe.each(['chat', 'messages'] as const)('from a %s vendor', (dialect) => {
   const { answer, stream, toResponse, create } = vendors[dialect];
 
-  test('a stream assembled by the SDK equals the JSON response', async () => {
+  test('assembles a stream with the SDK into the same response as the JSON', async () => {
     await fc.assert(
       fc.asyncProperty(said, async (content) => {
         const streamed = await readStream(translateStream(create(), stream(content)));
@@ -52,7 +52,7 @@ describe.each(['chat', 'messages'] as const)('of a %s vendor', (dialect) => {
     );
   });
 
-  test('any split of the bytes produces the same events', () => {
+  test('produces the same events for any split of the bytes', () => {
     const sizes = fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 5 });
     fc.assert(
       fc.property(said, sizes, fc.constantFrom('\n', '\r\n', '\r'), (content, split, lineEnd) => {
@@ -62,7 +62,7 @@ describe.each(['chat', 'messages'] as const)('of a %s vendor', (dialect) => {
     );
   });
 
-  test('events are in the documented order, numbered, and agree with the items of the response', () => {
+  test('numbers events in the documented order, and they agree with the items of the response', () => {
     fc.assert(
       fc.property(said, (content) => {
         expectValidEvents(eventsOf(translateStream(create(), stream(content))));
@@ -71,7 +71,7 @@ describe.each(['chat', 'messages'] as const)('of a %s vendor', (dialect) => {
     );
   });
 
-  test('the content is that of the vendor', () => {
+  test("keeps the vendor's content", () => {
     fc.assert(
       fc.property(said, (content) => {
         const response = asObject(toResponse(answer({ ...content, hasToolIds: true, hasUsage: true })));
@@ -96,7 +96,7 @@ describe.each(['chat', 'messages'] as const)('of a %s vendor', (dialect) => {
     );
   });
 
-  test('memory reads the turn of the response like its repetition in the next request', () => {
+  test('stores the same turn in memory as when the next request repeats it', () => {
     fc.assert(
       fc.property(said, (content) => {
         const response = asObject(toResponse(answer(content)));
@@ -107,7 +107,7 @@ describe.each(['chat', 'messages'] as const)('of a %s vendor', (dialect) => {
     );
   });
 
-  test('a stream that breaks after its start ends with response.failed, with what was sent so far', () => {
+  test('ends a stream that breaks after its start with response.failed and what was sent so far', () => {
     fc.assert(
       fc.property(said, fc.nat(), (content, place) => {
         const events = stream(content).split('\n\n').slice(0, -1);
@@ -130,7 +130,7 @@ describe.each(['chat', 'messages'] as const)('of a %s vendor', (dialect) => {
   });
 });
 
-test('thinking is sealed with its signature, interleaved blocks stay in order, and redacted thinking has no text', () => {
+test('seals thinking with its signature, keeps the order of interleaved blocks and sends no text for redacted thinking', () => {
   const content = [
     { type: 'thinking', thinking: 'One.', signature: 's1' },
     { type: 'text', text: 'First.' },
@@ -146,7 +146,7 @@ test('thinking is sealed with its signature, interleaved blocks stay in order, a
   ]);
 });
 
-test('reasoning details of a chat vendor are sealed, and text that they repeat is sent once', () => {
+test("seals a chat vendor's reasoning details and sends text that they repeat once", () => {
   const chunk = (delta: object, finish: string | null = null) => ({ choices: [{ index: 0, delta, finish_reason: finish }] });
   const signed = { type: 'reasoning.text', text: 'Hm, ok.', signature: 's', index: 0 };
   const encrypted = { type: 'reasoning.encrypted', data: 'ZGF0YQ==', index: 1 };
@@ -167,7 +167,7 @@ test('reasoning details of a chat vendor are sealed, and text that they repeat i
   });
 });
 
-test('reasoning that a chat vendor takes in no form is sealed too, so that a vendor with the route does not get it', () => {
+test('seals reasoning that a chat vendor does not accept, so that a vendor with the route does not get it', () => {
   const message = { content: 'A', reasoning: 'Hm.' };
   const streamed = streamOf({ choices: [{ index: 0, delta: message, finish_reason: 'stop' }] }, '[DONE]');
   const plain = vendors.chat.toResponse({ choices: [{ message, finish_reason: 'stop' }] });
@@ -178,7 +178,7 @@ test('reasoning that a chat vendor takes in no form is sealed too, so that a ven
     });
 });
 
-test('complete calls of a chat vendor with the same index are separate', () => {
+test('separates complete calls of a chat vendor with the same index', () => {
   const call = (id: string, name: string) => ({ tool_calls: [{ index: 0, id, function: { name, arguments: '{"a":1}' } }] });
   const chunks = [call('c1', 'f'), call('c2', 'g')].map((delta) => ({ choices: [{ index: 0, delta }] }));
   const text = streamOf(...chunks, { choices: [{ index: 0, delta: {}, finish_reason: 'tool_calls' }] }, '[DONE]');
@@ -190,7 +190,7 @@ test('complete calls of a chat vendor with the same index are separate', () => {
   ]);
 });
 
-test('a refusal of a chat vendor is a refusal part', async () => {
+test("converts a chat vendor's refusal to a refusal part", async () => {
   const refused = { id: 'c', model: 'gpt', choices: [{ index: 0, message: { content: null, refusal: 'No.' }, finish_reason: 'stop' }] };
   const chunk = (delta: object, finish: string | null = null) => ({ choices: [{ index: 0, delta, finish_reason: finish }] });
   const text = streamOf(
@@ -206,7 +206,7 @@ test('a refusal of a chat vendor is a refusal part', async () => {
     expect(response).toMatchObject({ output: [{ type: 'message', content: [{ type: 'refusal', refusal: 'No.' }] }] });
 });
 
-test('calls of custom tools and of tools in namespaces are returned as the caller declared them', () => {
+test('returns calls of custom tools and namespaced tools as the caller declared them', () => {
   const body = {
     input: 'Hi',
     tools: [
