@@ -58,6 +58,30 @@ const standardPath = z
 const pathTemplate = z.string().regex(/^\/[^?#\s\\]*$/, 'must be a path that begins with /, without ? and #');
 const betaFlag = z.string().regex(/^[A-Za-z0-9._-]{1,100}$/, 'must be the name of a flag');
 
+const memberName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, 'is a name of letters, digits, ".", "_" and "-"');
+
+const auth = z.strictObject({
+  header: fixedHeader.describe('header of the API key'),
+  scheme: setting(headerValue.min(1).nullable(), 'what precedes the key, such as `Bearer`', 'the bare key'),
+});
+
+const ofProvider = 'that of the provider';
+
+const member = z.strictObject({
+  name: memberName.describe('name in logs, metrics and on pages'),
+  api_key: setting(apiKey.nullable(), 'API key', ofProvider),
+  base_url: setting(z.string(), 'address', ofProvider),
+  auth: setting(auth, 'how the API key is sent', ofProvider),
+  headers: setting(z.record(fixedHeader, headerValue), 'further headers, in addition to those of the provider', 'none'),
+  model_names: setting(z.record(z.string().min(1), z.string().min(1)), 'names of models, such as the names of deployments', ofProvider),
+  weight: setting(z.number().min(0).max(1_000_000), 'share of the calls, compared with the other members; `0` takes no new calls', '`1`'),
+  account: setting(
+    memberName,
+    'name of the vendor account. Members of one account share its rate limit and its prompt cache',
+    'an account of its own',
+  ),
+});
+
 const provider = z.strictObject({
   vendor: setting(
     z.string(),
@@ -81,10 +105,7 @@ const provider = z.strictObject({
     'all of the dialect but `video` for `chat`',
   ),
   auth: setting(
-    z.strictObject({
-      header: fixedHeader.describe('header of the API key'),
-      scheme: setting(headerValue.min(1).nullable(), 'what precedes the key, such as `Bearer`', 'the bare key'),
-    }),
+    auth,
     'how the API key is sent',
     '`authorization: Bearer`, `x-api-key` with `messages`, `x-goog-api-key` with `gemini`',
   ),
@@ -146,6 +167,11 @@ const provider = z.strictObject({
     z.array(z.string().regex(/^[A-Za-z0-9.-]+(?::\d+)?$/, 'must be a host, without a scheme')),
     "further hosts from which the vendor's files are downloaded",
     'that of `base_url` alone',
+  ),
+  members: setting(
+    z.array(member).min(1),
+    'several keys, deployments or regions of the vendor ([pools](architecture/routing-and-failover.md#pools))',
+    'the provider itself',
   ),
 });
 
