@@ -21,7 +21,12 @@ export function createCallHandler(snapshot: () => ConfigSnapshot, deps: CallHand
 function createForSnapshot({ config, catalog, providers, revision }: ConfigSnapshot, deps: CallHandlerDeps): HandleCall {
   return createHandleCall({
     ...deps,
-    planner: createPlanner({ catalog: () => catalog, breakers: deps.breakers, catalogFill: () => config.catalogFill, loads: deps.pools.loads }),
+    planner: createPlanner({
+      catalog: () => catalog,
+      breakers: deps.breakers,
+      catalogFill: () => config.catalogFill,
+      loads: deps.pools.loads,
+    }),
     chooseTier: (request) => chooseTier({ catalog, classifier: config.auto.classifier }, request),
     findProvider: (name) => providers.get(name),
     revision,

@@ -66,6 +66,8 @@ function createSnapshot(config: Config, revision: number) {
 
 /** Returns the providers by name, and the members of their pools by key. */
 function listConnections(providers: Config['providers']): Record<string, ProviderConfig> {
-  const members = Object.values(providers).flatMap(({ name, members: all }) => all.map((each) => [memberKey(name, each.member), each] as const));
+  const members = Object.values(providers).flatMap(({ name, members: all }) =>
+    all.map((each) => [memberKey(name, each.member), each] as const),
+  );
   return { ...providers, ...Object.fromEntries(members) };
 }

@@ -104,11 +104,7 @@ const provider = z.strictObject({
     'routes that the vendor has. `/v1/responses` is translated to chat for a vendor without `responses`',
     'all of the dialect but `video` for `chat`',
   ),
-  auth: setting(
-    auth,
-    'how the API key is sent',
-    '`authorization: Bearer`, `x-api-key` with `messages`, `x-goog-api-key` with `gemini`',
-  ),
+  auth: setting(auth, 'how the API key is sent', '`authorization: Bearer`, `x-api-key` with `messages`, `x-goog-api-key` with `gemini`'),
   headers: setting(z.record(fixedHeader, headerValue), 'further headers for the vendor', 'none'),
   query: setting(z.record(z.string().min(1), z.string()), 'query parameters of every address, such as `api-version`', "the vendor's"),
   paths: setting(

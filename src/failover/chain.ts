@@ -80,7 +80,8 @@ export async function runChain<Success>(chain: Chain<Success>): Promise<ChainRes
         const window = exceededWindow(candidate, error);
         queue = queue.filter((other) => mayBeLarger(other, window));
       }
-      if (candidate.member) queue = withoutUselessMembers(queue, candidate, { kind, failures, hasStateAtMember: chain.hasStateAtMember ?? false });
+      if (candidate.member)
+        queue = withoutUselessMembers(queue, candidate, { kind, failures, hasStateAtMember: chain.hasStateAtMember ?? false });
       if (kind !== 'rate_limited') continue;
       const isSameProvider = (other: Candidate): boolean => other.provider === candidate.provider;
       const isSameModel = (other: Candidate): boolean => other.id === candidate.id;

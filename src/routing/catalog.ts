@@ -54,7 +54,9 @@ export interface PricedRow {
 
 /** The part of the configuration that routing uses. `models` and `tiers` are in the order of the file. */
 export interface CatalogSource {
-  readonly providers: Readonly<Record<string, Omit<CatalogProvider, 'dialect'> & { readonly dialect: string; readonly members?: readonly PoolSource[] }>>;
+  readonly providers: Readonly<
+    Record<string, Omit<CatalogProvider, 'dialect'> & { readonly dialect: string; readonly members?: readonly PoolSource[] }>
+  >;
   readonly models: Readonly<Record<string, CatalogSourceRow>>;
   readonly tiers: Tiers;
   readonly imageTiers?: Tiers;

@@ -66,6 +66,11 @@ export function memberKey(provider: string, member: string): string {
   return `${provider}/${member}`;
 }
 
+/** Returns the names of a provider's circuit breakers, which are those of its members if it has a pool. */
+export function breakerKeys({ pools }: { readonly pools: ReadonlyMap<string, Pool> }, provider: string): readonly string[] {
+  return pools.get(provider)?.members.map(({ key }) => key) ?? [provider];
+}
+
 /** Counts the requests that each member has in flight in this process. Reloads don't reset it. */
 export interface MemberLoads {
   count(key: string): number;

@@ -80,7 +80,18 @@ export const metrics = {
     'Requests to vendors that have waited far longer for their first content than is usual for their model. Counted while they wait.',
     ['provider'],
   ),
-  breakers: gauge('gateway_breakers', 'Circuit breakers of projects that are not closed.', { labels: ['provider', 'state'] }),
+  breakers: gauge(
+    'gateway_breakers',
+    'Circuit breakers of projects that are not closed, or `cooling` after a 429. `member` is only set for the members of a pool.',
+    { labels: ['provider', 'member', 'state'] },
+  ),
+  memberRequests: gauge('gateway_member_requests', 'Requests in flight at the members of pools.', { labels: ['provider', 'member'] }),
+  memberAttempts: counter('gateway_member_attempts_total', 'Requests to the members of pools.', ['provider', 'member', 'outcome']),
+  memberInputTokens: counter(
+    'gateway_member_input_tokens_total',
+    "Input tokens of the members of pools. `cache` is `read` for tokens that were read from the vendor's cache, otherwise `none`.",
+    ['provider', 'member', 'cache'],
+  ),
   vendorConnections: gauge('gateway_vendor_connections', 'Connections to vendors.', { labels: ['state'] }),
   vendorRequestsWaiting: gauge('gateway_vendor_requests_waiting', 'Requests to vendors that wait for a connection.'),
   localEmbedderUp: gauge(

@@ -6,8 +6,8 @@
  * calls, and many that serve messages don't have it.
  */
 import type { Call } from '../../core/call.ts';
-import { gatewayError, VendorError } from '../../core/errors.ts';
 import { connectionKey } from '../../core/candidate.ts';
+import { gatewayError, VendorError } from '../../core/errors.ts';
 import { splice } from '../../core/json/spans.ts';
 import { modelNameAt } from '../../core/request-format.ts';
 import type { Clock } from '../../core/time.ts';

@@ -118,7 +118,9 @@ export function createDryRun({ catalog, breakers, pools, catalogFill, classifier
     return {
       tier: tierOf(view, modelAsked === 'auto' ? usedTier(view, autoTier, route, plan) : modelAsked),
       classifier: modelAsked === 'auto' && isDialect(route) ? classifier() : null,
-      candidates: planner.order(plan, { ...planRequest, affinity: () => affinityOf(call, pools) }).candidates.map((candidate) => toReport(candidate, plan, request)),
+      candidates: planner
+        .order(plan, { ...planRequest, affinity: () => affinityOf(call, pools) })
+        .candidates.map((candidate) => toReport(candidate, plan, request)),
       skipped,
       bounds,
       ceilings,
