@@ -29,6 +29,7 @@ describe('gateway.yaml', () => {
     const config = load(text, { OPENAI_API_KEY: 'o', ANTHROPIC_API_KEY: 'a', GEMINI_API_KEY: 'g' });
     expect(config.providers.openai).toEqual({
       name: 'openai',
+      members: [],
       vendor: 'openai',
       requests: { ...standardFormat, maxTokensField: 'max_completion_tokens' },
       baseUrl: 'https://api.openai.com/v1',
