@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import type { Call } from '../../src/core/call.ts';
 import { scanObject } from '../../src/core/json/spans.ts';
 import { affinityOf } from '../../src/pipeline/call/affinity.ts';
-import { buildPool, createMemberLoads, createPoolState, orderMembers, type PoolSource } from '../../src/routing/pools.ts';
+import { buildPool, createMemberLoads, createPoolState, hashText, orderMembers, type PoolSource } from '../../src/routing/pools.ts';
 
 const memberOf = (member: string, weight = 1, account: string | null = null): PoolSource => ({ member, weight, account });
 const idle = createMemberLoads();
@@ -35,7 +35,7 @@ describe('the spread of 1,000 conversations that share one system prompt', () =>
     ['two equal members', [memberOf('east'), memberOf('west')], { east: 500, west: 500 }],
     ['weights of 3 and 1', [memberOf('east', 3), memberOf('west', 1)], { east: 750, west: 250 }],
     ['a weight of 0', [memberOf('east', 0), memberOf('west'), memberOf('north')], { west: 500, north: 500 }],
-    ['three weights', [memberOf('a', 5), memberOf('b', 3), memberOf('c', 2)], { a: 500, b: 300, c: 200 }],
+    ['three equal members', [memberOf('east'), memberOf('west'), memberOf('north')], { east: 333, west: 333, north: 333 }],
   ])('is within 10 %% of the weights: %s', (_name, sources, expected) => {
     const pool = buildPool('vendor', sources);
     const counts: Record<string, number> = {};
@@ -46,6 +46,17 @@ describe('the spread of 1,000 conversations that share one system prompt', () =>
     expect(Object.keys(counts).toSorted()).toEqual(Object.keys(expected).toSorted());
     for (const [name, share] of Object.entries(expected)) expect(Math.abs((counts[name] ?? 0) - share) / share).toBeLessThan(0.1);
   });
+});
+
+test('the shares of very many conversations approach the weights', () => {
+  const pool = buildPool('vendor', [memberOf('a', 5), memberOf('b', 3), memberOf('c', 1.5), memberOf('d', 0.5)]);
+  const counts = new Map<string, number>();
+  for (let index = 0; index < 100_000; index += 1) {
+    const [chosen = ''] = namesOf(pool, hashText(`${index}`));
+    counts.set(chosen, (counts.get(chosen) ?? 0) + 1);
+  }
+  for (const [name, share] of Object.entries({ a: 0.5, b: 0.3, c: 0.15, d: 0.05 }))
+    expect(Math.abs((counts.get(name) ?? 0) / 100_000 - share) / share).toBeLessThan(0.03);
 });
 
 test('members of one account share the conversations of the account, which has the sum of their weights', () => {
