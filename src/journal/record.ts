@@ -12,6 +12,7 @@ export interface AttemptStart {
   readonly n: number;
   readonly provider: string;
   readonly model: string;
+  readonly member?: string;
   readonly startedAt: number;
 }
 

@@ -367,3 +367,49 @@ test('a video is looked for at the member that makes it', async () => {
     expect(membersOf()).toEqual([membersOf()[0], membersOf()[0]]);
   }
 });
+
+test('no request stays in flight, however it ends', async () => {
+  const gateway = await lend();
+  const stream = (response: ServerResponse): void => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' });
+    response.write(`data: ${JSON.stringify({ choices: [{ index: 0, delta: { content: 'yes' } }] })}\n\n`);
+  };
+  const complete: Behaviour = (_request, response) => {
+    stream(response);
+    response.end(`data: ${JSON.stringify({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] })}\n\ndata: [DONE]\n\n`);
+  };
+  const endless: Behaviour = (_request, response) => stream(response);
+  const broken: Behaviour = (_request, response) => {
+    stream(response);
+    setTimeout(() => response.destroy(), 20);
+  };
+  const everywhere = (behaviour: Behaviour): void => {
+    for (const member of ['east', 'west']) behaviours.set(member, behaviour);
+  };
+  const inFlight = async (): Promise<number> => {
+    const text = await (await fetch(`${gateway.url}/metrics`, { headers: { authorization: `Bearer ${adminToken}` } })).text();
+    return [...text.matchAll(/^gateway_member_requests\{provider="pool".*\} (\d+)$/gm)].reduce((sum, [, count]) => sum + Number(count), 0);
+  };
+  const streamed = { ...chatOf('standard', 'hi'), stream: true };
+  const send = (body: object, signal?: AbortSignal): Promise<Response> =>
+    fetch(`${gateway.url}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${gateway.key}`, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+      ...(signal && { signal }),
+    });
+
+  everywhere(endless);
+  const leaving = new AbortController();
+  await send(streamed, leaving.signal);
+  expect(await inFlight()).toBe(1);
+  leaving.abort();
+  await eventually(async () => expect(await inFlight()).toBe(0));
+
+  for (const behaviour of [answer, complete, broken, refuse(500), refuse(400), refuse(429, { 'retry-after': '0.01' })]) {
+    everywhere(behaviour);
+    await (await send(behaviour === complete || behaviour === broken ? streamed : chatOf('standard', 'hi'))).text().catch(() => '');
+    await gateway.call('/v1/images/generations', { model: 'pool/image', prompt: 'a cat' });
+    await eventually(async () => expect(await inFlight()).toBe(0));
+  }
+});
