@@ -1,18 +1,18 @@
 /**
- * Selects the tests for a change, i.e. those that import a changed file directly or indirectly. The change is the
- * difference to the branch `main`, including uncommitted and new files. On `main` itself, it's everything that isn't
- * committed.
+ * Selects the tests for a change, which are the tests that import a changed file directly or indirectly. The change is
+ * the difference to the branch `main`, including uncommitted and new files. On `main` itself, it's everything that
+ * isn't committed.
  *
- * Most tests of whole services reach every module. So we take the nearest tests until they would run for about a
- * minute: first the changed tests, then the tests in the module's folder, then the others by the number of imports in
- * between.
+ * Most tests of whole services reach every module, so we only take as many tests as run in about a minute. We start
+ * with the changed tests and continue with the tests in the module's folder. The others follow in the order of how many
+ * imports are in between.
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { readDurations } from './test-durations.js';
 
-/** How long the selected files may take one after another. Two of them run at a time. */
+/** How long the selected files may take in total. Two of them run at a time. */
 const maxSeconds = 80;
 /** Used for files without a recorded duration. */
 const defaultSeconds = 0.5;
@@ -153,7 +153,7 @@ function mergeBase(git) {
       const [base] = git('merge-base', 'HEAD', branch);
       if (base) return base;
     } catch {
-      // This clone has no such branch.
+      // This clone doesn't have the branch.
     }
   }
   return 'HEAD';

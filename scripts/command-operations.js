@@ -1,6 +1,6 @@
 /**
- * Extracts what the commands in `src/cli` need to know about the API, i.e. the operations under `/provision` with a
- * flat list of the members of their query and body. `write-openapi.js` writes the result to
+ * Extracts what the commands in `src/cli` need to know about the API: the operations under `/provision`, each with a
+ * flat list of the members of its query and body. `write-openapi.js` writes the result to
  * `src/cli/api-operations.json`, because a command would start too slowly if it had to build the whole API description.
  */
 

@@ -68,7 +68,8 @@ export function matches(wanted, installed, { dev, platform, arch }) {
 }
 
 /**
- * Evaluates a list of platforms as npm does. It names platforms that are allowed or, with a `!` in front, that aren't.
+ * Evaluates a list of platforms in the same way as npm. The list contains either the allowed platforms or, with a `!`
+ * in front, the forbidden ones.
  * @param {string[] | undefined} names
  * @param {string} name
  */
@@ -86,8 +87,8 @@ async function readLock(file) {
   try {
     return JSON.parse(await readFile(file, 'utf8'));
   } catch (error) {
-    // If the file is missing or truncated, we treat the packages as not installed. npm reports a broken
-    // package-lock.json itself.
+    // If the file is missing or truncated, we treat the packages as not installed. We don't have to report a broken
+    // package-lock.json, because npm does.
     if (error instanceof SyntaxError || hasCode(error, 'ENOENT')) return null;
     throw error;
   }

@@ -10,8 +10,9 @@
  *   --stream-seconds 600  length of the streams that run during the rolling restart
  *   --json file           also writes the rows to a file
  *
- * It ends with status 1 if a promise is broken: a call fails that should not, an answered call is not stored or is stored
- * twice, a stated fact is not learned or is learned twice, or a fault has no sign where it should have one.
+ * It exits with status 1 if a promise is broken. This is the case if a call fails that shouldn't, if an answered call
+ * isn't stored or is stored twice, if a stated fact isn't learned or is learned twice, or if a fault doesn't show where
+ * it should.
  */
 import { fileURLToPath } from 'node:url';
 import { endWithError, prepare, runChild } from './launch.js';

@@ -1,7 +1,7 @@
 /**
- * Locks a file for the bootstrap. The file contains the pid of its holder, so we can tell if the holder has died. The
- * age limit is for the case that another program has been assigned the same pid. The service itself uses a lock that
- * the kernel releases, but Node 20 doesn't have one without extra packages.
+ * Locks a file for the bootstrap. The file contains the pid of its holder, so we can tell if the holder has died. There
+ * is also an age limit, in case another program has got the same pid since. The service itself uses a lock that the
+ * kernel releases, but Node 20 can't do that without extra packages.
  */
 import { mkdir, open, readFile, rm, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
@@ -49,7 +49,7 @@ async function isAbandoned(file) {
   try {
     const [pid, { mtimeMs }] = await Promise.all([readFile(file, 'utf8'), stat(file)]);
     const ageMs = Date.now() - mtimeMs;
-    // The holder creates the file and then writes its pid, so an empty file is only abandoned if it stays empty.
+    // The holder creates the file before it writes its pid, so an empty file is only abandoned if it stays empty.
     if (pid === '') return ageMs > 5_000;
     return ageMs > STALE_MS || !isAlive(Number(pid));
   } catch (error) {

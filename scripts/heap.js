@@ -3,7 +3,7 @@
  */
 
 /**
- * The bytes that survive a full garbage collection, i.e. objects and the buffers that they hold.
+ * The memory that survives a full garbage collection, which is objects and the buffers that they hold.
  * @typedef {{ calls: number, heapBytes: number, bufferBytes: number }} Measure
  */
 
@@ -45,7 +45,7 @@ export async function openInspector(stderr) {
       socket.send(JSON.stringify({ id: lastId, method, params }));
     });
   const measure = async () => {
-    // The second collection frees what the first one finalized.
+    // We collect twice, because the first collection runs finalizers that make more objects collectable.
     await send('HeapProfiler.collectGarbage');
     await send('HeapProfiler.collectGarbage');
     const { result } = await send('Runtime.evaluate', { expression: 'JSON.stringify(process.memoryUsage())' });

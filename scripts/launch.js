@@ -115,7 +115,7 @@ function forwardSignals(child) {
 function end({ code, signal }) {
   if (signal === null) process.exit(code ?? 1);
   process.kill(process.pid, signal);
-  // Node survives some signals, and Windows doesn't have them, so exit with a status as a fallback.
+  // Node survives some signals and Windows doesn't support them, so we exit with a status as a fallback.
   setTimeout(() => process.exit(128 + (constants.signals[signal] ?? 0)), 1_000);
 }
 

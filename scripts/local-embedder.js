@@ -3,8 +3,8 @@ import { embedderFiles } from '../test/support/embedder-files.ts';
 import { BootstrapError } from './npm.js';
 
 /**
- * Downloads the files if they are missing. The gateway would otherwise do this in the background, and only log the
- * reason if it fails.
+ * Downloads the files if they are missing. Otherwise the gateway would do it in the background, and if that failed,
+ * we'd only find the reason in its log.
  */
 export async function fetchLocalEmbedder() {
   await embedderFiles().catch((error) => {

@@ -46,7 +46,7 @@ async function fetchNode({ home, name, version }) {
     await installNode(temporary, name, version);
     const binary = binaryPath(temporary, name, process.platform);
     await promisify(execFile)(binary, ['--version']).catch((error) => {
-      // For example, the package can be installed on musl, but its binary doesn't run.
+      // This happens on musl, for example, where the package can be installed but its binary doesn't run.
       throw new BootstrapError(
         `the fetched Node ${version} does not run here (${error.message.split('\n', 1)[0]}); install Node 24 yourself`,
       );
@@ -98,7 +98,7 @@ async function moveInto(home, temporary, binary) {
  * @param {string} arch
  */
 export function packageName(platform, arch) {
-  // The names are those that the npm package `node` uses, including its one exception.
+  // We use the same names as the npm package `node`, including its one exception.
   const prefix = platform === 'darwin' && arch === 'arm64' ? 'node-bin' : 'node';
   return `${prefix}-${platform === 'win32' ? 'win' : platform}-${arch}`;
 }

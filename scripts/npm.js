@@ -20,8 +20,8 @@ export function say(text) {
  */
 export async function runNpm(args, { cwd }) {
   const { command, leading, shell } = findNpm(process.env['npm_execpath'], process.platform);
-  // The Node that starts the bootstrap may be older than `engines` allows, so keep npm from refusing it or warning
-  // about it.
+  // We may have been started by a Node that is older than `engines` allows, and npm shouldn't refuse it or warn about
+  // it.
   const quiet = ['--no-audit', '--no-fund', '--no-progress', '--engine-strict=false', '--loglevel=error'];
   const child = spawn(command, [...leading, ...args, ...quiet], { cwd, shell, stdio: ['ignore', 'pipe', 'pipe'] });
   let output = '';
@@ -52,7 +52,7 @@ export function findNpm(execPath, platform) {
 }
 
 /**
- * Condenses npm's errors to one line, which has the first error lines without their prefix, and the path of npm's log.
+ * Condenses npm's output to one line with its first error messages and the path of its log.
  * @param {string} output
  */
 export function summarize(output) {

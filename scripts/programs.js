@@ -30,7 +30,7 @@ export function createPrograms() {
     async start(command, { env = {}, flags = [], cwd = root }) {
       const own = {
         ...{ PORT: '0', HOST: '127.0.0.1', GATEWAY_TEMPORAL: 'off', GATEWAY_LOCAL_EMBEDDER: 'off', GATEWAY_ADMIN_TOKEN: adminToken },
-        // The channel closes when this process dies, even by `kill -9`, and then the program stops.
+        // The program stops when the channel closes, which happens when this process dies, even by `kill -9`.
         GATEWAY_BOOTSTRAP_IPC: String(process.pid),
       };
       const child = spawn(process.execPath, [...flags, 'src/main.ts', command], {

@@ -16,8 +16,8 @@ import { endWithError, root } from './launch.js';
 import { BootstrapError, say } from './npm.js';
 
 /**
- * The places that contain the version, which ends in `-dev` between releases. The lock file contains it twice at its
- * beginning.
+ * The places that contain the version. Between releases it ends in `-dev`. The lock file contains it twice near the
+ * top.
  * @type {[file: string, format: (version: string) => string][]}
  */
 const versioned = [

@@ -22,7 +22,7 @@ import { createMaterial, seedMemory } from './scale/seed-memory.js';
 import { openScaleServer } from './scale/server.js';
 import { createShape, keysPerProject, models, projectCount, uuidArray } from './scale/shape.js';
 
-/** One for each of two processors. */
+/** We assume two processors and use a connection for each. */
 const connections = 2;
 const memoryTables = [
   ...['memory_items', 'memory_passages', 'memory_entities', 'memory_facts', 'memory_fact_items'],
@@ -44,7 +44,7 @@ if (!(Number.isInteger(calls) && calls >= 1_000 && Number.isInteger(memories) &&
 const server = await openScaleServer(values.data);
 const database = openServerDatabase({ connectionString: server.url, statementTimeoutMs: 0 });
 const pool = new pg.Pool({ connectionString: server.url, max: connections, options: '-c maintenance_work_mem=2GB -c work_mem=256MB' });
-// When the private server stops, it closes connections that the pool is still ending.
+// When the private server stops, it closes connections while the pool is still ending them.
 pool.on('error', () => {});
 try {
   await migrate(database);
@@ -83,7 +83,7 @@ async function seed() {
   await step('indexes of memory', async () => {
     for (const statements of toStatements(dropped)) await runAll(statements);
   });
-  // Build these last, so that they can use all of the machine's memory.
+  // We build these last, so that they can use all of the machine's memory.
   await step('vector indexes', async () => {
     const name = pg.escapeIdentifier(decodeURIComponent(new URL(server.url).pathname.slice(1)));
     await pool.query(`alter database ${name} set maintenance_work_mem = '4GB'`);

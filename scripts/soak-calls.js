@@ -1,4 +1,4 @@
-/** Defines the mixed load of the soak test, i.e. the kinds of calls and the status that each has to get. */
+/** Defines the mixed load of the soak test: the kinds of calls, and the status that each of them has to get. */
 import { request } from 'undici';
 
 /**
@@ -79,7 +79,7 @@ export async function makeCall({ url, key, name, kind, fresh, dispatcher }) {
     response.body.on('error', () => undefined).destroy();
     return id;
   }
-  // The vendor breaks the connection, so we can't know how the response ends.
+  // The vendor drops the connection, so we can't know how the response ends.
   if (name === 'broken') await response.body.text().catch(() => '');
   else await response.body.dump({ limit: 16 * 1024 * 1024 });
   return id;

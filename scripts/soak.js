@@ -26,14 +26,14 @@ import { growthOf, isLeak, openInspector } from './heap.js';
 import { adminToken, createKey, createPrograms } from './programs.js';
 import { kinds, makeCall, soakConfig } from './soak-calls.js';
 
-/** These ceilings are never reached. The soak test checks what the service counts against them. */
+/** These ceilings are never reached. The soak test compares the service's counters with its calls. */
 const ceilings = { calls: 1_000_000, rpm: 100_000, tpm: 1_000_000_000 };
 const projects = ['north', 'south', 'west'];
 
 /** The number of calls per page, which is the most that the service returns. */
 const pageSize = 1_000;
 
-/** The service has to store the calls that are left in its journal within this time after a round. */
+/** How long the service may take after a round to store the calls that are still in its journal. */
 const idleLimitMs = 60_000;
 
 const { values } = parseArgs({
@@ -181,8 +181,8 @@ async function checkCeilings(url, key, vendorCalls) {
 }
 
 /**
- * Waits until all calls are stored. A usage request only waits up to a second for earlier records, so we repeat it
- * until nothing changes.
+ * Waits until all calls are stored. A usage request waits at most a second for earlier records, so we repeat it until
+ * nothing changes.
  * @param {string} url
  * @param {string[]} keys
  */

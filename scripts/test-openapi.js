@@ -1,11 +1,12 @@
 /**
  * Compares the service with its OpenAPI document. Schemathesis sends requests that the document allows and requests
- * that it forbids, and checks status, headers and body of each response. Exits with Schemathesis's status.
+ * that it forbids, and checks the status, headers and body of each response. Exits with Schemathesis's status.
  *
  *   npm run test-openapi -- [--max-examples 25] [--seed 1] [any option of `schemathesis run`]
  *
- * Needs Python 3.10 or newer. Schemathesis is installed into the cache directory. The run has its own service with the
- * demo vendor and the embedded database, on a loopback address and without Temporal. Results are in docs/testing.md.
+ * This needs Python 3.10 or newer. Schemathesis is installed into the cache directory. It tests a separate service with
+ * the demo vendor and the embedded database, on a loopback address and without Temporal. See docs/testing.md for the
+ * results.
  */
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -28,7 +29,7 @@ const beyondSchemas = [
   ['POST', '/v1/(chat|completions|messages|embeddings|moderations|rerank|responses|images|audio|video).*'],
   // The cursor of a page has to be a model in the list.
   ['GET', '/v1/models'],
-  // Models and prices are rows of gateway.yaml.
+  // Models and prices have the same rules as in gateway.yaml.
   ['PUT', '/provision/catalog'],
   // The schema doesn't list the names of time zones.
   ['PUT', '/provision/teams/\\{project\\}'],
@@ -65,7 +66,7 @@ function defaults() {
 }
 
 /**
- * Returns Schemathesis settings for what the document can't express. Each entry gives its reason.
+ * Returns Schemathesis settings for rules that the document can't express. Each entry explains why it's needed.
  * @param {string} key
  */
 function settings(key) {

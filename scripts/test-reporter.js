@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { relative } from 'node:path';
 
 /**
- * The properties of jest's own result that we use.
+ * The properties of jest's result that we use.
  * @typedef {object} JestFileResult
  * @property {string} testFilePath
  * @property {unknown} [testExecError]

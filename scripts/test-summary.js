@@ -1,6 +1,6 @@
 /**
- * Creates the summary that `npm test` prints at the end. It has the counts on one line, the reason of any failure that
- * no test reports, and the slowest files.
+ * Creates the summary that `npm test` prints at the end: a line with the counts, the reasons of failures that don't
+ * belong to a test, and the slowest files.
  */
 
 /**

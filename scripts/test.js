@@ -52,7 +52,7 @@ try {
 /** @returns {Promise<{ files: import('./test-summary.js').FileResult[] | null, exitCode: number }>} */
 async function runJest() {
   const resultsFile = join(directory.path, 'results.json');
-  // Building Temporal with `go install` takes more space than the directory of a run may use.
+  // Building Temporal with `go install` needs more space than the directory of a test run may use.
   const buildDirectory = process.env['GOTMPDIR'] || tmpdir();
   Object.assign(process.env, { TEST_RESULTS_FILE: resultsFile, TMPDIR: directory.path, GOTMPDIR: buildDirectory });
   const { code, signal } = await runChild(node, [

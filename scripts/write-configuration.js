@@ -124,8 +124,8 @@ function renderFile(file) {
 }
 
 /**
- * Returns a row for each member and for the members nested in it. If the prefix is null, this is the top level, where
- * mappings with free keys have sections of their own.
+ * Returns a row for each member, including nested ones. At the top level (if the prefix is null), mappings with free
+ * keys get their own sections instead.
  * @param {Schema} schema
  * @param {string | null} prefix
  * @returns {string[][]}

@@ -26,12 +26,12 @@ try {
 /** @param {string} dataDir */
 async function createDatabase(dataDir) {
   const pglite = await PGlite.create({ dataDir });
-  // We never create a database from PostgreSQL's own templates, and without them there are only a third as many files.
+  // We don't need PostgreSQL's template databases, and without them there are only a third as many files.
   await pglite.exec('update pg_database set datistemplate = false');
   for (const name of ['template0', 'template1']) await pglite.exec(`drop database ${name}`);
   await pglite.exec('vacuum freeze');
-  // Switch to a new segment of the write-ahead log, which contains only zeros. PostgreSQL keeps the old segments for
-  // reuse, with everything that `initdb` wrote to them.
+  // Switch to a new segment of the write-ahead log, which contains only zeros and compresses well. PostgreSQL keeps old
+  // segments for reuse, including what `initdb` wrote to them.
   await pglite.exec('select pg_switch_wal()');
   await pglite.exec('checkpoint');
   await pglite.close();

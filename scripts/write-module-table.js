@@ -45,7 +45,7 @@ export function replaceTables(text, rules) {
 }
 
 /**
- * Leaves out modules and files that don't exist. Modules with the same imports share a row.
+ * Leaves out modules and files that don't exist. Modules that may import the same things share a row.
  * @param {Rules} rules
  */
 function renderTables({ DIRECTIONS, SUBMODULES, RESTRICTED_IMPORTS }) {

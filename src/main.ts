@@ -1,13 +1,13 @@
 #!/usr/bin/env node
 /**
- * The command line: `gateway start | serve | worker | migrate | check-config | demo-vendor | fetch-embedder |
- * codec-server`, and the commands in `cli/`. Exits with 0 after an orderly stop and with 1 after an error. Each error
+ * The command line: `gateway start | serve | worker | migrate | check-config | vendors | demo-vendor |
+ * fetch-embedder | codec-server`, and the commands in `cli/`. Exits with 0 after an orderly stop and with 1 after an error. Each error
  * is one plain line on standard error.
  */
 import { isatty } from 'node:tty';
 import type { ParseArgsConfig } from 'node:util';
 import { setFlagsFromString } from 'node:v8';
-import { ConfigError } from './config/config.ts';
+import { type Config, ConfigError } from './config/config.ts';
 import { parseOptions } from './config/parse-options.ts';
 import { errorCode, errorMessage } from './core/error-messages.ts';
 import { untilAborted } from './core/time-limit.ts';
@@ -22,6 +22,7 @@ const usage = async (): Promise<string> => `Usage: gateway <command>
   worker          a process for durable work (needs DATABASE_URL and Temporal)
   migrate         migrate the database schema (needs DATABASE_URL)
   check-config    validate the settings and gateway.yaml without starting
+  vendors         list the known vendors, add a provider to gateway.yaml
   demo-vendor     the demo vendor alone [--port N]
   fetch-embedder  fetch the files of the local embedder [--to FOLDER]
   codec-server    decodes payloads for the Temporal UI, for those who have the admin token
@@ -72,7 +73,10 @@ async function run([command = 'help', ...rest]: string[]): Promise<number> {
         return 0;
       case 'check-config':
         prepareOutput();
-        return (await import('./cli/check-config-command.ts')).checkConfig(rest, process.env, { write, writeError });
+        return await (await import('./cli/check-config-command.ts')).checkConfig(rest, process.env, { write, writeError }, checkProviders);
+      case 'vendors':
+        prepareOutput();
+        return await (await import('./cli/vendors-command.ts')).runVendorsCommand(rest, process.env, { write, writeError });
       case 'fetch-embedder':
         await runFetchEmbedder(rest);
         return 0;
@@ -135,6 +139,10 @@ async function migrate(): Promise<void> {
   const host = createHost();
   host.stopping.addEventListener('abort', () => process.exit(1), { once: true });
   await (await loadService()).runMigrations(host);
+}
+
+async function checkProviders(config: Config) {
+  return (await import('./service/check-providers.ts')).checkProviders(config);
 }
 
 type OptionTypes = NonNullable<ParseArgsConfig['options']>;

@@ -42,7 +42,7 @@ import { createMessageReader, createNumbered, numberMark } from './http-messages
  */
 
 const turnsOfConversation = 20;
-/** The number of streams that we open concurrently. */
+/** How many streams we open at the same time. */
 const openAtOnce = 100;
 
 /** @param {Work} work @returns {Promise<Result>} */
@@ -131,7 +131,7 @@ async function call(work) {
   if (work.perSecond !== undefined) {
     const everyMs = 1_000 / work.perSecond;
     const timer = setInterval(() => {
-      // If all connections are busy, we drop this tick and make the call at a later one.
+      // If all connections are busy, we skip this tick and make the call at a later one.
       if (goesOn()) return free.shift()?.();
       clearInterval(timer);
       const rest = setInterval(() => {
@@ -210,7 +210,7 @@ const openSockets = new Set();
 let closedEarly = 0;
 
 /**
- * Opens streams and leaves them open, a limited number at a time.
+ * Opens streams and keeps them open. Only a limited number are being opened at a time.
  * @param {Work} work
  */
 async function open(work) {

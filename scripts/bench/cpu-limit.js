@@ -39,7 +39,7 @@ function createGroup(parent, name, settings) {
     remove();
     return null;
   }
-  // Undo the pinning of this process, because the limited programs may use all cores.
+  // This process is pinned to some of the cores. The limited programs may use all of them.
   const everyCore = ['taskset', '--cpu-list', `0-${allCores - 1}`];
   return { prefix: [...everyCore, '/bin/sh', '-c', `echo $$ > ${group}/cgroup.procs && exec "$@"`, name], remove };
 }

@@ -57,7 +57,7 @@ export async function withBench({ vendorPort = 0 }, work) {
  */
 function createBench({ folder, measured, processes, postgres, vendor, callers, vendorPort }) {
   let number = 0;
-  /** Returns the first number of a new range, so that no two calls have the same number. */
+  /** Returns the first number of a new range, so no two calls ever have the same number. */
   const nextNumber = () => {
     number += 1_000_000;
     return number;
@@ -70,7 +70,10 @@ function createBench({ folder, measured, processes, postgres, vendor, callers, v
     callers,
     vendorPort,
     nextNumber,
-    /** The vendor without a gateway in front, so that we can compare latencies. @type {RunningTarget} */
+    /**
+     * Calls the vendor directly, so that we can compare its latency with that of the gateways.
+     * @type {RunningTarget}
+     */
     direct: { label: 'vendor', pid: vendor.pid, port: vendorPort, keys: null, database: null },
     /** @returns {Promise<RunningTarget>} */
     async startFloor() {

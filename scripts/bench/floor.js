@@ -1,9 +1,7 @@
 /**
  * The benchmark's floor, which shows what a gateway built from the same parts (Express, undici) costs if it does
- * nothing. This separate program forwards the path, the body and some headers, and returns status, headers and body
- * unchanged.
- *
- * Its argument is the vendor's address. It prints its own address.
+ * nothing. It's a separate program that forwards the path, the body and some of the headers, and returns the response
+ * unchanged. It takes the vendor's address as its argument and prints its own.
  */
 import { createServer, IncomingMessage, ServerResponse } from 'node:http';
 import process from 'node:process';
@@ -55,8 +53,8 @@ function createHandler(response) {
   };
 }
 
-// Express sets the prototype of every request and response unless they already have it, and this is most of Express's
-// cost.
+// Express changes the prototype of every request and response unless it's already the right one. That is most of what
+// Express costs.
 class FastRequest extends IncomingMessage {}
 /** @extends {ServerResponse<FastRequest>} */
 class FastResponse extends ServerResponse {}

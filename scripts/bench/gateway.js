@@ -1,6 +1,6 @@
 /**
- * Starts the gateway of a checkout for a benchmark. It runs `serve` with PostgreSQL and without Temporal, and has the
- * projects and keys that the scenarios need.
+ * Starts the gateway of a checkout for a benchmark. It runs `serve` with PostgreSQL but without Temporal, and creates
+ * the projects and keys that the scenarios need.
  */
 import { execFile } from 'node:child_process';
 import { mkdir, writeFile } from 'node:fs/promises';
@@ -12,7 +12,7 @@ import { gatewayConfig } from './scenarios.js';
 const adminToken = 'token-for-measurements';
 const ceilings = { calls: 1_000_000_000, cost: 1_000_000, rpm: 100_000_000, tpm: 1_000_000_000_000 };
 const memories = 1_000;
-/** The same flags as in the Dockerfile. The floor runs with them too. */
+/** These are the flags of the Dockerfile. The floor runs with them too. */
 export const nodeFlags = ['--min-semi-space-size=16', '--external-memory-accounted-in-global-limit'];
 
 /** The projects that the scenarios use. */

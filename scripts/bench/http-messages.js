@@ -1,6 +1,6 @@
 /**
- * Implements as much of HTTP/1.1 as the benchmark's vendor and callers need. It works on bytes, because a complete
- * parser would cost more than what we measure. The end of a chunked body is recognized by its last bytes, so the data
+ * Implements the parts of HTTP/1.1 that the benchmark's vendor and callers need. It works on bytes, because a complete
+ * parser would cost more than what we measure. We recognize the end of a chunked body by its last bytes, so the data
  * can't contain a line `0` that ends in CR LF.
  */
 
@@ -24,7 +24,7 @@ export function createMessageReader(on) {
   /** @type {Head | null} */
   let head = null;
   let missing = 0;
-  /** The last characters of a chunked body so far. The end mark may be split across segments. */
+  /** The last characters that we have seen of a chunked body, because the end mark may be split across segments. */
   let tail = '';
 
   /** @param {Buffer} chunk */
@@ -63,9 +63,7 @@ export function createMessageReader(on) {
   };
 }
 
-/**
- * A placeholder of ten characters that is replaced by the number of the message, so that no two messages are the same.
- */
+/** A placeholder for the number of the message, which makes every message different. */
 export const numberMark = '##########';
 
 /**

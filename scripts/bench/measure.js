@@ -3,7 +3,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { cpuMs, memoryBytes, threadMs } from './proc.js';
 import { requestOf } from './scenarios.js';
 
-/** A target is idle when it used less than `usualIdleMs` of CPU time in each of `idleWindows` windows of `windowMs`. */
+/**
+ * We consider a target idle if it used less than `usualIdleMs` of CPU time in each of `idleWindows` windows of
+ * `windowMs`.
+ */
 const [windowMs, usualIdleMs, idleWindows] = [200, 8, 6];
 const [storeLimitMs, idleLimitMs] = [60_000, 60_000];
 
@@ -68,7 +71,7 @@ export async function measureRound({ target, scenario, calls, callers, vendor, n
   const threads = await untilIdle(target, idleMs);
   const used = (/** @type {(name: string) => boolean} */ isCounted) =>
     [...threads].reduce((sum, [name, ms]) => sum + (isCounted(name) ? ms - (threadsBefore.get(name) ?? 0) : 0), 0);
-  // There is no information about threads without /proc.
+  // Without /proc we know nothing about threads.
   const perCall = (/** @type {number} */ ms) => (threads.size === 0 ? Number.NaN : (ms * 1_000) / result.calls);
   return {
     calls: result.calls,

@@ -1,6 +1,6 @@
 /**
- * Runs the scenario `open-streams`. It measures the memory of thousands of concurrently open streams and whether it
- * stays constant.
+ * Runs the scenario `open-streams`. It measures how much memory thousands of open streams take, and whether that stays
+ * constant.
  */
 import { execFileSync } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -9,7 +9,7 @@ import { requestOf } from './scenarios.js';
 import { openChunkMs } from './texts.js';
 
 const samples = 12;
-/** The number of files that a process has open besides its streams. */
+/** How many files a process has open besides its streams. */
 const otherFiles = 200;
 
 /**

@@ -1,6 +1,6 @@
 /**
- * Opens the PostgreSQL server for a benchmark, which is DATABASE_URL or else a private server like in the tests. Each
- * gateway gets its own database.
+ * Opens the PostgreSQL server for a benchmark. This is the one at DATABASE_URL, or else a private server like in the
+ * tests. Each gateway gets its own database.
  */
 import { randomUUID } from 'node:crypto';
 import process from 'node:process';
@@ -39,7 +39,7 @@ export async function openPostgres(options) {
       return {
         url: url.href,
         countCalls: async () => Number((await client.query('select count(*) from calls')).rows[0].count),
-        /** Includes indexes and TOAST. We run VACUUM first. */
+        /** Returns the size of the database including indexes and TOAST, after a VACUUM. */
         storedBytes: async () => {
           await client.query('vacuum');
           return Number((await client.query('select pg_database_size(current_database()) as bytes')).rows[0].bytes);

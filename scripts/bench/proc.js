@@ -1,7 +1,7 @@
 /** Reads the CPU time and memory of processes from /proc. On systems other than Linux, the results are NaN. */
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** The length of a clock tick in /proc in milliseconds. It's 100 ticks per second on every Linux that Node supports. */
+/** The length of a clock tick in /proc. All Linux systems that Node supports have 100 ticks per second. */
 const tickMs = 10;
 
 /** @param {string} path */
@@ -68,7 +68,7 @@ export function cpuMs(pid) {
  */
 export function serverCpuMs(pid) {
   const stat = read(`/proc/${pid}/stat`);
-  // The program's name may contain spaces, so we only parse the fields after it. Fields 14 and 15 of these are the
+  // The program's name may contain spaces, so we only parse the fields after it. The 14th and 15th of these are the
   // times of children that have ended.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return cpuMs(pid) + (Number(fields[13]) + Number(fields[14])) * tickMs;

@@ -13,7 +13,7 @@ import { fileURLToPath } from 'node:url';
 
 const startLimitMs = 120_000;
 const stopLimitMs = 20_000;
-/** Enough for more than 10,000 streams, each of which takes two connections. */
+/** This is enough for more than 10,000 streams, because each of them takes two connections. */
 const openFiles = 40_000;
 
 /** @typedef {{ pid: number, port: number, log: () => string, stop: () => Promise<void> }} Program */
@@ -91,7 +91,7 @@ export function createProcesses(folder) {
       throw new Error(`${name} did not start:\n${log().slice(-3_000)}`);
     },
     /**
-     * Starts a program of this folder that communicates by messages.
+     * Starts a program of this folder, which communicates with us by messages.
      * @param {string} name
      * @param {string[]} [args]
      */

@@ -1,4 +1,4 @@
-/** Calculates the medians of a scenario's rounds and formats them as a table or as data. */
+/** Calculates the medians over a scenario's rounds, and formats them as tables. */
 
 /** @typedef {import('./measure.js').Round} Round */
 

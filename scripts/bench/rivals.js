@@ -77,7 +77,7 @@ async function startPortkey({ measured, processes, vendorPort }) {
       join(home, 'package.json'),
       JSON.stringify({
         dependencies: { '@portkey-ai/gateway': versions.portkey },
-        // Streams fail with newer versions, with an error about "immutable" headers.
+        // With newer versions, streams fail with an error about "immutable" headers.
         overrides: { '@hono/node-server': '1.13.8' },
       }),
     );

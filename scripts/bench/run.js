@@ -11,7 +11,7 @@ import { parseOther, startRivals, suitsRivals } from './rivals.js';
 import { agentScenarios, callsOf, scenarios } from './scenarios.js';
 import { measureProcesses } from './two-processes.js';
 
-/** These scenarios have measurements of their own. */
+/** These scenarios have their own code for measuring. */
 const otherScenarios = ['processes', 'open-streams'];
 
 /** @typedef {ReturnType<typeof parseOptions>} Options */

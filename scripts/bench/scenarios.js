@@ -126,11 +126,11 @@ export const scenarios = {
   },
 };
 
-/** The scenarios that `agents` expands to on the command line. */
+/** On the command line, `agents` stands for all of these. */
 export const agentScenarios = Object.keys(scenarios).filter((name) => name.startsWith('agents-'));
 
 /**
- * Returns the number of calls per round, which is large enough that the start and the end of the round hardly matter.
+ * Returns the number of calls per round. It has to be large enough that the start and the end of a round hardly matter.
  * @param {Pick<Scenario, "calls">} scenario
  */
 export function callsOf({ calls = 10_000 }) {

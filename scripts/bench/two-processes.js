@@ -1,7 +1,7 @@
 /**
- * Runs the scenario `processes`. It measures calls per second with one and with two API processes, and checks that
- * ceilings are still exact. Each process gets only a share of a core, so that callers, vendor and PostgreSQL are never
- * the bottleneck, even on a machine with two cores.
+ * Runs the scenario `processes`. It measures how many calls per second one and two API processes can handle, and checks
+ * that ceilings are still exact. We limit each process to a share of a core, so that callers, vendor and PostgreSQL are
+ * never the bottleneck, even on a machine with two cores.
  */
 import { basename } from 'node:path';
 import { createCpuLimit } from './cpu-limit.js';

@@ -122,7 +122,7 @@ const refusal = Buffer.from(
 );
 const embeddings = Buffer.from(plain(200, embeddingsBody()));
 /**
- * Streams that never end. The sockets are divided into groups that take turns, so that each gets an event every
+ * These streams never end. We divide the sockets into groups that take turns, so each of them gets an event every
  * `openChunkMs`.
  * @type {Set<import('node:net').Socket>[]}
  */

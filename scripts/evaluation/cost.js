@@ -2,7 +2,7 @@
 import { createInterface } from 'node:readline/promises';
 import { parseArgs } from 'node:util';
 
-/** This holds for English text. Other languages need up to four times as many tokens. */
+/** An estimate for English text. Other languages need up to four times as many tokens. */
 const charactersPerToken = 4;
 
 /**
@@ -25,7 +25,7 @@ export function estimateCost(planned, priceOf) {
   for (const { model, calls, inputCharacters, outputTokens } of planned) {
     const inputTokens = Math.ceil(inputCharacters / charactersPerToken);
     const price = calls === 0 ? { inputNanos: 0n, outputNanos: 0n } : priceOf(model);
-    // Nano-dollars per million tokens.
+    // Prices are in nano-dollars per million tokens.
     const nanos = price && (inputTokens * Number(price.inputNanos) + outputTokens * Number(price.outputNanos)) / 1e6;
     sum.calls += calls;
     sum.inputTokens += inputTokens;

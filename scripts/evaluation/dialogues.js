@@ -1,12 +1,12 @@
-/** Parses the conversations of LoCoMo into messages and the questions that they answer. */
+/** Parses the LoCoMo data set into conversations, and the questions that each of them answers. */
 import { kinds, toDate } from '../memory-benchmark/locomo.js';
 
 /** @typedef {{ text: string, answer: string, kind: string }} AnsweredQuestion */
 /** @typedef {{ id: string, sessions: { at: Date, messages: string[] }[], questions: AnsweredQuestion[] }} Dialogue */
 
 /**
- * Returns the conversations. Each message starts with the name of its speaker, because both speakers have the role
- * `user`, and includes the description of its image.
+ * Parses all conversations. Both speakers have the role `user`, so each message starts with its speaker's name. If a
+ * message has an image, its description is included.
  * @param {string} text in the format of `locomo10.json`
  * @returns {Dialogue[]}
  */

@@ -39,7 +39,10 @@ const options = readOptions(
   },
   usage,
 );
-/** The length of the prompt of the second step without its memories, and of the responses of both steps. */
+/**
+ * We need these to estimate the cost. The first is the length of the prompt of the second step without its memories,
+ * and the other is the length of the responses of both steps.
+ */
 const consolidationCharacters = 3_000;
 const outputTokens = 400;
 

@@ -52,9 +52,15 @@ const options = readOptions(
   },
   usage,
 );
-/** What a batch of 60,000 bytes needs for extracting statements and consolidating them with existing memories. */
+/**
+ * We estimate the cost from these values. They say what it takes to extract statements from a batch of this size and to
+ * consolidate them with existing memories.
+ */
 const perBatch = { bytes: 60_000, consolidationCharacters: 40_000, outputTokens: 8_000 };
-/** What a question needs: the most text that recall may insert, and the length of the responses. */
+/**
+ * These are for the cost estimate too. Recall may insert this much text for a question, and the responses have about
+ * these lengths.
+ */
 const perQuestion = { recallCharacters: 4_500, answerTokens: 60, verdictTokens: 20 };
 
 await runWithVendor(run);
@@ -73,7 +79,7 @@ async function run(startVendor) {
     .slice(0, toCount('conversations', options.conversations))
     .map((each) => ({ ...each, questions: each.questions.slice(0, toCount('questions', options.questions)) }));
 
-  // Other models or prompts learn other memories, so they get a folder of their own.
+  // Other models or prompts would learn different memories, so they get their own folder.
   const learned = [promptVersion(), config.resolve(learning), config.resolve('memory-consolidate'), sha256(text).toString('hex')];
   const folder = join(cacheDirectory(), 'evaluation', `memory-${sha256(JSON.stringify(learned)).toString('hex').slice(0, 12)}`);
   /** @type {Awaited<ReturnType<typeof openResults<import('./memory-loop.js').Judged>>>} */

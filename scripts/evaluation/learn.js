@@ -1,4 +1,4 @@
-/** Learns the conversations of a case with the service's own code and any model, without Temporal. */
+/** Learns the conversations of a case with the code that the service uses, but without Temporal and with any model. */
 import { createLearning } from '../../src/app/learning.ts';
 import { systemClock } from '../../src/core/time.ts';
 import { buildConsolidationPrompt } from '../../src/memory/learning/consolidation.ts';
@@ -13,8 +13,8 @@ import { createProject, recordConversation } from './record.js';
 /** @typedef {import('../../src/memory/learning/extraction.ts').StructuredPrompt & { job: import('../../src/memory/learning/learn-group.ts').MemoryJob }} ModelPrompt */
 /** @typedef {(prompt: ModelPrompt, conversation: import('./learning-set.js').LearningConversation) => Promise<string>} AskModel */
 /**
- * @typedef {{ items: LearnedItem[], refusals: string[] }} Learned the memories that exist at the end, and the reasons
- * for which statements were refused
+ * @typedef {{ items: LearnedItem[], refusals: string[] }} Learned the memories at the end, and the
+ * reason for each refused statement
  */
 
 /** Returns the prompts that learning uses. Results from other prompts can't be reused. */

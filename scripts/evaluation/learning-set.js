@@ -1,6 +1,6 @@
 /**
- * Reads the data of `npm run evaluate-learning`. It consists of short conversations with what should and shouldn't be
- * learned from each. Each file of `scripts/learning-set` is a category.
+ * Reads the data of `npm run evaluate-learning`: short conversations, each with what should and shouldn't be learned
+ * from it. Each file in `scripts/learning-set` is a category.
  */
 import { readdir, readFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
@@ -15,7 +15,8 @@ const day = z.iso.date();
 const defaultSubject = 'account-1';
 
 /**
- * `date` applies to this message and those after it. A tool's result belongs to the preceding message of the assistant.
+ * `date` applies to this message and the ones after it. The result of a tool belongs to the assistant's preceding
+ * message.
  */
 const message = z
   .strictObject({ user: z.string(), date: day.optional() })
@@ -33,10 +34,7 @@ const scripted = z.strictObject({
   refused: z.enum(['evidence', 'quotation', 'content', 'names', 'numbers', 'injection']).optional(),
 });
 
-/**
- * The conversations are learned one after another, each in a batch of its own. 2026-11-20, the default date, is a
- * Friday.
- */
+/** Conversations are learned one after another, each in its own batch. The default date, 2026-11-20, is a Friday. */
 const conversation = z.strictObject({
   subject: z.string().default(defaultSubject),
   date: day.default('2026-11-20'),
@@ -44,7 +42,7 @@ const conversation = z.strictObject({
   scripted: z.array(scripted),
 });
 
-/** There has to be a memory that matches all patterns and has this kind, subject and date. Patterns ignore case. */
+/** Requires a memory that matches all patterns and has this kind, subject and date. Patterns ignore case. */
 const expectation = z.strictObject({
   all: z.array(pattern).min(1),
   kind: z.enum(itemKinds).optional(),
@@ -52,7 +50,7 @@ const expectation = z.strictObject({
   date: day.optional(),
 });
 
-/** No memory may match the pattern. If there is a subject, only the memories of that subject count. */
+/** Forbids memories that match the pattern. If there is a subject, only the memories of that subject count. */
 const exclusion = pattern.transform((text) => ({ pattern: text, subject: null })).or(z.strictObject({ pattern, subject: z.string() }));
 
 const learningCase = z.strictObject({

@@ -20,7 +20,8 @@ export function projectOf({ id }) {
 }
 
 /**
- * Records a conversation unless it has been recorded before. All of its sessions are in one transaction.
+ * Records a conversation unless it has been recorded before. We use a single transaction, so either all or none of its
+ * sessions are recorded.
  * @param {import('../../src/db/database.ts').Database} database
  * @param {Dialogue} dialogue
  */
@@ -37,8 +38,8 @@ export async function recordDialogue(database, dialogue) {
 }
 
 /**
- * Waits until all messages of a conversation have been learned. Throws if a batch failed, and the next run of the
- * evaluation retries it.
+ * Waits until all messages of a conversation have been learned. Throws if a batch failed. Run the evaluation again to
+ * retry it.
  * @param {Client} client
  * @param {Dialogue} dialogue
  * @param {(text: string) => void} report called when the progress changes
@@ -105,7 +106,7 @@ const verdictSchema = {
 export async function askQuestion(client, { text: question, answer: expected }, models) {
   const { text: answer, recalled } = await client.complete(
     { model: models.answer, messages: chat(answerPrompt, question) },
-    // This call isn't recorded, because the project only records another application.
+    // This call isn't recorded, because the project only records calls from `recordedSource`.
     { 'x-gateway-memory': 'recall', 'x-gateway-memory-subject': subject, 'x-gateway-source': `${recordedSource}-questions` },
   );
   const judged = JSON.stringify({ question, correct_answer: expected, answer });

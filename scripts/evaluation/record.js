@@ -8,7 +8,10 @@ import { recordCalls } from '../../src/memory/conversations/record-calls.ts';
 /** @typedef {import('../../src/db/database.ts').Queries} Queries */
 /** @typedef {{ role: 'user' | 'assistant' | 'tool', text: string, at: Date }} Message */
 
-/** The only application that the projects record. Questions are asked by another one, so that they aren't learned. */
+/**
+ * Only calls from this application are recorded. Questions are asked as another application, so that they aren't
+ * learned.
+ */
 export const recordedSource = 'evaluation';
 
 /**
@@ -29,8 +32,8 @@ export async function createProject(tx, slug) {
 /**
  * Stores one call per day. Its request is the history, and its response is the assistant's last message of that day.
  * @param {Queries} tx
- * @param {{ projectId: string, subject: string, source?: string, messages: readonly Message[] }} conversation if a
- * subject has several open conversations, each needs its own source, or else they are treated as one
+ * @param {{ projectId: string, subject: string, source?: string, messages: readonly Message[] }} conversation each
+ * open conversation of a subject needs its own source, because otherwise they'd be treated as one
  */
 export async function recordConversation(tx, { source = recordedSource, messages, ...options }) {
   const ends = messages.flatMap(({ at }, index) => (messages[index + 1]?.at.getTime() === at.getTime() ? [] : [index]));

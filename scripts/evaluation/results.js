@@ -1,14 +1,14 @@
 /**
- * Stores the results of an evaluation, which were paid for, in a file of the cache directory with one line per result.
- * A run that was killed can continue from there.
+ * Stores the results of an evaluation in a file of the cache directory, one result per line. Results cost money, so a
+ * run that was killed can continue from where it was.
  */
 import { appendFile, mkdir, readFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { sha256 } from '../../src/core/sha256.ts';
 
 /**
- * Opens the file. The key of a result consists of everything that the result depends on, such as model, prompt and
- * question.
+ * Opens the file. A result's key has to contain everything that the result depends on, such as the model, the prompt
+ * and the question.
  * @template Result
  * @param {string} path
  */
@@ -25,7 +25,7 @@ export async function openResults(path) {
       const { key, result } = JSON.parse(line);
       results.set(key, result);
     } catch {
-      // The process was killed while it was writing this line, so we have to ask for this result again.
+      // A process was killed while it was writing this line, so we have to ask for this result again.
     }
   }
   // Terminate a truncated line, so that the next result doesn't become a part of it.

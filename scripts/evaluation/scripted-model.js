@@ -10,8 +10,8 @@ export async function askScripted({ job }, { scripted }) {
 }
 
 /**
- * Lists the statements that weren't refused although they should have been, that were refused although they shouldn't
- * have been, or that were refused for a different reason.
+ * Compares the refused statements with those that should have been refused, and lists the differences, including
+ * statements that were refused for the wrong reason.
  * @param {import('./learning-set.js').LearningCase} learningCase
  * @param {import('./learn.js').Learned} learned
  */

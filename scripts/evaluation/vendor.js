@@ -18,11 +18,14 @@ export function readVendorConfig() {
   if (config.demo) throw new Error('no vendor: set OPENAI_API_KEY or ANTHROPIC_API_KEY, or write providers into gateway.yaml');
   return {
     /**
-     * Returns the first of the tiers that has a chain.
+     * Returns the first of the given tiers that has any models.
      * @param {readonly string[]} tiers
      */
     chooseTier: (tiers) => tiers.find((tier) => (config.tiers[tier] ?? []).length > 0) ?? null,
-    /** Returns the models of a tier. A model's name resolves to itself. @param {string} model */
+    /**
+     * Returns the models of a tier. If `model` isn't a tier, it's the name of a model and is returned as it is.
+     * @param {string} model
+     */
     resolve: (model) => config.tiers[model] ?? [model],
     /** Returns the price of a model, or of a tier's first model. @param {string} model */
     priceOf: (model) => config.models[config.tiers[model]?.[0] ?? model]?.price ?? null,

@@ -1,7 +1,7 @@
 /**
- * A vendor that works until a fault is switched on. It forwards requests to the scripted vendor and, during the fault,
- * replaces the model's name with that of a model that fails. Each provider has its own path (`<url>/<provider>/v1`), so
- * faults affect only one provider.
+ * A vendor that works until a fault is switched on. It forwards requests to the scripted vendor. During a fault, it
+ * replaces the model's name with the name of a model that fails. Each provider has its own path
+ * (`<url>/<provider>/v1`), so a fault affects only one provider.
  */
 import { once } from 'node:events';
 import { createServer, request as httpRequest } from 'node:http';
@@ -20,7 +20,7 @@ export async function createFickleVendor(scriptedVendorUrl) {
     const headers = { authorization: 'Bearer any', 'content-type': 'application/json' };
     const forwarded = httpRequest(`${scriptedVendorUrl}/${path.join('/')}`, { method: 'POST', headers }, (answer) => {
       response.writeHead(answer.statusCode ?? 502, answer.headers);
-      // Destroys the response if the scripted vendor cuts its own.
+      // If the scripted vendor aborts its response, this destroys ours too.
       pipeline(answer, response, () => undefined);
     });
     forwarded.on('error', () => response.destroy());

@@ -1,5 +1,5 @@
 /**
- * Defines the faults, i.e. how each begins and ends, what callers may notice, and which signs tell an operator about
+ * Defines the faults: how each of them begins and ends, what callers may notice, and which signs tell an operator about
  * it.
  */
 import { closeSync, openSync, rmSync, writeSync } from 'node:fs';
@@ -23,11 +23,14 @@ import { callers, sendCall } from './load.js';
  * @property {(failed: Call[], beganAt: number) => boolean} isKept reports whether the promise allows the failed calls
  */
 
-/** Calls in addition to the load. @typedef {{ calls: Promise<string | null>[] }} Extra */
+/**
+ * The results of calls that a fault makes in addition to the load.
+ * @typedef {{ calls: Promise<string | null>[] }} Extra
+ */
 
 /**
- * The time that HAProxy may take to notice that a replica isn't ready, which is two checks at an interval of 500 ms and
- * the duration of a check.
+ * How long HAProxy may take to notice that a replica isn't ready. This is two checks at an interval of 500 ms, plus the
+ * duration of a check.
  */
 const noticeMs = 3_000;
 
@@ -52,7 +55,7 @@ const vendorFault = (provider, model) => ({
   end: async (/** @type {Stack} */ { fickleVendor }) => fickleVendor.fail(provider, null),
 });
 
-/** The providers that get a fault. */
+/** Each of these providers gets a fault. */
 export const providers = ['failing', 'down', 'hanging', 'cutting', 'throttling'];
 
 /** @type {Readonly<Record<string, Kind>>} */
@@ -216,7 +219,7 @@ function fill(file) {
     try {
       for (;;) writeSync(descriptor, Buffer.alloc(size));
     } catch {
-      // Continue with a smaller write until not a byte is free.
+      // The file system is almost full, so try a smaller write.
     }
   }
   closeSync(descriptor);

@@ -82,7 +82,7 @@ export function startLoad({ url, key, factsKey, name, model }) {
   const running = Promise.all([state(), ...Array.from({ length: callers }, (_, index) => loop(index))]);
   return {
     calls,
-    /** The facts whose call was answered. */
+    /** The facts whose calls were answered. */
     facts,
     async stop() {
       isOver = true;

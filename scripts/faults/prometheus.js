@@ -15,8 +15,8 @@ import { BootstrapError } from '../npm.js';
 /** @typedef {{ alert: string, labels: Record<string, string> }} FiringAlert */
 
 /**
- * Divides every duration of the configuration or the rules by `scale`. The rules also have thresholds in seconds, e.g. for
- * the journal's lag, which have to shrink with them.
+ * Divides every duration in the configuration or the rules by `scale`. Some rules also have thresholds in seconds, e.g.
+ * for the journal's lag, and these have to shrink too.
  * @param {string} text @param {number} scale
  */
 export function scaleDurations(text, scale) {

@@ -28,13 +28,13 @@ import { watchSigns } from './watch.js';
  */
 
 /**
- * We run the load without a fault for this long before and after each fault. The gateway uses this time to learn how
- * long the vendors usually take.
+ * How long we run the load without a fault before and after each fault. In this time, the gateway learns how long the
+ * vendors usually take.
  */
 const quietSeconds = 15;
-/** The alert that waits longest does so for 15 minutes. */
+/** One of the alerts only fires after 15 minutes. */
 const longestAlertSeconds = 1_100;
-/** Some signs don't depend on the scale, e.g. a connection that is closed after its timeout. */
+/** Some signs take the same time at any scale, e.g. a connection that is closed after its timeout. */
 const otherSignsSeconds = 150;
 const storedLimitMs = 180_000;
 
@@ -45,7 +45,7 @@ export async function runFaults(args) {
   const rows = [];
   const stack = await startStack({ scale: options.scale, providers });
   const database = new pg.Pool({ connectionString: stack.databaseUrl, max: 1 });
-  // The connection is idle when PostgreSQL is killed, so the error isn't raised by a query.
+  // When PostgreSQL is killed, this connection is idle, so the error isn't thrown by a query.
   database.on('error', () => undefined);
   try {
     console.log(`${cpus()[0]?.model}, ${cpus().length} processors, Node ${process.versions.node}`);

@@ -1,6 +1,6 @@
 /**
- * Runs everything that a deployment has on this machine: PostgreSQL, Temporal, two API processes behind HAProxy with
- * the configuration used by Compose, a worker, vendors and Prometheus.
+ * Runs a complete deployment on this machine: PostgreSQL, Temporal, two API processes behind HAProxy (with Compose's
+ * configuration), a worker, vendors and Prometheus.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -70,7 +70,7 @@ export async function startStack({ scale, providers }) {
     })();
     return stopped;
   };
-  // Ctrl-C would otherwise leave a dozen processes behind.
+  // Without this, Ctrl-C would leave a dozen processes behind.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, () => stop().finally(() => process.exit(1)));
   try {
     const [postgres, temporal, scriptedVendor] = await Promise.all([

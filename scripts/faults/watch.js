@@ -1,6 +1,6 @@
 /**
- * Watches what an operator would see during a fault, i.e. `/readyz`, metrics, alerts and logs, and records when each
- * sign first appears.
+ * Watches what an operator would see during a fault (`/readyz`, metrics, alerts and logs), and records when each sign
+ * first appears.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { processNames } from './stack.js';
@@ -35,9 +35,9 @@ export function watchSigns(stack, expected) {
   const signs = { readyz: null, metric: null, alert: null, log: null };
   /** Alerts that were already firing before the fault. @type {Set<string>} */
   const earlier = new Set();
-  /** Alerts and warnings that the row of the fault doesn't expect. @type {Map<string, Sign>} */
+  /** Alerts and warnings that we don't expect for this fault. @type {Map<string, Sign>} */
   const others = new Map();
-  /** How far we have read the log of each process. @type {Map<object, number>} */
+  /** How much we have read of the log of each process. @type {Map<object, number>} */
   const offsets = new Map();
   /** @type {PromiseWithResolvers<void>} */
   const hasBegun = Promise.withResolvers();
@@ -92,7 +92,8 @@ export function watchSigns(stack, expected) {
       await sleep(intervalMs);
     }
   })();
-  // `stop` rethrows the error. Until then it must not crash this process, which still has other programs to stop.
+  // `stop` rethrows the error. We catch it until then so that it doesn't crash this process, which still has to stop
+  // other programs.
   watching.catch(() => undefined);
   return {
     signs,

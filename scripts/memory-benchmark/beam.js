@@ -1,6 +1,7 @@
 /**
- * Reads BEAM's tier of 100,000 tokens. It has twenty conversations between a person and a model, and 400 questions, of
- * which 355 name the messages that contain their answer (`source_chat_ids`). We don't tune anything on it.
+ * Reads the 100,000-token tier of BEAM. It has twenty conversations between a person and a model, and 400 questions,
+ * 355 of which name the messages that contain their answer (`source_chat_ids`). We don't tune anything on this data
+ * set.
  */
 
 /** The maximum length of a memory. Longer messages are split into several memories. */
@@ -47,7 +48,8 @@ export function parseBeam(id, chat, probingQuestions) {
 }
 
 /**
- * Splits a text at the last line break or space in the second half of each part.
+ * Splits a text into parts of at most `limit` code units. We split at the last line break or space in the second half
+ * of a part.
  * @param {string} text
  * @param {number} limit in UTF-16 code units
  */
@@ -65,7 +67,7 @@ export function splitText(text, limit) {
 }
 
 /**
- * Collects the numbers from a value that is either a list or an object of lists.
+ * Collects the numbers from a list, or from an object whose values are lists.
  * @param {unknown} value
  * @returns {number[]}
  */

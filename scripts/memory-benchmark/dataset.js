@@ -41,7 +41,7 @@ const locomo = {
 };
 const beam = {
   url: 'https://raw.githubusercontent.com/mohammadtavakoli78/BEAM/b2a3ee8ba12d68f83143dda191097dc3e028ddd3/chats/100K',
-  /** The hash of the SHA-256 hashes of all files, which are on one line each, in the order of `beamFiles`. */
+  /** The hash of a text with the SHA-256 hashes of all files, one per line and in the order of `beamFiles`. */
   sha256: '9e7ec29263f1a9bb0df16c370bcfe2099144f1083470a26440f64f3f864d8a01',
   conversations: 20,
   /**
@@ -92,8 +92,8 @@ function beamFiles() {
 }
 
 /**
- * Merges memories with the same text. Some messages are repeated, and a memory that is stored twice would take up two
- * of the first ten results.
+ * Merges memories with the same text. Some messages are repeated, and a duplicate would take up two of the first ten
+ * results.
  * @param {Conversation} conversation
  * @returns {Conversation}
  */

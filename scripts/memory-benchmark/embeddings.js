@@ -40,7 +40,7 @@ export async function createEmbeddings({ model, request }) {
       const batch = missing.slice(done, done + batchSize);
       const vectors = await request(batch);
       for (const [index, text] of batch.entries()) known.set(keyOf(text), toBytes(vectors[index] ?? []));
-      // The semicolon at the end shows that the line is complete.
+      // The semicolon marks the end of a complete line.
       await appendFile(file, batch.map((text) => `${keyOf(text)} ${known.get(keyOf(text))?.toString('base64')};\n`).join(''));
     }
     return asked.map((text) => [...new Float32Array(Uint8Array.from(known.get(keyOf(text)) ?? []).buffer)]);

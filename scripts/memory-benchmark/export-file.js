@@ -1,6 +1,6 @@
 /**
- * Builds a file with the memories of a conversation that the gateway can import (docs/memory-export.md). It looks as if
- * the memories had been learned from the conversation, with one conversation per session at the session's date.
+ * Builds a file with the memories of a conversation that the gateway can import (docs/memory-export.md). To the gateway
+ * it looks as if the memories had been learned, and each session is a separate conversation at its own date.
  */
 import { v7 } from 'uuid';
 

@@ -1,5 +1,6 @@
 /**
- * Runs the gateway that we measure. It's a separate process with PostgreSQL and Temporal that we use through its API.
+ * Runs the gateway that we measure. It's a separate process with PostgreSQL and Temporal, and we only use it through
+ * its API.
  */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -98,8 +99,8 @@ export async function startGateway({ programs, client, databaseUrl, folder, mode
       }
     },
     /**
-     * Returns the vectors of memories that are stored as a single passage. Computing them again would take as long as
-     * the whole run.
+     * Returns the vectors of memories that are stored as a single passage. It would take as long as the whole run to
+     * compute them again.
      */
     async storedVectors() {
       const { rows } = await client.query(

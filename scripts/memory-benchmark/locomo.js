@@ -4,8 +4,8 @@
  */
 
 /**
- * The `category` of each question. Questions of category 5 aren't listed, because the conversation doesn't contain
- * their answer.
+ * Names the question categories. Category 5 isn't included, because the conversations don't contain the answers to its
+ * questions.
  */
 export const kinds = new Map([
   [1, 'multi-hop'],
@@ -16,7 +16,7 @@ export const kinds = new Map([
 const months = 'January February March April May June July August September October November December'.split(' ');
 
 /**
- * Turns statements into memories. Keeps a question only if a memory names one of its messages. In the published file,
+ * Turns statements into memories. A question is only kept if a memory names one of its messages. In the published file,
  * these are 1,306 questions, and 2,541 memories that name 2,554 messages.
  * @param {string} text the published file
  * @returns {import('./dataset.js').Conversation[]}
@@ -47,8 +47,8 @@ export function parseLocomo(text) {
       const sources = /** @type {string[]} */ (evidence).flatMap((named) => named.match(/D\d+:\d+/g) ?? []);
       return kind && sources.some((source) => known.has(source)) ? [{ text: question, kind, sources }] : [];
     });
-    // All published results use these halves. Anything that we change because of the results is only measured on the
-    // tuned half.
+    // All published results use these halves. If we change something because of the results, we only look at the tuned
+    // half.
     return { id, half: position % 2 === 0 ? /** @type {const} */ ('tuned') : /** @type {const} */ ('held-out'), memories, questions };
   });
 }

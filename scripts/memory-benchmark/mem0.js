@@ -1,9 +1,7 @@
 /**
- * Runs mem0 with the gateway's vectors. It's installed into the cache directory. mem0 stores texts unchanged
- * (`infer=False`), so it calls no model.
- *
- * Its keyword search needs two models from the internet, which we install if possible. Without them, it only ranks by
- * vectors.
+ * Runs mem0 with the gateway's vectors. It's installed into the cache directory. It stores texts unchanged
+ * (`infer=False`), so it doesn't call a model. Its keyword search needs two models from the internet. We install them
+ * if possible, and without them it only ranks by vectors.
  */
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -56,8 +54,8 @@ export async function installMem0() {
 }
 
 /**
- * Asks every question twice, once unchanged and once with the prefix that the embedding model expects, which mem0
- * doesn't know about.
+ * Asks every question twice: once unchanged, and once with the prefix that the embedding model expects, because mem0
+ * doesn't know about the prefix.
  * @param {object} options
  * @param {string} options.home
  * @param {string} options.folder the folder for mem0's data

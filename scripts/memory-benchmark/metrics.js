@@ -23,7 +23,7 @@ export function rankOf(results, sources) {
 }
 
 /**
- * Calculates the hits and the mean reciprocal rank. If no result is an answer, the question counts as 0.
+ * Calculates the hits and the mean reciprocal rank. A question without an answer among its results counts as 0.
  * @param {readonly Outcome[]} outcomes
  * @returns {Score}
  */

@@ -4,8 +4,8 @@ import { toScores } from './metrics.js';
 /** @typedef {{ part: string, method: string, outcomes: import('./metrics.js').Outcome[] }} Measured */
 
 /**
- * Formats two tables for each part (a half of LoCoMo, or BEAM): one that compares the methods, and one by kind of
- * question.
+ * Formats two tables for each part (BEAM, or a half of LoCoMo). One compares the methods, and the other shows each kind
+ * of question.
  * @param {Measured[]} measured
  */
 export function formatReport(measured) {

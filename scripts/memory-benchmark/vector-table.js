@@ -1,6 +1,5 @@
 /**
- * Implements what most applications start with, i.e. a PostgreSQL table of texts and vectors that is ordered by cosine
- * distance.
+ * Implements what most applications start with: a PostgreSQL table with texts and vectors, searched by cosine distance.
  */
 import { toVectorParameter } from '../../src/memory/text/vectors.ts';
 

@@ -1,4 +1,4 @@
-/** Defines the kinds of abuse, i.e. the request that each of the neighbour's connections sends over and over. */
+/** Defines the kinds of abuse. Each one is a request that all connections of the neighbour send over and over. */
 import { createHash } from 'node:crypto';
 
 /**
@@ -37,8 +37,8 @@ function chat(token, model, text, more = {}) {
 }
 
 /**
- * A project is allowed to use these expressions. For text that consists of `a` and `b`, every character needs a new
- * state of each automaton, which takes 10 µs.
+ * Projects are allowed to use expressions like these. If the text consists of `a` and `b`, each automaton needs a new
+ * state for every character, which takes 10 µs.
  */
 export const expensiveRules = Array.from({ length: 10 }, (_, index) => ({
   class: 'expression',
@@ -46,7 +46,7 @@ export const expensiveRules = Array.from({ length: 10 }, (_, index) => ({
   action: 'block',
   expression: `[ab]*a[ab]{${200 + index}}[^ab]`,
 }));
-/** Enough rules that even an ordinary prompt is evaluated in the rule thread instead of on the event loop. */
+/** These are enough rules that even an ordinary prompt is evaluated in the rule thread instead of on the event loop. */
 export const ordinaryRules = ['night', 'day', 'morning'].map((time) => ({
   class: 'expression',
   place: 'input',
@@ -54,7 +54,10 @@ export const ordinaryRules = ['night', 'day', 'morning'].map((time) => ({
   expression: `(?i)(?:project|operation|code ?name)\\s+${time}[a-z]{1,30}`,
 }));
 
-/** The letters are random so that no automaton has cached states for any part of the text. @param {number} length */
+/**
+ * Random letters make sure that the automatons don't have cached states for any part of the text.
+ * @param {number} length
+ */
 function randomLetters(length) {
   return Array.from({ length }, () => (Math.random() < 0.5 ? 'a' : 'b')).join('');
 }

@@ -17,7 +17,7 @@ const openAtOnce = 50;
 /** The pause between two bytes of a body that trickles in. */
 const trickleMs = 500;
 const reconnectMs = 20;
-/** The programs that time the calls run on the same machine, so we lower our priority to keep from delaying them. */
+/** The programs that time the calls run on the same machine, so we lower our priority to avoid delaying them. */
 setPriority(10);
 
 /** @type {Set<import('node:net').Socket>} */

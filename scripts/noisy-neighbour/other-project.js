@@ -23,13 +23,13 @@ import { createMessageReader, createNumbered } from '../bench/http-messages.js';
 /**
  * @typedef {object} Result
  * @property {Float64Array} durations in milliseconds, including how long unanswered calls have waited
- * @property {number} lateP99 by how much this program's own timer was late in milliseconds, because others used its processor
+ * @property {number} lateP99 how many milliseconds this program's own timer was late, because other programs used its processor
  * @property {number} failed number of calls that got no response or a status other than 200
  * @property {string | null} failure the reason of the first failure
  */
 
 const tickMs = 2;
-/** If all these connections are busy, further calls wait until one of them is free. */
+/** If this many connections are busy, further calls wait until one of them is free. */
 const maxConnections = 256;
 const answerLimitMs = 15_000;
 

@@ -20,7 +20,7 @@ import { expensiveRules, kinds, ordinaryRules } from './kinds.js';
  * @property {number} p50 in milliseconds, with the neighbour
  * @property {number} usualP99
  * @property {number} p99
- * @property {number} lateP99 by how much the program that times the calls was late itself, because other programs used its core
+ * @property {number} lateP99 how many milliseconds the program that times the calls was late itself, because other programs used its core
  * @property {number} calls
  * @property {number} failed number of the other project's calls that failed while the neighbour was active
  * @property {string | null} failure
@@ -30,12 +30,12 @@ import { expensiveRules, kinds, ordinaryRules } from './kinds.js';
 
 /** @typedef {ReturnType<typeof parseOptions>} Options */
 
-/** To measure the capacity, we use this many connections and send this many calls per round. */
+/** How many connections and how many calls per round we use to measure the capacity. */
 const [capacityConnections, capacityCalls] = [16, 1_000];
 /** How long we wait for a neighbour's leftover work to finish before we start the next kind. */
 const settleLimitMs = 60_000;
 const settledMs = 50;
-/** Open files that the gateway needs besides the neighbour's streams, each of which takes two. */
+/** The number of files that the gateway has open besides the neighbour's streams. Each stream takes two. */
 const otherFiles = 1_000;
 
 /** @param {string[]} args the command-line arguments */

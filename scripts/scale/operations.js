@@ -1,6 +1,6 @@
 /**
- * Measures the writes of `benchmark-scale`, i.e. admission, storing calls, repricing, erasure and cleanup. Also
- * measures the recall of the vector index.
+ * Measures the operations of `benchmark-scale` that write: admission, storing calls, repricing, erasure and cleanup.
+ * Also measures the recall of the vector index.
  */
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -10,10 +10,10 @@ import { dims } from './shape.js';
 
 /**
  * @typedef {{ title: string, times: number[], note?: string, statements?: import('./plans.js').Statement[] }} Result
- * `statements` are the ones that this process sent
+ * `statements` are the statements that this process sent
  */
 /**
- * @typedef {{ title: string, run: () => Promise<Result[]> }} Operation the statements that the service sent are added
+ * @typedef {{ title: string, run: () => Promise<Result[]> }} Operation the caller adds the statements that the service sent
  * to the first result
  */
 /**
@@ -317,8 +317,8 @@ export function createOperations({ url, client, sample, checkout, databaseUrl, a
 const queryCount = 40;
 
 /**
- * Selects query vectors. Each is a stored vector of some project that is moved towards another one, so it has near
- * neighbours.
+ * Selects query vectors. Each one is a stored vector that was moved a little towards another stored vector, so it has
+ * near neighbours.
  */
 const nearVectors = `
   select l2_normalize(one.embedding + one.embedding + one.embedding + other.embedding)::text as vector
@@ -347,7 +347,7 @@ async function measureRecall(client, searchStatement, projectId) {
   );
   const { rows: queries } = await client.query(nearVectors);
   const values = (/** @type {string} */ vector) => [projectId, null, null, null, null, null, vector, model];
-  // This part of the statement doesn't use the other parameters, but PostgreSQL still has to know the type of each.
+  // PostgreSQL has to know the type of every parameter, even of those that this part of the statement doesn't use.
   const typed = `with typed as (select $2::text, $3::text, $4::integer, $5::float8, $6::text[]) `;
   const times = [];
   let found = 0;

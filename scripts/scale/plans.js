@@ -1,6 +1,6 @@
 /**
- * Explains recorded statements to find out which nodes their plans have, how many rows they read, and whether they scan
- * a large table sequentially without being on the list of exceptions.
+ * Explains recorded statements. Finds out which nodes their plans have, how many rows they read, and whether they scan
+ * a large table sequentially without being listed as an exception.
  */
 import { readFile } from 'node:fs/promises';
 
@@ -10,7 +10,7 @@ import { readFile } from 'node:fs/promises';
 /** Matches the tables that grow with calls, messages or passages. */
 const largeTables = /^(calls|attempts|call_texts|parts|conversation_parts|conversations|memory_passages|memory_items)(_|$)/;
 /**
- * We ignore scans that read fewer rows than this, because they are of a partition that is empty or has only just begun.
+ * We ignore scans that read fewer rows than this. They are scans of partitions that are still empty or nearly empty.
  */
 const smallScan = 5_000;
 
@@ -34,8 +34,8 @@ export async function readStatements(file, from) {
 }
 
 /**
- * If a statement takes longer than this, we explain it only once for the same values and reuse the plan for all other
- * reads.
+ * If a statement takes longer than this, we explain it only once for the same values and use that plan wherever it
+ * comes up again.
  */
 const slowMs = 3_000;
 /** @type {Map<string, Plan>} */

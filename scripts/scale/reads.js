@@ -1,7 +1,7 @@
 /**
- * Lists every read of the API and of the console. The routes come from the measured checkout, so the benchmark fails if
- * a route has no request in this list. CLI commands don't need their own entries, because they send the same API
- * operations.
+ * Lists every read of the API and of the console. We take the routes from the checkout that is measured, and fail if a
+ * route has no request in this list. CLI commands don't need their own entries, because they send the same API
+ * requests.
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -9,7 +9,7 @@ import { pathToFileURL } from 'node:url';
 
 /** @typedef {{ title: string, method?: string, path: string, auth: 'key' | 'admin' | 'session' | 'none', body?: object, headers?: Record<string, string> }} Read */
 /**
- * @typedef {{ project: string, key: string, smallKey: string, email: string, callId: string, itemId: string, conversationId: string, batchId: string, erasureId: string, prefix: string, personId: string, query: string, smallQuery: string, subject: string }} Sample ids and names of rows that exist
+ * @typedef {{ project: string, key: string, smallKey: string, email: string, callId: string, itemId: string, conversationId: string, batchId: string, erasureId: string, prefix: string, personId: string, query: string, smallQuery: string, subject: string }} Sample ids and names of existing rows
  */
 
 /** @param {string} checkout @param {Sample} sample @returns {Promise<Read[]>} */

@@ -1,6 +1,6 @@
 /**
- * A preload script (`node --import`) that appends each statement that the service sends to PostgreSQL to
- * STATEMENTS_FILE, one JSON value per line. It patches the `pg` in the service's own node_modules, so it also works
+ * A preload script (`node --import`) that records the statements that the service sends to PostgreSQL. It appends them
+ * to STATEMENTS_FILE, one JSON value per line. It patches the `pg` in the service's own node_modules, so it also works
  * with another checkout.
  */
 import { appendFileSync } from 'node:fs';

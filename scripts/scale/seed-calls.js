@@ -46,8 +46,8 @@ export async function seedCalls(shape, keyIds, runAll) {
 }
 
 /**
- * Fills rollups and cells from the call rows, with one statement per day. The service adds calls one at a time, with
- * the triggers of migration 0033 and `fill_usage_rollups`, which would take far longer here.
+ * Fills the rollups and hourly aggregates from the call rows, with one statement per day. The service adds calls one at
+ * a time, with the triggers of migration 0033 and `fill_usage_rollups`, which would take far longer here.
  * `test/scripts/seed-scale.test.ts` checks that both give the same result.
  * @param {import('pg').Pool} pool
  * @param {number} workers
@@ -159,7 +159,7 @@ export async function attachMonths(shape, runAll) {
   }
 }
 
-/** Lists the months with the range of call numbers that belongs to each. @param {Shape} shape */
+/** Returns each month with the range of its call numbers. @param {Shape} shape */
 function monthsOf({ startMs, endMs, calls }) {
   const numberAt = (/** @type {number} */ ms) => Math.min(calls, Math.ceil(((ms - startMs) * calls) / (endMs - startMs)));
   const months = [];
@@ -205,7 +205,7 @@ function insertCalls(shape, keyIds, table, { from, to }) {
 }
 
 /**
- * Inserts an attempt for each call that reached a vendor, and for 2 % of the calls a failed attempt before it.
+ * Inserts an attempt for each call that reached a vendor. 2 % of these calls also get a failed attempt before it.
  * @param {string} table
  * @param {string} calls
  */

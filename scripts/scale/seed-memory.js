@@ -35,8 +35,7 @@ const passagesPerConversation = 12;
 const sliceRows = 100_000;
 
 /**
- * Creates the phrases and vectors from which rows are combined. They are in a schema of their own that is dropped at
- * the end.
+ * Creates the phrases and vectors that rows are made of. They live in a separate schema, which is dropped at the end.
  * @param {Shape} shape
  * @param {RunAll} runAll
  */
@@ -106,7 +105,7 @@ function slices(count) {
 }
 
 /**
- * Selects the numbers `from` to `to` of the memories, with a hash, the project and two phrases for each.
+ * Selects a slice of the memories: the number of each, its hash, its project and two phrases.
  * @param {Shape} shape
  * @param {{ from: number, to: number }} slice
  */
@@ -158,7 +157,10 @@ function vectorJoins(shape, hash) {
       join seed_scale.vectors noise_b on noise_b.n = ${shape.topics + shape.smallTopics} + ${pick('vh', 42, shape.noises)}`;
 }
 
-/** Selects conversations with a hash and the project of each. @param {{ from: number, to: number }} slice */
+/**
+ * Selects a slice of the conversations, with a hash and the project of each.
+ * @param {{ from: number, to: number }} slice
+ */
 const conversationRows = ({ from, to }) => `
       from generate_series(${from}::bigint, ${to}::bigint) as numbered (c)
      cross join lateral (select ${conversationScopeHash('c')} as h, hashint8extended(c, 7) as th offset 0) as hashed

@@ -1,7 +1,7 @@
 /**
- * Opens the database for `seed-scale` and `benchmark-scale`. It's either DATABASE_URL or a private server that keeps
- * its files in a folder (`--data <folder>`). The private server stops when the script ends. It runs without fsync, so
- * the folder has to be seeded again after a power failure.
+ * Opens the database for `seed-scale` and `benchmark-scale`. This is either the one at DATABASE_URL, or a private
+ * server that keeps its files in a folder (`--data <folder>`) and stops when the script ends. The private server runs
+ * without fsync, so you have to seed the folder again after a power failure.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -74,7 +74,9 @@ async function startServer(folder) {
   };
 }
 
-/** Returns Debian's user `postgres` if we are root, because PostgreSQL refuses to run as root. */
+/**
+ * Returns the user to run PostgreSQL as. It refuses to run as root, so if we are root this is Debian's user `postgres`.
+ */
 async function serverOwner() {
   if (process.getuid?.() !== 0) return null;
   const [uid, gid] = await Promise.all([run('id', ['-u', 'postgres']), run('id', ['-g', 'postgres'])]);

@@ -1,7 +1,6 @@
 /**
  * Defines the seeded rows as SQL expressions of the row's number, so that the same number always produces the same row.
- * All attributes of a row come from the bits of one hash. `hashint8extended` is PostgreSQL's own hash function for
- * bigint.
+ * All attributes of a row are derived from a single hash, which we compute with PostgreSQL's `hashint8extended`.
  */
 import { monthAt, systemClock } from '../../src/core/time.ts';
 
@@ -27,8 +26,8 @@ export const models = [
 ];
 
 /**
- * `topics`, `smallTopics`, `noises`, `phrases` and `paragraphs` are the numbers of pieces that texts and vectors are
- * combined from.
+ * Describes how much data to create. `topics`, `smallTopics`, `noises`, `phrases` and `paragraphs` are the numbers of
+ * building blocks for texts and vectors.
  * @typedef {{ startMs: number, endMs: number, calls: number, memories: number, projects: readonly string[], topics: number, smallTopics: number, noises: number, phrases: number, paragraphs: number }} Shape
  */
 
@@ -50,7 +49,7 @@ export function createShape(calls, memories, projects) {
 }
 
 /**
- * Returns 20 bits of a hash, scaled to an integer below `range`.
+ * Scales 20 bits of a hash to an integer below `range`.
  * @param {string} hash
  * @param {number} shift
  * @param {number} range

@@ -1,6 +1,6 @@
 /**
- * Starts the vendor for `benchmark-scale`. It answers chat requests immediately and returns stored vectors as
- * embeddings, so that searches have near neighbours.
+ * Starts the vendor for `benchmark-scale`. It answers chat requests immediately. For embeddings it returns stored
+ * vectors, so that searches find near neighbours.
  */
 import { once } from 'node:events';
 import { createServer } from 'node:http';

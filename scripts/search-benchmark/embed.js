@@ -6,7 +6,7 @@ const perRequest = 100;
 const embedderLimitMs = 60_000;
 
 /**
- * Embeds texts in the same way as an application would.
+ * Embeds texts through the API, like an application would.
  * @param {import('../bench/gateway.js').Gateway} gateway
  */
 export function createEmbed({ program, keys }) {

@@ -1,4 +1,4 @@
-/** Makes calls at a fixed rate, some of which recall memories, to measure how much time and CPU recall adds. */
+/** Makes calls at a fixed rate. Some of them recall memories, so we can measure how much time and CPU recall adds. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Pool } from 'undici';
 import { ownCpuMs, treeOf } from '../bench/proc.js';

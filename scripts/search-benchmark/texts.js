@@ -1,5 +1,5 @@
 /**
- * Generates memories and questions about them from pseudo-random numbers with a fixed seed, so that they are the same
+ * Generates memories and questions about them. The pseudo-random numbers have a fixed seed, so the texts are the same
  * in every run.
  */
 
@@ -56,7 +56,10 @@ const syllables = 'ka lo mi ne ru sa te vi zo be du fi'.split(' ');
 
 /** @param {() => number} random */
 export function createTexts(random) {
-  /** Picks an entry by Zipf's law, so entries near the start are frequent. @param {readonly string[]} list */
+  /**
+   * Picks an entry by Zipf's law, so entries near the start of the list come up most often.
+   * @param {readonly string[]} list
+   */
   const pick = (list) => list[Math.floor(list.length ** random()) - 1] ?? list[0] ?? '';
   /** Generates one of 20,000 names, most of which are rare. */
   const rareName = () => {

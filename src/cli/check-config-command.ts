@@ -1,7 +1,7 @@
 /**
  * Implements `gateway check-config [command]`, which validates the environment and gateway.yaml the way `gateway
- * <command>` would, but starts nothing. It doesn't connect to anything either, so it can't tell whether keys and
- * addresses work.
+ * <command>` would, but starts nothing. Only with `--online` does it connect to anything. It then sends one or two free
+ * requests to each provider, to find out whether its key and its address work.
  */
 import { resolve } from 'node:path';
 import { type Config, ConfigError } from '../config/config.ts';
@@ -10,23 +10,39 @@ import { loadConfig, readConfigSource } from '../config/load.ts';
 import { parseOptions } from '../config/parse-options.ts';
 import { readTemporalConnection } from '../config/temporal-settings.ts';
 import type { CommandOutput } from './command.ts';
-import { formatFacts } from './table.ts';
+import { formatFacts, formatTable } from './table.ts';
 
 const usage = `Usage:
-  gateway check-config [start|serve|worker|migrate]
+  gateway check-config [start|serve|worker|migrate] [--online]
 
 Validates the environment and gateway.yaml as that command would, and starts nothing; without a command as serve where DATABASE_URL is set, else
-as start. Prints every mistake and exits with 1, or a summary and warnings and exits with 0.
+as start. Prints every mistake and exits with 1, or a summary and warnings and exits with 0. With --online it also sends a request to each
+provider that costs nothing, and says in words what is wrong with a key or an address.
 `;
 
 const checkable = ['start', 'serve', 'worker', 'migrate'] as const;
 
-/** Prints the summary or the help and returns 0. Throws a ConfigError that lists all mistakes. */
-export function checkConfig(args: readonly string[], env: Environment, { write, writeError }: CommandOutput): number {
+/** What a provider said to a request that costs nothing. */
+interface ProviderCheck {
+  readonly provider: string;
+  readonly works: boolean;
+  readonly message: string;
+}
+
+/**
+ * Prints the summary or the help. Returns 1 if a provider doesn't work, or else 0. Throws a ConfigError that lists all
+ * mistakes.
+ */
+export async function checkConfig(
+  args: readonly string[],
+  env: Environment,
+  { write, writeError }: CommandOutput,
+  checkProviders: (config: Config) => Promise<readonly ProviderCheck[]>,
+): Promise<number> {
   const { values, positionals } = parseOptions({
     args: [...args],
     allowPositionals: true,
-    options: { help: { type: 'boolean', short: 'h' } },
+    options: { online: { type: 'boolean' }, help: { type: 'boolean', short: 'h' } },
   });
   if (values.help === true) {
     write(usage);
@@ -44,7 +60,11 @@ export function checkConfig(args: readonly string[], env: Environment, { write, 
     `The configuration is valid for gateway ${command}.\n\n${formatFacts(summarize(config, source.fileText === null ? null : source.fileName))}`,
   );
   for (const warning of config.warnings) writeError(`warning: ${warning}\n`);
-  return 0;
+  if (!values.online) return 0;
+  const checks = await checkProviders(config);
+  const rows = checks.map(({ provider, works, message }) => [provider, works ? 'works' : 'fails', message]);
+  write(`\n${formatTable(['PROVIDER', 'STATE', 'DETAILS'], rows)}`);
+  return checks.every(({ works }) => works) ? 0 : 1;
 }
 
 function summarize(config: Config, file: string | null): [string, unknown][] {

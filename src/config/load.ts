@@ -60,7 +60,7 @@ export function loadConfig({ env: variables, secrets = noSecretFiles, fileText, 
   const usesLocalEmbedder = isLocalEmbedderUsed(settings.localEmbedder.mode, { tiers: values.tiers ?? {}, providerNames });
   if (settings.localEmbedder.mode !== 'off') providerNames.add(localProvider);
   const parts = buildSections(values, { source: 'file', getSourceText: file.getSourceText, addError });
-  // If there's only the demo vendor, we don't know its providers until it runs.
+  // Skip these checks for the demo vendor, because its providers aren't known until it runs.
   if (!demo) {
     checkNames(values, (name) => providerNames.has(name), addError);
     checkMedia(parts, addError);
@@ -70,7 +70,7 @@ export function loadConfig({ env: variables, secrets = noSecretFiles, fileText, 
     );
   }
   const adminTokens = settings.adminTokens.length > 0 ? settings.adminTokens : splitTokens(values.admin_token ?? '');
-  // Otherwise each process would create its own token and reject those of the others.
+  // Without a configured token, each process would generate its own and reject the tokens of the others.
   const isTokenNamed = hasBadFile('GATEWAY_ADMIN_TOKEN') || 'admin_token' in sections;
   const sharesDatabase = command === 'serve' || (command === 'start' && settings.server.databaseUrl !== null);
   if (sharesDatabase && isReadable && adminTokens.length === 0 && !isTokenNamed) {

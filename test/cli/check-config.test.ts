@@ -1,9 +1,11 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, expect, test } from '@jest/globals';
+import { afterAll, describe, expect, test } from '@jest/globals';
+import { checkProviders } from '../../src/app/check-providers.ts';
 import { checkConfig } from '../../src/cli/check-config-command.ts';
 import { ConfigError } from '../../src/config/config.ts';
+import { type Responder, withVendor } from '../vendors/fake-vendor.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'gateway-check-'));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -17,25 +19,25 @@ tiers:
 const secrets = { VENDOR_KEY: 'key-of-the-vendor', GATEWAY_ADMIN_TOKEN: 'token-of-the-admin' };
 const database = 'postgres://gateway:password-of-gateway@db.example.com:5433/calls';
 
-function check(fileText: string, env: Record<string, string>, ...args: string[]) {
+async function check(fileText: string, env: Record<string, string>, ...args: string[]) {
   const file = join(folder, 'gateway.yaml');
   writeFileSync(file, fileText);
   const written: string[] = [];
   const warned: string[] = [];
   const output = { write: (text: string) => void written.push(text), writeError: (text: string) => void warned.push(text) };
-  const run = () => {
+  const run = async () => {
     try {
-      return { status: checkConfig(args, { GATEWAY_CONFIG: file, ...env }, output), errors: [] };
+      return { status: await checkConfig(args, { GATEWAY_CONFIG: file, ...env }, output, checkProviders), errors: [] };
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error;
       return { status: 1, errors: error.errors };
     }
   };
-  return { ...run(), written: written.join(''), warned };
+  return { ...(await run()), written: written.join(''), warned };
 }
 
-test('a valid configuration: a summary without secrets, warnings, and exit status 0', () => {
-  const { status, written, warned } = check(yaml, { ...secrets, DATABASE_URL: database, GATEWAY_TEMPORAL: 'off' });
+test('a valid configuration: a summary without secrets, warnings, and exit status 0', async () => {
+  const { status, written, warned } = await check(yaml, { ...secrets, DATABASE_URL: database, GATEWAY_TEMPORAL: 'off' });
   expect([status, written]).toEqual([0, expect.stringMatching(/^The configuration is valid for gateway serve\.\n\n/)]);
   expect(Object.fromEntries(written.split('\n').flatMap((line) => [line.split(/ {2,}/)]))).toMatchObject({
     database: 'db.example.com:5433/calls',
@@ -51,8 +53,8 @@ test('a valid configuration: a summary without secrets, warnings, and exit statu
   for (const secret of [...Object.values(secrets), 'password-of-gateway']) expect(written + warned.join()).not.toContain(secret);
 });
 
-test('every mistake is reported, of the environment and of the file', () => {
-  const { status, written, errors } = check(`${yaml}colour: red\n`, { PORT: 'x', DATABASE_URL: database }, 'serve');
+test('every mistake is reported, of the environment and of the file', async () => {
+  const { status, written, errors } = await check(`${yaml}colour: red\n`, { PORT: 'x', DATABASE_URL: database }, 'serve');
   expect([status, written]).toEqual([1, '']);
   expect(errors.map((error) => error.replace(/^\S+gateway\.yaml/, 'gateway.yaml'))).toEqual([
     'TEMPORAL_ADDRESS: gateway serve needs it; without durable work set GATEWAY_TEMPORAL=off',
@@ -63,13 +65,52 @@ test('every mistake is reported, of the environment and of the file', () => {
   ]);
 });
 
-test('a certificate that cannot be read, and an unknown command, are mistakes', () => {
+test('a certificate that cannot be read, and an unknown command, are mistakes', async () => {
   const tls = { TEMPORAL_ADDRESS: 'temporal:7233', TEMPORAL_TLS_SERVER_CA_CERT_PATH: join(folder, 'none.pem') };
-  expect(check(yaml, { ...secrets, ...tls }).errors).toEqual([expect.stringContaining('none.pem: cannot be read')]);
-  expect(check(yaml, {}, 'run').errors).toEqual(['"run": gateway check-config checks one of start, serve, worker, migrate']);
+  expect((await check(yaml, { ...secrets, ...tls })).errors).toEqual([expect.stringContaining('none.pem: cannot be read')]);
+  expect((await check(yaml, {}, 'run')).errors).toEqual(['"run": gateway check-config checks one of start, serve, worker, migrate']);
 });
 
-test('without a file and a database it checks start', () => {
-  const { status, written } = check('', {});
+test('without a file and a database it checks start', async () => {
+  const { status, written } = await check('', {});
   expect([status, written]).toEqual([0, expect.stringMatching(/for gateway start\.\n[\s\S]*providers +demo vendor/)]);
+});
+
+describe('with --online, each provider gets a request that costs nothing', () => {
+  const models = JSON.stringify({ data: [{ id: 'small' }, { id: 'large' }] });
+  const invalid = JSON.stringify({ error: { message: 'invalid key key-of-the-vendor' } });
+
+  test.each<[string, Responder, number, string]>([
+    ['lists its models', (response) => response.end(models), 0, 'works  the key is accepted, 2 models are listed'],
+    [
+      'does not list a model of a tier',
+      (response) => response.end(JSON.stringify({ data: [{ id: 'other' }] })),
+      ...[1, "fails  the key is accepted, but the vendor doesn't list small; check the names and model_names"],
+    ],
+    [
+      'rejects the key',
+      (response) => response.writeHead(401).end(invalid),
+      1,
+      'the key is not accepted: check api_key and auth. The vendor says: invalid key [key]',
+    ],
+    ['gives no permission', (response) => response.writeHead(403).end('{}'), 1, 'the key is known, but has no permission'],
+    [
+      'has no list of models, and refuses an empty body',
+      (response, { method }) => response.writeHead(method === 'GET' ? 404 : 400).end('{}'),
+      ...[0, 'works  the key is accepted'],
+    ],
+    ['has nothing at this address', (response) => response.writeHead(404).end('{}'), 1, 'check that base_url includes the version prefix'],
+    ['fails', (response) => response.writeHead(503).end('down'), 1, 'the vendor has a failure (503): try again later'],
+    ['closes the connection', (response) => response.destroy(), 1, 'check base_url and the network'],
+  ] as [string, Responder, number, string][])('a vendor that %s', async (_name, respond, status, message) => {
+    await withVendor(respond, async ({ url, received }) => {
+      const provider = { base_url: `${url}/v1`, dialect: 'chat', api_key: secrets.VENDOR_KEY };
+      const file = JSON.stringify({ providers: { one: provider }, tiers: { standard: ['one/small'] } });
+      const result = await check(file, { ...secrets, GATEWAY_TEMPORAL: 'off' }, '--online');
+      expect([result.errors, result.status]).toEqual([[], status]);
+      expect(result.written).toContain(message);
+      expect(result.written).not.toContain(secrets.VENDOR_KEY);
+      for (const { headers } of received) expect(headers.authorization).toBe(`Bearer ${secrets.VENDOR_KEY}`);
+    });
+  });
 });

@@ -147,7 +147,9 @@ async function runInProcess(form: URLSearchParams): Promise<{ status: number; te
   const output = { write: (part: string) => written.push(part), writeError: (part: string) => errors.push(part) };
   try {
     const status =
-      argv[0] === 'check-config' ? checkConfig(argv.slice(1), environment, output) : await runCommand(argv, environment, output);
+      argv[0] === 'check-config'
+        ? await checkConfig(argv.slice(1), environment, output, async () => [])
+        : await runCommand(argv, environment, output);
     return { status, text: (status === 0 ? written : errors).join('') };
   } catch (error) {
     return { status: 1, text: error instanceof ConfigError ? error.errors.join('\n') : String(error) };

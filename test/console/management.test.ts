@@ -92,16 +92,16 @@ describe('keys', () => {
       return textOf(member.get(`${path}/keys/${/sk-gw-([a-z0-9]{8})-/.exec(issued)?.[1]}`));
     };
     const refusing = await pageOf({ on_budget_store_down: 'refuse', default_max_output_tokens: '500' });
-    expect(refusing).toContain('Calls whose ceilings cannot be checked are refused with 503. The key says so.');
+    expect(refusing).toContain('Calls whose ceilings cannot be checked are refused with status 503. This is set for the key.');
     expect(refusing).toContain('500 tokens');
     const inheriting = await pageOf({ on_budget_store_down: '', default_max_output_tokens: '' });
-    expect(inheriting).toContain('may use up to a tenth of each ceiling');
-    expect(inheriting).toContain('The configuration of the gateway says so.');
+    expect(inheriting).toContain('each process may use up to a tenth of it');
+    expect(inheriting).toContain('This is set in the configuration of the gateway.');
     const prepaid = { 'ceilings.cost': '5', 'windows.cost': 'total' };
     const hint = 'issue a key that refuses calls in an outage';
     expect(await pageOf(prepaid)).toContain(hint);
     expect(await pageOf({ ...prepaid, on_budget_store_down: 'refuse' })).not.toContain(hint);
-    expect(await textOf(owner.get(`${path}/keys/new`))).toContain('As the project: let calls pass, up to a tenth of each ceiling');
+    expect(await textOf(owner.get(`${path}/keys/new`))).toContain('Same as the project: allow calls, up to a tenth of each ceiling');
     const wrong = await textOf(owner.post(`${path}/keys`, { name: 'outage', default_max_output_tokens: '0' }), 422);
     expect(wrong).toMatch(/name="default_max_output_tokens"[^>]*aria-invalid="true"/);
   });
@@ -383,7 +383,7 @@ test('settings of the project are changed one by one', async () => {
   const again = hiddenValue(await (await owner.get(`${path}/project/edit`)).text(), 'read');
   const refusing = { ...fields, read: again, monthly_cap: '12.5', on_budget_store_down: 'refuse' };
   expect((await owner.post(`${path}/project/edit`, refusing)).status).toBe(303);
-  expect(await textOf(member.get(`${path}/project`))).toContain('are refused with 503. The project says so.');
+  expect(await textOf(member.get(`${path}/project`))).toContain('are refused with status 503. This is set for the project.');
   const before = hiddenValue(await (await owner.get(`${path}/project/edit`)).text(), 'read');
   const sampled = { ...refusing, read: before, 'cache.enabled': 'on', cache_sampled: 'on', error_codes: 'on' };
   expect((await owner.post(`${path}/project/edit`, sampled)).status).toBe(303);
@@ -392,7 +392,7 @@ test('settings of the project are changed one by one', async () => {
   );
   expect(await (await owner.get(`${path}/project/edit`)).text()).toMatch(/name="cache_sampled"[^>]*checked/);
   await gateway().admin('PUT', '/provision/teams/acme', { monthly_cap: null, time_zone: 'UTC', on_budget_store_down: null });
-  expect(await textOf(member.get(`${path}/project`))).toContain('The configuration of the gateway says so.');
+  expect(await textOf(member.get(`${path}/project`))).toContain('This is set in the configuration of the gateway.');
 });
 
 test('prices: admins see the changes of a table before they import them; everybody sees prices with their history', async () => {

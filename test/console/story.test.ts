@@ -203,7 +203,7 @@ describe('the first hour with the console', () => {
     expect(await page.locator('.notice').textContent()).toContain('The vendor will not read this');
     failure.end();
     await button('Try now this batch').click();
-    await page.getByText('The batch is replayed.').waitFor();
+    await page.getByText('The batch is being replayed.').waitFor();
     await untilShown('Done');
     await open('Memory');
     await page.getByRole('link', { name: 'I live in Larvik.' }).waitFor();

@@ -147,7 +147,9 @@ describe('the manifests of docs/kubernetes.md', () => {
   });
 
   test('hold settings that exist and that each process accepts together', () => {
-    const settings = readdirSync(join(root, 'src/config')).map((file) => readFileSync(join(root, 'src/config', file), 'utf8'));
+    const settings = readdirSync(join(root, 'src/config'))
+      .filter((file) => file.endsWith('.ts'))
+      .map((file) => readFileSync(join(root, 'src/config', file), 'utf8'));
     for (const { container } of workloads) {
       const sources = container.envFrom.map(({ secretRef, configMapRef }) =>
         secretRef ? find('Secret', secretRef.name)?.stringData : find('ConfigMap', configMapRef?.name ?? '')?.data,

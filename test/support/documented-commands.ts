@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { checkConfig } from '../../src/cli/check-config-command.ts';
 import { isCommandGroup, runCommand } from '../../src/cli/commands.ts';
 import { runPayloadKeyCommand } from '../../src/cli/payload-key-command.ts';
+import { runVendorsCommand } from '../../src/cli/vendors-command.ts';
 import { readCodecServerSettings } from '../../src/codec-server/codec-server-options.ts';
 import { ConfigError } from '../../src/config/config.ts';
 import { parseOptions } from '../../src/config/parse-options.ts';
@@ -109,7 +110,10 @@ async function checkGateway(text: string | undefined, isProse: boolean): Promise
         parseOptions({ args: rest, options: { port: { type: 'string' }, host: { type: 'string' } } });
         return null;
       case 'check-config':
-        checkConfig([...rest, '--help'], {}, silent);
+        await checkConfig([...rest, '--help'], {}, silent, async () => []);
+        return null;
+      case 'vendors':
+        await runVendorsCommand([...rest, '--help'], {}, silent);
         return null;
       case 'payload-key':
         await runPayloadKeyCommand([...rest, '--help'], {}, silent);

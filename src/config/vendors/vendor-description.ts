@@ -27,6 +27,8 @@ export interface VendorDescription {
   /** The base URL. It contains values that only its owner knows as `{name}`, and `parameters` describes them. */
   readonly baseUrl: string;
   readonly parameters?: Readonly<Record<string, VendorParameter>>;
+  /** Corrects a base URL whose parameters have been filled in, if some values need another host. */
+  readonly correctBaseUrl?: (url: string) => string;
   readonly dialect: ProviderDialect;
   /** Defaults to everything that is usual for the dialect. */
   readonly serves?: readonly Route[];

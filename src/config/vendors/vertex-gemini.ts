@@ -17,6 +17,7 @@ export const vertexGemini: VendorDescription = {
     project: { question: 'Google Cloud project', pattern: /^[a-z][a-z0-9-]{4,62}$/, example: 'my-project' },
     location: { question: 'Location', pattern: /^[a-z][a-z0-9-]{1,40}$/, example: 'europe-west1' },
   },
+  correctBaseUrl: correctHost,
   dialect: 'chat',
   serves: ['chat', 'embeddings', 'responses'],
   responses: 'translated',
@@ -24,3 +25,10 @@ export const vertexGemini: VendorDescription = {
   identity: { type: 'google' },
   tableNames: ['vertex_ai-language-models', 'vertex_ai-embedding-models'],
 };
+
+/** The global location and the two multi-regions don't have hosts that begin with their names. */
+function correctHost(url: string): string {
+  return url
+    .replace('https://global-aiplatform.', 'https://aiplatform.')
+    .replace(/^https:\/\/(us|eu)-aiplatform\.googleapis\.com/, 'https://aiplatform.$1.rep.googleapis.com');
+}

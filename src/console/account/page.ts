@@ -1,4 +1,4 @@
-/** The account page, as one view of its sections. */
+/** Renders the account page. */
 import { mayHavePassword, type PersonRecord } from '../../people/accounts.ts';
 import type { PersonalToken } from '../../people/personal-tokens.ts';
 import type { SessionRecord } from '../../people/sessions.ts';
@@ -18,18 +18,18 @@ export function accountView(context: ConsoleContext, { person, sessions, tokens 
   const content = html`${section('Profile', card(nameForm(context, person)), { hint: describePerson(person) })}
 ${mayHavePassword(person) ? section(person.hasPassword ? 'Change the password' : 'Set a password', card(passwordForm(context, person, tokens.length > 0))) : ''}
 ${section('Sessions', sessionTable(context, sessions), {
-  hint: 'Where you are signed in. A session ends after 7 days without use, and after 30 days.',
+  hint: 'Browsers in which you are signed in. A session ends after 7 days without use, and after 30 days at the latest.',
   ...(sessions.length > 1 && { actions: revokeOthers(context) }),
 })}
 ${tokenSection(context, tokens)}`;
   return { kind: 'page', title: 'Account', content };
 }
 
-/** `ann@example.com · deployment admin · signs in with a password`. */
+/** E.g. `ann@example.com · deployment admin · signs in with a password`. */
 function describePerson({ email, isAdmin, hasPassword, hasOidc, onlyProject }: PersonRecord): string {
   const ways = [...(hasPassword ? ['a password'] : []), ...(hasOidc ? ['an identity provider'] : [])];
   const signIn = `signs in with ${ways.length === 0 ? 'links' : ways.join(' or ')}`;
-  const only = onlyProject === null ? [] : [`valid in ${onlyProject} only, until a deployment admin confirms the address`];
+  const only = onlyProject === null ? [] : [`can only use ${onlyProject} until a deployment admin confirms the address`];
   return [email, ...(isAdmin ? ['deployment admin'] : []), signIn, ...only].join(' · ');
 }
 
@@ -59,7 +59,7 @@ function passwordForm(context: ConsoleContext, { email, hasPassword }: PersonRec
               name: 'revoke_tokens',
               label: 'Also revoke my personal tokens',
               checked: true,
-              hint: 'Somebody who knew the old password may have created one. Programs that use your tokens need new ones.',
+              hint: 'Somebody who knew your old password may have created a token. Programs that use your tokens will need new ones.',
             }),
           ]
         : []),
@@ -74,7 +74,7 @@ function sessionTable(context: ConsoleContext, sessions: readonly SessionRecord[
     caption: 'Sessions',
     hideCaption: true,
     rows: sessions,
-    empty: 'You have no other session.',
+    empty: 'You have no other sessions.',
     columns: [
       {
         label: 'Browser',
@@ -105,10 +105,10 @@ function revokeOthers(context: ConsoleContext): Html {
   return actionButton({ context, action: `${accountPath}/sessions/revoke-others`, label: 'Sign out all others' });
 }
 
-/** `Firefox on Linux`; the whole header when it names no common browser. */
+/** Returns e.g. `Firefox on Linux`, or the start of the header if we don't recognize the browser. */
 function describeBrowser(userAgent: string | null): string {
   if (userAgent === null) return 'Unknown browser';
-  // In this order: each browser also names those after it.
+  // The order matters, because browsers based on Chrome also contain `Chrome/`, and those contain `Safari/`.
   const browser = ['Edg', 'OPR', 'Firefox', 'Chrome', 'Safari'].find((name) => userAgent.includes(`${name}/`));
   const system = ['Android', 'iPhone', 'iPad', 'Windows', 'Mac OS X', 'Linux'].find((name) => userAgent.includes(name));
   if (browser === undefined) return userAgent.slice(0, 60);

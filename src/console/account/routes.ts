@@ -1,4 +1,4 @@
-/** The account page: name, password, sessions of the person who is signed in. */
+/** Routes of the account page, where people change their name and password and end their sessions. */
 import { gatewayError } from '../../core/errors.ts';
 import { mayHavePassword } from '../../people/accounts.ts';
 import type { People } from '../../people/people.ts';
@@ -21,7 +21,7 @@ export function createAccountRoutes({ people, publicUrl }: AccountRouteDeps): re
   };
   const page: PageRoute = { method: 'get', path: '/account', access: 'person', handle: view };
 
-  /** An action of the page, which is shown again after a mistake. */
+  /** An action of the page. If its input is invalid, the page is shown again. */
   const action = (path: string, name: string, handle: ActionRoute['handle']): ActionRoute => ({
     method: 'post',
     path: `/account/${path}`,
@@ -33,7 +33,7 @@ export function createAccountRoutes({ people, publicUrl }: AccountRouteDeps): re
 
   const rename = action('name', 'person.rename', async ({ session: { person } }, form) => {
     await accounts.rename(person.id, form.get('name') ?? '');
-    return { kind: 'redirect', to: accountPath, notice: 'Your name is changed.' };
+    return { kind: 'redirect', to: accountPath, notice: 'Your name was changed.' };
   });
 
   const changePassword = action('password', 'person.password', async ({ session, remoteAddress }, form) => {
@@ -42,34 +42,36 @@ export function createAccountRoutes({ people, publicUrl }: AccountRouteDeps): re
     if (person.hasPassword) {
       const attempt = await signIn.withPassword({ email, password: form.get('current') ?? '', address: remoteAddress });
       if (attempt.kind === 'limited') throw gatewayError('bad_request', { message: 'too many failed attempts; try again in 15 minutes' });
-      if (attempt.kind === 'refused') throw gatewayError('bad_request', { message: 'the current password is not right' });
+      if (attempt.kind === 'refused') throw gatewayError('bad_request', { message: 'the current password is wrong' });
     } else if (!mayHavePassword(person)) {
-      // Otherwise a stolen session would become an account that the identity provider cannot end.
+      // Otherwise somebody with a stolen session could set a password and keep access after the identity provider has
+      // blocked the person.
       const message = person.hasOidc
-        ? 'you sign in with an identity provider; a sign-in link can set a password'
+        ? 'you sign in with an identity provider; ask for a sign-in link if you want to set a password'
         : 'you sign in with links until a deployment admin confirms your address';
       throw gatewayError('forbidden', { message });
     }
-    if (form.get('password') !== form.get('repeated')) throw gatewayError('bad_request', { message: 'the two new passwords differ' });
+    if (form.get('password') !== form.get('repeated'))
+      throw gatewayError('bad_request', { message: 'the two new passwords are different' });
     const revokeTokens = form.has('revoke_tokens');
     await accounts.setPassword(id, form.get('password') ?? '', { sessionId: session.id, revokeTokens });
-    const ended = revokeTokens ? 'your other sessions are signed out and your tokens are revoked' : 'your other sessions are signed out';
+    const ended = revokeTokens ? 'your other sessions were signed out and your tokens were revoked' : 'your other sessions were signed out';
     return {
       kind: 'redirect',
       to: accountPath,
-      notice: `Your password is changed, and ${ended}.`,
+      notice: `Your password was changed, and ${ended}.`,
       audit: { revoked_tokens: revokeTokens },
     };
   });
 
   const revoke = action('sessions/:session/revoke', 'session.revoke', async ({ session: { person }, params }) => {
     if (!(await sessions.revoke(person.id, params.session ?? ''))) throw gatewayError('not_found', { message: 'no such session' });
-    return { kind: 'redirect', to: accountPath, notice: 'The session is signed out.' };
+    return { kind: 'redirect', to: accountPath, notice: 'The session was signed out.' };
   });
 
   const revokeOthers = action('sessions/revoke-others', 'session.revoke_others', async ({ session }) => {
     const count = await sessions.revokeAll(session.person.id, { except: session.id });
-    const notice = count === 1 ? 'One session is signed out.' : `${count} sessions are signed out.`;
+    const notice = count === 1 ? 'One session was signed out.' : `${count} sessions were signed out.`;
     return { kind: 'redirect', to: accountPath, notice, audit: { sessions: count } };
   });
 

@@ -1,4 +1,4 @@
-/** Personal tokens of the person who is signed in: create, revoke. The account page lists them. */
+/** Routes to create and revoke personal tokens. The account page lists them. */
 import type { PersonalTokens } from '../../people/personal-tokens.ts';
 import type { ConsoleRoute } from '../frame/route.ts';
 import { accountPath } from './account-path.ts';
@@ -6,7 +6,7 @@ import { createdTokenView, newTokenView } from './tokens-view.ts';
 
 export interface TokenRouteDeps {
   readonly personalTokens: PersonalTokens;
-  /** Scheme and host under which clients reach the gateway; null: as the request names them. */
+  /** Returns the public scheme and host of the gateway. If this is null, we use the host of the request. */
   readonly publicUrl: () => string | null;
 }
 
@@ -37,7 +37,7 @@ export function createTokenRoutes({ personalTokens, publicUrl }: TokenRouteDeps)
       action: 'token.revoke',
       async handle({ session: { person }, params }) {
         const { prefix, name } = await personalTokens.revoke(person.id, params.token ?? '');
-        return { kind: 'redirect', to: `${accountPath}#tokens`, notice: `The token ${name} is revoked.`, audit: { token: prefix, name } };
+        return { kind: 'redirect', to: `${accountPath}#tokens`, notice: `The token ${name} was revoked.`, audit: { token: prefix, name } };
       },
     },
   ];

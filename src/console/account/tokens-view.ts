@@ -1,4 +1,7 @@
-/** Personal tokens: the section of the account page, the form of a new token, and the page that shows it once. */
+/**
+ * Views for personal tokens: the list on the account page, the form for a new token, and the page that shows a new
+ * token once.
+ */
 import { maxTokenDays, type PersonalToken } from '../../people/personal-tokens.ts';
 import { scopeDescriptions, scopes } from '../../people/scopes.ts';
 import {
@@ -44,12 +47,12 @@ export function tokenSection(context: ConsoleContext, tokens: readonly PersonalT
   });
   return section('Personal tokens', list, {
     id: 'tokens',
-    hint: 'For AI agents that connect over MCP. A token acts as you, within its scopes, in every project of yours.',
+    hint: 'AI agents use these tokens to connect over MCP. A token acts as you in all of your projects, limited to its scopes.',
     actions: html`<a class="button" href="${newTokenPath}">New token</a>`,
   });
 }
 
-/** `input`: a submitted form that was not accepted. */
+/** `input` is the submitted form if it was rejected. */
 export function newTokenView(context: ConsoleContext, input: URLSearchParams | null): PageContent {
   const chosen = input?.getAll('scopes') ?? ['settings:read', 'usage:read'];
   const content = card(
@@ -60,7 +63,7 @@ export function newTokenView(context: ConsoleContext, input: URLSearchParams | n
       fields: [
         textField({
           ...{ name: 'name', label: 'Name', value: input?.get('name'), required: true, maxLength: 100, autocomplete: 'off' },
-          hint: 'Where you will use it, such as “Claude Code on my laptop”.',
+          hint: 'Where you will use the token, such as “Claude Code on my laptop”.',
         }),
         fieldset(
           'Scopes',
@@ -87,10 +90,10 @@ export function newTokenView(context: ConsoleContext, input: URLSearchParams | n
 export function createdTokenView({ name }: PersonalToken, token: string, mcpUrl: string): PageContent {
   const header = `Authorization: Bearer ${token}`;
   const config = { mcpServers: { gateway: { type: 'http', url: mcpUrl, headers: { Authorization: `Bearer ${token}` } } } };
-  const content = html`${notice('Copy it now: it is not shown again. Anyone who has it acts as you.', 'warning')}
+  const content = html`${notice('Copy this token now, because it will not be shown again. Anyone who has it can act as you.', 'warning')}
 ${section(name, codeBlock(token, 'Token'))}
 ${section('Claude Code', codeBlock(`claude mcp add --transport http gateway ${mcpUrl} --header "${header}"`, 'Command for Claude Code'))}
-${section('Other clients', codeBlock(JSON.stringify(config, null, 2), 'Configuration'), { hint: html`For <code>.cursor/mcp.json</code> and clients with the same format; VS Code names the first member <code>servers</code>.` })}
+${section('Other clients', codeBlock(JSON.stringify(config, null, 2), 'Configuration'), { hint: html`Use this in <code>.cursor/mcp.json</code> and in other clients with the same format. In VS Code, the first member is called <code>servers</code> instead.` })}
 <p><a class="button" href="${accountPath}#tokens">Done</a></p>`;
   return { kind: 'page', title: 'Your new token', content, breadcrumbs: [{ label: 'Account', href: accountPath }] };
 }

@@ -1,4 +1,4 @@
-/** Applications that have settings, and those that called lately. */
+/** The list of applications that have settings or made calls recently. */
 import type { ReadCounters } from '../../ceilings/counter-usage.ts';
 import type { ApplicationSettings } from '../../projects/application-settings.ts';
 import type { Applications } from '../../projects/applications.ts';
@@ -24,7 +24,7 @@ import type { ConsoleContext, CsvValue, PageResult } from '../frame/route.ts';
 export interface ApplicationListDeps {
   readonly applications: Pick<Applications, 'list'>;
   readonly readCounters: ReadCounters;
-  /** Calls and cost (nano-dollars) by application; at most 200, those of the highest cost. */
+  /** Returns the calls and the cost (in nano-dollars) of each application, limited to the 200 with the highest cost. */
   readonly recentUse: (
     projectId: string,
     range: Period & { readonly zone: string },
@@ -33,7 +33,7 @@ export interface ApplicationListDeps {
 
 interface ApplicationRow {
   readonly source: string;
-  /** Null when the application has none. */
+  /** Null if the application has no settings. */
   readonly settings: ApplicationSettings | null;
   readonly calls: number;
   readonly cost: bigint;
@@ -60,10 +60,10 @@ export async function showApplications(deps: ApplicationListDeps, context: Conso
     kind: 'page',
     title: 'Applications',
     actions: html`${csvLink(context)}${newApplication}`,
-    content: html`<p class="lead">An application is what a caller names in the header <code>x-gateway-source</code>. Settings override those of the project.</p>
+    content: html`<p class="lead">Callers name their application in the header <code>x-gateway-source</code>. The settings of an application override those of the project.</p>
 ${filters}${
   rows.length === 0
-    ? emptyState('No applications', `Applications appear here when they have called in the last ${recentDays} days or have settings.`)
+    ? emptyState('No applications', `Applications appear here if they made calls in the last ${recentDays} days or have settings.`)
     : applicationTable(context, rows, uses)
 }${pager(context, next, { first: 'First', next: 'Next' })}`,
   };
@@ -107,12 +107,12 @@ export function applicationPath(context: ConsoleContext, source: string): string
   return `${projectPath(context, '/applications/application')}?${new URLSearchParams({ name: source })}`;
 }
 
-/** The calls of the period that the list is about. */
+/** Links to the application's calls in the period that the list shows. */
 export function callsPath(context: ConsoleContext, source: string): string {
   return `${projectPath(context, '/calls')}?${new URLSearchParams({ source, range: recentRange })}`;
 }
 
-/** By name, those that match the filter. */
+/** Lists the applications that match the filter, sorted by name. */
 async function readApplications(deps: ApplicationListDeps, { project, now, url, zone }: ConsoleContext): Promise<ApplicationRow[]> {
   const [stored, recent] = await Promise.all([
     deps.applications.list(project.id),
@@ -126,7 +126,6 @@ async function readApplications(deps: ApplicationListDeps, { project, now, url, 
     .map((source) => ({ source, settings: settings.get(source) ?? null, ...(recent.get(source) ?? { calls: 0, cost: 0n }) }));
 }
 
-/** Use of the ceilings of applications with settings. */
 async function readUses(
   deps: ApplicationListDeps,
   projectId: string,
@@ -143,7 +142,6 @@ async function readUses(
   return new Map(rows.map(({ source }, index) => [source, toUses(counters[index] ?? [], counted)]));
 }
 
-/** Use of the ceilings of one application. */
 export async function readUse(deps: ApplicationListDeps, projectId: string, source: string, settings: ApplicationSettings, now: number) {
   return (await readUses(deps, projectId, [{ source, settings }], now)).get(source) ?? [];
 }

@@ -1,4 +1,7 @@
-/** Settings of one application: ceilings with use, and tiers that override those of the project. */
+/**
+ * The page of an application, with the use of its ceilings and a form for its settings. Tiers of an application
+ * override those of the project.
+ */
 import { type StoredApplication, toApplicationSettingsJson } from '../../projects/application-settings.ts';
 import type { Application } from '../../projects/applications.ts';
 import { type CeilingUse, ceilingFields, ceilingMeters, readLimit } from '../frame/ceilings.ts';
@@ -40,7 +43,7 @@ export function newApplicationPage(context: ConsoleContext, form: URLSearchParam
         textField({
           name: 'application',
           label: 'Application',
-          hint: html`The value of the header <code>x-gateway-source</code>. Without the header it is the slug of the project.`,
+          hint: html`The value that callers send in the header <code>x-gateway-source</code>. Calls without the header count for an application named after the slug of the project.`,
           value: form.get('application'),
           error: errors.of('source'),
           required: true,
@@ -81,7 +84,7 @@ export function applicationPage(
     title: source,
     breadcrumbs: [{ label: 'Applications', href: projectPath(context, '/applications') }],
     actions: html`<a class="button" href="${calls}">Calls</a>${reset}`,
-    content: html`${section('Use of ceilings', card(ceilingMeters(uses)), { hint: 'In windows of UTC.' })}
+    content: html`${section('Use of ceilings', card(ceilingMeters(uses)), { hint: 'Days and months are in UTC.' })}
 ${rebased.notice}${isOwner ? section('Settings', settingsForm(context, source, rejected?.form ?? toForm(stored), rebased.read, rejected?.errors ?? noErrors)) : ownTiers(stored)}`,
   };
 }
@@ -100,7 +103,7 @@ function settingFields(form: URLSearchParams, errors: FieldErrors): Html[] {
     fieldset(
       'Ceilings',
       [ceilingFields({ form, errors, withRates: false })],
-      'They apply in addition to those of the key and the project. Leave a field empty for no limit.',
+      'These apply in addition to the ceilings of the key and the project. Leave a field empty for no limit.',
     ),
     ...kinds.map(([name, legend]) =>
       tierFields({
@@ -108,16 +111,16 @@ function settingFields(form: URLSearchParams, errors: FieldErrors): Html[] {
         legend,
         form,
         errors,
-        hint: 'Replaces the tier of the same name for this application. Clear name and models of a tier to remove it.',
+        hint: 'For this application, a tier replaces the tier of the project with the same name. To remove a tier, clear its name and its models.',
       }),
     ),
   ];
 }
 
-/** For members, who cannot change them. */
+/** Shown to members, who can't change the settings. */
 function ownTiers(stored: StoredApplication): Html {
   const items = kinds.flatMap(([name]) => Object.entries(stored[name]));
-  if (items.length === 0) return section('Own tiers', card(html`<p class="muted">The tiers of the project apply.</p>`));
+  if (items.length === 0) return section('Own tiers', card(html`<p class="muted">This application uses the tiers of the project.</p>`));
   return section(
     'Own tiers',
     card(
@@ -134,7 +137,7 @@ function toForm({ ceilings, windows, ...stored }: StoredApplication): URLSearchP
   return form;
 }
 
-/** Throws `bad_request` for input that the settings cannot express. */
+/** Throws `bad_request` if two tiers have the same name. */
 export function assertTiers(form: URLSearchParams): void {
   for (const [name] of kinds) assertDistinctTiers(form, name);
 }
@@ -143,7 +146,7 @@ export function editOf(form: URLSearchParams): SettingsEdit {
   return compareSettings(parseSettingsField(form), readApplicationInput(form));
 }
 
-/** All members of the settings, as the form has them. */
+/** Reads all members of the settings from the form. */
 export function readApplicationInput(form: URLSearchParams): Settings {
   return {
     ceilings: { calls: readLimit(form, 'calls'), cost: readLimit(form, 'cost') },

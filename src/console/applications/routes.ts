@@ -1,4 +1,4 @@
-/** Applications: use and settings. */
+/** Routes of the pages about applications. */
 import { gatewayError } from '../../core/errors.ts';
 import { toApplicationSettingsJson } from '../../projects/application-settings.ts';
 import type { Applications } from '../../projects/applications.ts';
@@ -41,7 +41,7 @@ export function createApplicationRoutes(deps: ApplicationRoutesDeps): readonly C
         const existing = await applications.find(context.project.id, source);
         if (existing.createdAt !== null)
           throw gatewayError('conflict', {
-            issues: [{ path: 'source', message: 'the application has settings already; open it in the list to change them' }],
+            issues: [{ path: 'source', message: 'the application already has settings; open it in the list to change them' }],
           });
         const defaults = toApplicationSettingsJson(existing.settings);
         const edit = compareSettings(defaults, readApplicationInput(form));
@@ -94,7 +94,7 @@ export function createApplicationRoutes(deps: ApplicationRoutesDeps): readonly C
         return {
           kind: 'redirect',
           to: projectPath(context, '/applications'),
-          notice: `The settings of ${source} are removed.`,
+          notice: `The settings of ${source} were removed.`,
           audit: { application: source },
         };
       },

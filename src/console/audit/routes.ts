@@ -1,4 +1,4 @@
-/** The audit log of a project, and of the whole deployment. */
+/** The pages with the audit log of a project and of the whole deployment. */
 
 import { gatewayError } from '../../core/errors.ts';
 import { fromLocalTime } from '../../core/time-zone.ts';
@@ -28,10 +28,10 @@ export interface AuditRoutesDeps {
 }
 
 const pageSize = 100;
-/** Matches no row: no account has the address of the filter. */
+/** We filter by this id if no account has the given e-mail address, so that no row matches. */
 const noPerson = '00000000-0000-0000-0000-000000000000';
 
-/** Null: the whole deployment. */
+/** Returns null for the audit log of the whole deployment. */
 type ProjectOf = (context: ConsoleContext) => string | null;
 
 export function createAuditRoutes(deps: AuditRoutesDeps): readonly ConsoleRoute[] {
@@ -60,7 +60,7 @@ async function showAudit(deps: AuditRoutesDeps, context: ConsoleContext, project
     kind: 'page',
     title: projectId === null ? 'Audit of the deployment' : 'Audit',
     actions: csvLink(context),
-    content: html`<p class="lead">Every change by a person or with the admin token, written before it is made. Times are in ${zone}.</p>
+    content: html`<p class="lead">Lists every change that was made by a person or with the admin token. Changes are logged before they are made. Times are in ${zone}.</p>
 ${filterForm(context, [
   textField({
     name: 'person',
@@ -112,7 +112,7 @@ function outcomeBadge(outcome: AuditOutcome | null): Html {
   return outcome === null ? badge('not finished') : badge(outcome, tones[outcome]);
 }
 
-/** One line per value; the old and the new value of a changed setting on one line. */
+/** Lists the details with one line per value. Changed settings show the old and the new value. */
 function detailOf(detail: AuditEntry['detail']): Html | string {
   const lines = Object.entries(detail).flatMap(([name, value]) => linesOf(name, value));
   if (lines.length === 0) return '';
@@ -162,7 +162,7 @@ async function parseFilter(
   };
 }
 
-/** Start of the day that is `offset` days after the local date. */
+/** Returns when the day that is `offset` days after the date in `text` starts. */
 function dayOf(name: string, text: string | null, zone: string, offset: number): number | undefined {
   if (text === null || text === '') return undefined;
   const [year = 0, month = 0, day = 0] = /^(\d{4})-(\d\d)-(\d\d)$/.exec(text)?.slice(1).map(Number) ?? [];

@@ -1,4 +1,4 @@
-/** One learning batch: its state, its error and its groups. */
+/** The page of a learning batch, with its state, errors and groups. */
 import type { BatchState, BatchWithGroups } from '../../memory/learning/batches.ts';
 import {
   actionButton,
@@ -37,7 +37,7 @@ export function detailPage(context: ConsoleContext, batch: BatchWithGroups): Pag
     content: html`<div class="stack">${errorMessage === null || state === 'done' ? '' : notice(sentence(errorMessage), state === 'failed' || state === 'failing' ? 'bad' : 'warning', errorTitle(state, error))}
 ${definitions([
   ['State', stateBadge(batch)],
-  ['Reads', kindLabels[batch.kind]],
+  ['Kind', kindLabels[batch.kind]],
   ...(conversationId === null
     ? []
     : [['Conversation', html`<a href="${projectPath(context, `/conversations/${conversationId}`)}">Open</a>`] as const]),
@@ -83,7 +83,7 @@ function groupSection(context: ConsoleContext, { groups, errorMessage }: BatchWi
         label: 'Result',
         value: (group) => {
           if (group.errorMessage === null || group.state === 'done') return resultOf(group);
-          // The notice above has the batch's error.
+          // The notice at the top already shows the message of the batch's error.
           return group.errorMessage === errorMessage ? html`<code>${group.error}</code>` : sentence(group.errorMessage);
         },
         grow: true,
@@ -92,7 +92,9 @@ function groupSection(context: ConsoleContext, { groups, errorMessage }: BatchWi
       { label: 'Cost', value: ({ costNanos }) => usd(costNanos), align: 'end' },
     ],
     rows: groups,
-    empty: 'Its groups were erased.',
+    empty: 'The groups of this batch were erased.',
   });
-  return section('Groups', rows, { hint: 'One for each end user, one for calls without. A group is named by the SHA-256 of its subject.' });
+  return section('Groups', rows, {
+    hint: 'There is one group for each end user, and one for calls without an end user. Subjects are shown as their SHA-256.',
+  });
 }

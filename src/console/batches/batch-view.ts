@@ -1,4 +1,4 @@
-/** Parts of pages that show learning batches. */
+/** Labels, badges and summaries shared by the pages about learning batches. */
 import type { Batch, BatchProgress, BatchState } from '../../memory/learning/batches.ts';
 import { badge, formatCount, type Tone } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
@@ -20,17 +20,17 @@ export function stateLabel(state: BatchState): string {
 }
 
 export function stateBadge({ state, error, attempts }: Pick<Batch, 'state' | 'error' | 'attempts'>): Html {
-  // Waits for its first try: pages are built some time after the change that caused it.
+  // This batch hasn't had its first try yet. Pages are built with a delay after the change that caused them.
   if (state === 'retrying' && error === null && attempts === 0) return badge('Scheduled');
   return badge(...states[state]);
 }
 
-/** Whether a replay would change something. */
+/** Reports whether a replay would change anything. */
 export function mayReplay(state: BatchState): boolean {
   return state !== 'done' && state !== 'running';
 }
 
-/** `3 memories, 1 merged, 2 facts`. */
+/** Returns e.g. `3 memories, 2 facts, 1 merged`. */
 export function resultOf({ written, merged, repeated, dropped, facts }: BatchProgress): Html | string {
   const counted = [
     [written, written === 1 ? 'memory' : 'memories'],

@@ -1,4 +1,4 @@
-/** Learning batches: what waits, runs and failed, and why; replay. */
+/** The pages about learning batches, with actions to replay them. */
 import { gatewayError } from '../../core/errors.ts';
 import { isUuid } from '../../core/ids.ts';
 import { minuteMs } from '../../core/time.ts';
@@ -33,7 +33,7 @@ import { kindLabels, resultOf, stateBadge, stateLabel } from './batch-view.ts';
 export interface BatchPagesDeps {
   readonly batches: Batches;
   readonly readNextBatch: (projectId: string) => Promise<NextBatch>;
-  /** How long the oldest message has been due; 0 if none is. */
+  /** Returns how long the oldest message has been due, or 0 if no message is due. */
   readonly readLagMs: (projectId: string) => Promise<number>;
 }
 
@@ -99,7 +99,7 @@ export function createBatchRoutes({ batches, readNextBatch, readLagMs }: BatchPa
         return {
           kind: 'redirect',
           to: projectPath(context, `/batches/${id}`),
-          notice: 'The batch is replayed. Finished groups stay as they are.',
+          notice: 'The batch is being replayed. Groups that have finished are not repeated.',
           audit: { batch: id },
         };
       },
@@ -112,7 +112,7 @@ export function createBatchRoutes({ batches, readNextBatch, readLagMs }: BatchPa
       async handle(context, fields) {
         const state: EndedState = fields.get('state') === 'stopped' ? 'stopped' : 'failed';
         const ids = await batches.replayAll(context.project.id, state);
-        const text = ids.length === 1 ? 'One batch is replayed.' : `${formatCount(ids.length)} batches are replayed.`;
+        const text = ids.length === 1 ? 'One batch is being replayed.' : `${formatCount(ids.length)} batches are being replayed.`;
         return {
           kind: 'redirect',
           to: projectPath(context, '/batches'),
@@ -157,7 +157,7 @@ function listPage(context: ConsoleContext, { next, lagMs, counts, rows }: Listed
     hideCaption: true,
     columns: [
       { label: 'Created', value: ({ createdAt }: Batch) => time(createdAt, context.zone) },
-      { label: 'Reads', value: ({ kind }) => kindLabels[kind] },
+      { label: 'Kind', value: ({ kind }) => kindLabels[kind] },
       { label: 'State', value: stateBadge },
       { label: 'Messages', value: ({ messages }) => formatCount(messages), align: 'end' },
       {
@@ -171,8 +171,8 @@ function listPage(context: ConsoleContext, { next, lagMs, counts, rows }: Listed
     rowHref: ({ id }) => projectPath(context, `/batches/${id}`),
     empty:
       context.url.search === ''
-        ? 'A batch starts when enough new messages wait, or the oldest has waited long enough.'
-        : 'No batch is in this state.',
+        ? 'A batch starts when enough new messages are waiting, or when the oldest one has waited long enough.'
+        : 'There are no batches in this state.',
   });
   return {
     kind: 'page',
@@ -190,7 +190,7 @@ function summary(context: ConsoleContext, { next, lagMs, counts }: Omit<Listed, 
   });
   return stats([
     { label: 'Waiting messages', value: formatCount(next.kind === 'none' ? 0 : next.messages), hint: describeNext(context, next) },
-    ...(lagMs < minuteMs ? [] : [{ label: 'Late by', value: formatDuration(lagMs), hint: 'The oldest message that is due' }]),
+    ...(lagMs < minuteMs ? [] : [{ label: 'Delay', value: formatDuration(lagMs), hint: 'Of the oldest message that is due' }]),
     { label: 'Open', value: formatCount(counts.running), hint: 'Running, waiting or retrying' },
     count('Failing', 'failing', counts.failing),
     count('Failed', 'failed', counts.failed),
@@ -203,7 +203,7 @@ function describeNext({ now, zone }: ConsoleContext, next: NextBatch): Html | st
     case 'none':
       return 'No batch is due';
     case 'off':
-      return 'Memory is off; they wait until it is on';
+      return 'Memory is off, so they wait until it is turned on';
     case 'after_running':
       return 'The next batch starts after the running one';
     case 'due': {

@@ -1,4 +1,4 @@
-/** The ceilings that a call counts against, with the windows that it is in. */
+/** The section of a call's page that lists the ceilings it counts against, and how much of each window is used. */
 import type { CounterUsage } from '../../ceilings/counter-usage.ts';
 import { countersFor, type LimitedCounter } from '../../ceilings/counters.ts';
 import type { KeyRecord } from '../../keys/key-record.ts';
@@ -11,7 +11,9 @@ import type { ConsoleContext } from '../frame/route.ts';
 const unlimited = { limit: null, window: 'month' } as const;
 const noCeilings = { calls: unlimited, cost: unlimited, rpm: unlimited, tpm: unlimited };
 
-/** The present ceilings of the call's key, application and project, in the windows of its start. */
+/**
+ * Returns the current ceilings of the call's key, application and project, with the windows in which the call started.
+ */
 export function ceilingsOf(project: Project, { source, keyId, startedAt }: CallDetail, key: KeyRecord | null): readonly LimitedCounter[] {
   const limits = {
     projectId: project.id,
@@ -25,13 +27,13 @@ export function ceilingsOf(project: Project, { source, keyId, startedAt }: CallD
 
 interface CountedCeiling {
   readonly counter: LimitedCounter;
-  /** Null when the window's counter is gone, or no call was counted. */
+  /** Null if the counter was deleted or has never counted a call. */
   readonly usage: CounterUsage | null;
 }
 
 const names = { calls: 'Calls', cost: 'Cost', rpm: 'Calls', tpm: 'Tokens' } as const;
 const windows = { minute: 'minute', day: 'day', month: 'month', total: 'all time' } as const;
-/** Codes of calls that a ceiling refused. */
+/** Maps the error codes of calls refused by a ceiling to the ceiling's scope. */
 const refusals: Readonly<Record<string, LimitedCounter['key']['scope']>> = {
   tenant_capped: 'key',
   source_capped: 'source',
@@ -42,12 +44,12 @@ export function ceilingsSection(context: ConsoleContext, call: CallDetail, ceili
   const refused = call.code === null ? undefined : refusals[call.code];
   const note = call.unmetered
     ? notice(
-        'The call was admitted without its ceilings, because their store was unavailable. It was counted when it was stored.',
+        'The call was admitted without checking its ceilings, because the database was unavailable. It was counted when it was stored.',
         'warning',
       )
     : call.vendorCalled
       ? ''
-      : html`<p class="hint">The call did not use a call of any ceiling, because no vendor was called.</p>`;
+      : html`<p class="hint">This call does not count against ceilings on calls, because no vendor was called.</p>`;
   return section(
     'Ceilings',
     html`${note}${table<CountedCeiling>({
@@ -62,10 +64,10 @@ export function ceilingsSection(context: ConsoleContext, call: CallDetail, ceili
         },
         { label: 'Ceiling', value: ({ counter: { key, limit } }) => `${names[key.ceiling]}, ${formatAmount(key.ceiling, limit)}` },
         { label: 'Window', value: ({ counter: { key } }) => windowOf(key, context.zone) },
-        { label: 'Use of the window', value: useOf },
+        { label: 'Used in this window', value: useOf },
       ],
     })}`,
-    { hint: 'The ceilings as they are set now. Windows of ceilings are in UTC.' },
+    { hint: 'These are the current ceilings. Days and months are in UTC.' },
   );
 }
 

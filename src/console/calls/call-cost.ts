@@ -1,4 +1,6 @@
-/** Tokens of a call by kind, and its cost line by line at the prices of its time. */
+/**
+ * The section of a call's page with its tokens, and its cost line by line at the prices that applied when it started.
+ */
 import type { CallDetail } from '../../usage/analytics/call-detail.ts';
 import type { CostLine } from '../../usage/analytics/cost-lines.ts';
 import { card, definitions, formatCount, formatUsd, notice, section, table, usd } from '../frame/components.ts';
@@ -17,17 +19,17 @@ export function costSection(call: CallDetail): Html {
     ...(reported === undefined ? [] : compareWithVendor(costNanos, reported)),
   ]);
   const estimate = estimated
-    ? notice('Tokens and cost are estimates: the final count of the vendor is missing, or the catalog does not know a price.', 'warning')
+    ? notice('Tokens and cost are estimates, because the vendor sent no final count or a price is missing from the catalog.', 'warning')
     : '';
   const lines = cost.lines.length === 0 ? '' : lineTable(cost.lines, cost.sumNanos);
   const tier =
     cost.aboveTokens === null
       ? ''
-      : html`<p class="hint">The input is longer than ${formatCount(cost.aboveTokens)} tokens, above which the model has other prices.</p>`;
+      : html`<p class="hint">The input has more than ${formatCount(cost.aboveTokens)} tokens, and the model has different prices above that length.</p>`;
   const serviceTier =
     cost.serviceTier === null
       ? ''
-      : html`<p class="hint">The vendor used the service tier ${cost.serviceTier}, whose factor is part of the prices.</p>`;
+      : html`<p class="hint">The vendor used the service tier ${cost.serviceTier}. The prices include its factor.</p>`;
   return section('Tokens and cost', html`${card(counts)}${estimate}${lines}${tier}${serviceTier}${explainComparison(call)}`);
 }
 
@@ -58,7 +60,7 @@ function formatPrice({ priceNanos, per }: CostLine): string {
   return priceNanos === null ? '' : `${formatUsd(priceNanos)} per ${per === 1 ? 'unit' : 'million'}`;
 }
 
-/** Nano-dollars and millionths of them as a decimal amount in USD. */
+/** Formats an amount, which is given in nano-dollars and millionths of a nano-dollar, in USD. */
 function exactAmount({ whole, millionths }: CostLine['costNanos']): string {
   const digits = (whole * 1_000_000n + millionths).toString().padStart(16, '0');
   const fraction = digits.slice(-15).replace(/0+$/, '').padEnd(2, '0');
@@ -72,19 +74,19 @@ function explainComparison({ cost, costNanos, model }: CallDetail): Html {
     case 'different':
       return notice(
         costNanos === null
-          ? 'The call was stored without a cost, because the price of its model was unknown at that time. The lines use the price that was recorded for that time later.'
-          : 'The lines do not add up to the stored cost: the recorded price of that time, or the cost of the call, was corrected after the call.',
+          ? 'The call was stored without a cost, because the price of its model was unknown. The lines use a price that was recorded for that time later.'
+          : 'The lines do not add up to the stored cost, because the price for that time or the cost of the call was corrected after the call.',
         'warning',
       );
     case 'cache_hit':
-      return html`<p class="hint">Nothing was charged: the response came from the response cache.</p>`;
+      return html`<p class="hint">Nothing was charged, because the response came from the response cache.</p>`;
     case 'no_response':
-      return html`<p class="hint">Nothing was charged: no vendor responded.</p>`;
+      return html`<p class="hint">Nothing was charged, because no vendor responded.</p>`;
     case 'price_unknown':
-      return notice(`The cost cannot be explained: no price of ${model} is recorded for that time.`, 'warning');
+      return notice(`The cost cannot be explained, because no price of ${model} is recorded for that time.`, 'warning');
     case 'units_not_kept':
-      return html`<p class="hint">The model is charged by units that are not stored with the call, so that the cost has no lines.</p>`;
+      return html`<p class="hint">We cannot show the cost line by line, because the model is charged by units that are not stored with the call.</p>`;
     case 'video':
-      return html`<p class="hint">A video is charged by its seconds when it is ready.</p>`;
+      return html`<p class="hint">A video is charged by the second when it is ready.</p>`;
   }
 }

@@ -1,4 +1,4 @@
-/** Calls: a filtered list with a histogram above it, paged by key, live on request, and as CSV. */
+/** The list of calls, with filters, a histogram, live updates and CSV export. */
 import type { Analytics } from '../../usage/analytics/analytics.ts';
 import { type CallFilter, parseCallFilter } from '../../usage/analytics/call-filter.ts';
 import type { CallSummary } from '../../usage/analytics/call-list.ts';
@@ -44,7 +44,8 @@ export function createCallListRoutes(deps: CallListDeps): readonly ConsoleRoute[
   return [
     { method: 'get', path: '/calls', access: 'member', handle: (context) => deps.readStored(() => showCalls(deps, context)) },
     { method: 'get', path: '/calls.csv', access: 'member', handle: (context) => deps.readStored(() => exportCalls(deps, context)) },
-    // What the live list polls: the first page, since a long call is stored after shorter ones that began later.
+    // The live list polls this route. It always returns the whole first page, because a long call is stored after
+    // shorter ones that started later.
     {
       method: 'get',
       path: '/calls/live',
@@ -104,11 +105,11 @@ function summaryOf(context: ConsoleContext, { calls, errors, costNanos, unpriced
   return html`<p class="muted">${formatCount(calls)} ${calls === 1 ? 'call' : 'calls'}, ${formatCount(errors)} ${errors === 1 ? 'error' : 'errors'}, ${formatUsd(costNanos)}${
     unpriced === 0
       ? ''
-      : html` and <a href="${withQuery(context, { price: 'unknown', [pageParameter]: null })}">${formatCount(unpriced)} of unknown cost</a>`
+      : html` and <a href="${withQuery(context, { price: 'unknown', [pageParameter]: null })}">${formatCount(unpriced)} with unknown cost</a>`
   }</p>`;
 }
 
-/** Paused: a link that turns updates on. Live: one that pauses them, and one that works without JavaScript. */
+/** Links that start and pause live updates, and one that refreshes the list without JavaScript. */
 function liveControls(context: ConsoleContext, isLive: boolean): Html {
   const refresh = html`<a class="button plain" href="${withQuery(context, { [pageParameter]: null })}">Refresh</a>`;
   if (!isLive) return html`${refresh}<a class="button" href="${withQuery(context, { live: 1, [pageParameter]: null })}">Go live</a>`;
@@ -127,10 +128,7 @@ function histogram(context: ConsoleContext, filter: CallFilter, unit: ReturnType
     zone,
     bucketName: unitName(unit),
     wholeNumbers: true,
-    series: [
-      { name: 'Without error' },
-      { name: 'Errors', tone: 'bad', href: withQuery(context, { result: 'error', [pageParameter]: null }) },
-    ],
+    series: [{ name: 'Successful' }, { name: 'Errors', tone: 'bad', href: withQuery(context, { result: 'error', [pageParameter]: null }) }],
     buckets: units.map(({ start, end, figures: { calls, errors } }) => ({
       ...unitLabels(unit, zone, start),
       values: [calls - errors, errors],

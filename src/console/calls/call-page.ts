@@ -1,4 +1,4 @@
-/** One call: its attempts, plan, ceilings, cost line by line, memory, and on demand its text. */
+/** The page of a call: attempts, plan, cost, ceilings, memory and, on demand, the prompt and the response. */
 
 import type { ReadCounters } from '../../ceilings/counter-usage.ts';
 import { formatCounterKey } from '../../ceilings/counters.ts';
@@ -122,7 +122,7 @@ function attemptsOf(call: CallDetail): Html {
   const { attempts, startedAt, durationMs, cache } = call;
   if (attempts.length === 0)
     return card(
-      html`<p class="muted">${cache === 'hit' ? 'None: the response came from the response cache.' : 'None: the call ended before a vendor was called.'}</p>`,
+      html`<p class="muted">${cache === 'hit' ? 'There were no attempts, because the response came from the response cache.' : 'There were no attempts, because the call ended before a vendor was called.'}</p>`,
     );
   const spans = attempts.flatMap((attempt): Span[] => {
     const start = attempt.startedAt.getTime() - startedAt.getTime();
@@ -136,7 +136,7 @@ function attemptsOf(call: CallDetail): Html {
               end: start,
               tone: 'neutral',
               detail: formatDuration(attempt.waitMs),
-              title: `The vendor asked to wait ${formatDuration(attempt.waitMs)}`,
+              title: `The vendor asked us to wait ${formatDuration(attempt.waitMs)}`,
             },
           ];
     return [...wait, toSpan(attempt, start)];
@@ -144,7 +144,7 @@ function attemptsOf(call: CallDetail): Html {
   return html`${card(waterfall({ title: 'Attempts over time', spans, totalMs: durationMs, format: formatDuration }))}${attemptTable(attempts)}${failuresOf(attempts)}`;
 }
 
-/** Why attempts failed. The messages of vendors are long, so they are below the table. */
+/** Lists the vendors' error messages below the table, because they are too long for it. */
 function failuresOf(attempts: readonly AttemptDetail[]): Html | string {
   const failed = attempts.flatMap(({ error, ...attempt }): [string, Html][] => {
     if (!error) return [];
@@ -205,8 +205,8 @@ function memorySection(context: ConsoleContext, memory: CallMemory | null): Html
       : html`<p>Part of the conversation <a href="${projectPath(context, `/conversations/${conversationId}`)}"><code>${conversationId}</code></a>.</p>`;
   const items =
     recalled.length === 0
-      ? html`<p class="muted">No memory was put into the prompt.</p>`
-      : html`<p>${formatCount(recalled.length)} ${recalled.length === 1 ? 'memory was' : 'memories were'} put into the prompt:</p><ul class="bare">${recalled.map(
+      ? html`<p class="muted">No memories were added to the prompt.</p>`
+      : html`<p>${formatCount(recalled.length)} ${recalled.length === 1 ? 'memory was' : 'memories were'} added to the prompt:</p><ul class="bare">${recalled.map(
           ({ id, kind }) =>
             html`<li>${
               kind === null
@@ -233,10 +233,10 @@ function correlationSection(context: ConsoleContext, call: CallDetail): Html | s
   const given = entries.filter(([, value]) => value !== null);
   return given.length === 0
     ? ''
-    : section('Correlation', card(definitions(given)), { hint: 'Links lead to the calls with the same value.' });
+    : section('Correlation', card(definitions(given)), { hint: 'Each link leads to the calls with the same value.' });
 }
 
-/** The week around a call, for links to lists that contain it. */
+/** Returns the week around the call, so that the lists we link to include it. */
 function aroundCall({ startedAt }: CallDetail, zone: string): Record<string, string> {
   const day = startOf('day', zone, startedAt.getTime());
   return periodQuery({ from: addDays(zone, day, -3), to: addDays(zone, day, 4) }, zone);

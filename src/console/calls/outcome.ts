@@ -1,4 +1,4 @@
-/** How a call or an attempt ended, as a badge. */
+/** Renders the outcome of a call or an attempt as a badge. */
 import type { Outcome } from '../../core/call.ts';
 import { badge, type Tone } from '../frame/components.ts';
 import type { Html } from '../frame/html.ts';

@@ -1,19 +1,19 @@
-/** The plan of a call: which models were candidates, and why others were skipped. */
+/** The section of a call's page that explains which models were candidates and why others were skipped. */
 import type { PlanEntry } from '../../core/call.ts';
 import type { AttemptDetail, CallDetail } from '../../usage/analytics/call-detail.ts';
 import { badge, section, table } from '../frame/components.ts';
 import type { Html } from '../frame/html.ts';
 import { toneOf } from './outcome.ts';
 
-/** Reasons as `routing` records them. */
+/** Explains the reasons that `routing` records. */
 const reasons: Readonly<Record<string, string>> = {
-  unknown_provider: 'No provider of this name is configured.',
+  unknown_provider: 'No provider with this name is configured.',
   provider_not_in_project: 'The project may not use this provider.',
   route_not_served: 'The provider does not serve this route.',
   route_not_for_model: 'The model does not serve this route.',
   not_permitted_for_key: 'The key does not permit this model.',
   context_too_small: 'The prompt is longer than the context window of the model.',
-  price_unknown: 'A cost ceiling applies, and the price of the model is unknown.',
+  price_unknown: 'A cost ceiling applies, but the price of the model is unknown.',
 };
 
 export function planSection(call: CallDetail): Html {
@@ -25,7 +25,7 @@ export function planSection(call: CallDetail): Html {
       caption: 'Models of the plan',
       hideCaption: true,
       rows: call.plan.map((entry, index) => ({ ...entry, place: index + 1 })),
-      empty: 'No model was planned: the call ended before that.',
+      empty: 'The call ended before any models were selected.',
       columns: [
         { label: 'Order', value: ({ place }) => place },
         { label: 'Model', value: ({ model }) => model },
@@ -33,7 +33,7 @@ export function planSection(call: CallDetail): Html {
         { label: 'Why', value: (entry) => explain(entry, call, attemptsOf(entry)) },
       ],
     }),
-    { hint: `For the requested model ${call.modelAsked}, in the order in which they are tried.` },
+    { hint: `Models for ${call.modelAsked}, in the order in which they are tried.` },
   );
 }
 
@@ -45,13 +45,13 @@ function stateOf({ skipped }: PlanEntry, attempts: readonly AttemptDetail[]): Ht
 }
 
 function explain({ skipped, filled }: PlanEntry, call: CallDetail, attempts: readonly AttemptDetail[]): string {
-  const substitute = filled ? 'A substitute from the catalog, since no model of the chain can be used. ' : '';
+  const substitute = filled ? 'This is a substitute from the catalog, because no model of the chain can be used. ' : '';
   if (skipped !== null) return `${substitute}${reasons[skipped] ?? `Skipped: ${skipped}.`}`;
   const last = attempts.at(-1);
   if (last) return `${substitute}${explainAttempt(last)}`;
   if (call.cache === 'hit') return `${substitute}The response came from the response cache.`;
   if (call.attempts.length === 0) return `${substitute}The call ended before a model was called.`;
-  return `${substitute}${call.outcome === 'ok' ? 'Another model answered before.' : 'The call ended before its turn.'}`;
+  return `${substitute}${call.outcome === 'ok' ? 'Another model answered first.' : 'The call ended before its turn.'}`;
 }
 
 function explainAttempt({ outcome, status }: AttemptDetail): string {
@@ -60,7 +60,7 @@ function explainAttempt({ outcome, status }: AttemptDetail): string {
     case 'ok':
       return 'It served the call.';
     case 'refused':
-      return status === null ? 'It cannot express the request in its dialect.' : `It refused the request with status ${status}.`;
+      return status === null ? 'The request cannot be expressed in its dialect.' : `It refused the request with status ${status}.`;
     case 'failed':
       return `It failed ${withStatus}.`;
     case 'interrupted':
@@ -68,8 +68,8 @@ function explainAttempt({ outcome, status }: AttemptDetail): string {
     case 'client_left':
       return 'The caller disconnected.';
     case 'deadline':
-      return 'The deadline of the caller passed.';
+      return 'The deadline set by the caller passed.';
     case 'unknown':
-      return 'Its end is unknown: the gateway stopped meanwhile.';
+      return 'Its outcome is unknown, because the gateway stopped during the attempt.';
   }
 }

@@ -1,4 +1,7 @@
-/** One conversation: its messages, the text that memory read, the memories learned from it, and its calls. */
+/**
+ * The page of a conversation, with tabs for its messages, the text that memory read, the memories learned and the
+ * calls.
+ */
 import { gatewayError } from '../../core/errors.ts';
 import { isUuid } from '../../core/ids.ts';
 import { parseOrBadRequest } from '../../core/parse-or-bad-request.ts';
@@ -34,7 +37,7 @@ import { maxTextLength, messagesView, textView } from './conversation-text.ts';
 export interface ConversationDetailDeps {
   readonly queries: Queries;
   readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
-  /** Starts a batch over the conversation from its first message. Throws `not_found`, `memory_off`. */
+  /** Starts a batch that reads the conversation from its first message. Throws `not_found` or `memory_off`. */
   readonly remember: (projectId: string, conversationId: string, focus: string | null) => Promise<RememberReceipt>;
 }
 
@@ -104,7 +107,7 @@ export function createConversationDetailRoutes({ queries, readStored, remember }
         return {
           kind: 'redirect',
           to: projectPath(context, `/batches/${batchId}`),
-          notice: 'Memory reads the conversation from its first message.',
+          notice: 'Memory is reading the conversation from its first message.',
           audit: { conversation: id, batch: batchId },
         };
       },
@@ -118,7 +121,7 @@ function detailPage(context: ConsoleContext, conversation: ConversationView, vie
   const { id, title, state, source, subject, calls, messages, batchedMessages, learnable } = conversation;
   const learned = learnable
     ? `${formatCount(Math.min(batchedMessages, messages))} of ${formatCount(messages)} messages`
-    : 'Not learned from';
+    : 'Memory does not learn from it';
   return {
     kind: 'page',
     title: title || 'Conversation',
@@ -158,12 +161,12 @@ function rememberSection(context: ConsoleContext, { id }: ConversationView, focu
         label: 'Focus',
         value: focus,
         maxLength: 2_000,
-        hint: 'What memory should search for. Empty: everything worth knowing.',
+        hint: 'What memory should look for. Leave empty for everything worth knowing.',
       }),
     ],
   });
   return section('Remember', html`<div class="card">${content}</div>`, {
-    hint: 'Memory reads the conversation from its first message, at once, in a batch that costs a call of the memory model.',
+    hint: 'Starts a batch right away that reads the conversation from its first message. This costs a call of the memory model.',
   });
 }
 
@@ -183,7 +186,7 @@ async function memoriesView(queries: Queries, context: ConsoleContext, { id }: C
     ],
     rows: shown,
     rowHref: (item) => projectPath(context, `/memory/${item.id}`),
-    empty: 'None so far. A learning batch writes down what is worth knowing, which may be nothing.',
+    empty: 'No memories so far. Learning batches only remember what is worth knowing, and that may be nothing.',
   });
   return html`${list}${pager(context, next)}`;
 }
@@ -201,7 +204,7 @@ async function callsView(queries: Queries, context: ConsoleContext, { id, calls 
     ],
     rows,
     rowHref: (call) => projectPath(context, `/calls/${call.id}`),
-    empty: 'The calls of this conversation are not stored yet, or were deleted.',
+    empty: 'The calls of this conversation have not been stored yet, or they were deleted.',
   });
-  return html`${calls > maxCalls ? html`<p class="hint">The newest ${formatCount(maxCalls)} of ${formatCount(calls)} calls.</p>` : ''}${list}`;
+  return html`${calls > maxCalls ? html`<p class="hint">Showing the newest ${formatCount(maxCalls)} of ${formatCount(calls)} calls.</p>` : ''}${list}`;
 }

@@ -1,4 +1,4 @@
-/** The list of conversations by last turn. Reads no messages. */
+/** The list of conversations, latest turn first. It doesn't read any messages. */
 import type { Queries } from '../../db/database.ts';
 import { type ConversationFilter, type ConversationSummary, listConversations } from '../../memory/conversations/list-conversations.ts';
 import { defineAsset } from '../frame/assets.ts';
@@ -24,7 +24,7 @@ import type { ConsoleContext, ConsoleRoute, CsvValue } from '../frame/route.ts';
 
 export interface ConversationListDeps {
   readonly queries: Queries;
-  /** Runs a query after this process's journal is drained, so that calls that have just ended are in it. */
+  /** Drains the journal of this process and then runs the query, so that it sees calls that have just ended. */
   readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
 }
 
@@ -123,12 +123,12 @@ function conversationTable(context: ConsoleContext, rows: readonly ConversationS
     rowHref: ({ id }) => projectPath(context, `/conversations/${id}`),
     empty:
       context.url.search === ''
-        ? 'Successful calls of chat, messages and responses appear here while memory is on.'
+        ? 'While memory is on, successful calls of chat, messages and responses appear here.'
         : 'No conversation matches these filters.',
   });
 }
 
-/** A conversation gets its title when it is read. */
+/** Conversations have no title until memory reads them. */
 function titleOf({ title, state, startedAt }: ConversationSummary, { zone }: ConsoleContext): Html | string {
   return (
     title ||

@@ -1,4 +1,4 @@
-/** What was said in a conversation: its messages, and the text that memory read. */
+/** The tabs with a conversation's messages and with the text that memory read. */
 import type { Queries } from '../../db/database.ts';
 import { type ConversationMessage, type ConversationView, listMessages } from '../../memory/conversations/list-conversations.ts';
 import { badge, formatCount, time, withQuery } from '../frame/components.ts';
@@ -6,7 +6,7 @@ import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext } from '../frame/route.ts';
 
-/** A page of messages of the longest kind stays below 150 kB. */
+/** Even with the longest messages, a page stays below 150 kB. */
 const messagesPerPage = 25;
 const maxMessageLength = 4_000;
 export const maxTextLength = 30_000;
@@ -24,7 +24,7 @@ export async function messagesView(queries: Queries, context: ConsoleContext, co
   const paging = html`<nav class="pager" aria-label="Pages of messages">${from > 0 ? link('Earlier', Math.max(0, from - messagesPerPage), 'prev') : ''}${
     last < conversation.messages ? link('Later', last, 'next') : ''
   }</nav>`;
-  const range = rows.length === 0 ? 'No message.' : `Messages ${from + 1} to ${last} of ${conversation.messages}`;
+  const range = rows.length === 0 ? 'No messages' : `Messages ${from + 1} to ${last} of ${conversation.messages}`;
   return html`<p class="hint">${range}</p><ol class="messages" start="${from + 1}">${rows.map((row) => message(context, row))}</ol>${paging}`;
 }
 
@@ -33,7 +33,7 @@ function message(context: ConsoleContext, row: ConversationMessage): Html {
   const call = callId === null ? '' : html` · <a href="${projectPath(context, `/calls/${callId}`)}">Call</a>`;
   const cut =
     textLength > maxMessageLength
-      ? html`<p class="hint">The first ${formatCount(maxMessageLength)} of ${formatCount(textLength)} characters.</p>`
+      ? html`<p class="hint">Showing the first ${formatCount(maxMessageLength)} of ${formatCount(textLength)} characters.</p>`
       : '';
   const tools = toolCalls.map(
     ({ name, arguments: given }) => html`<p class="tool-call">${badge('Tool call')} <code>${name}(${given})</code></p>`,
@@ -45,12 +45,12 @@ function message(context: ConsoleContext, row: ConversationMessage): Html {
 export function textView({ url }: ConsoleContext, { text, textLength, state }: ConversationView): Html {
   if (text === null)
     return html`<div class="empty"><p class="empty-title">Not read yet</p><p>${
-      state === 'stored' ? 'Memory reads a conversation once no call has arrived for a while.' : 'It has no text.'
+      state === 'stored' ? 'Memory reads a conversation when no call has arrived for a while.' : 'This conversation has no text.'
     }</p></div>`;
   const rest =
     textLength > maxTextLength
-      ? html`<p class="hint">The first ${formatCount(maxTextLength)} of ${formatCount(textLength)} characters.</p>`
+      ? html`<p class="hint">Showing the first ${formatCount(maxTextLength)} of ${formatCount(textLength)} characters.</p>`
       : '';
-  return html`<div class="card stack"><p class="hint">User and assistant messages and the assistant's tool calls, as they were when the conversation was read.
+  return html`<div class="card stack"><p class="hint">The messages and the assistant's tool calls at the time when memory read the conversation.
 <a href="${url.pathname}/text" download>Download</a></p><p class="text prose">${text}</p>${rest}</div>`;
 }

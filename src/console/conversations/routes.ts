@@ -1,4 +1,3 @@
-/** Pages about conversations. */
 import type { ConsoleRoute } from '../frame/route.ts';
 import { type ConversationDetailDeps, createConversationDetailRoutes } from './conversation-detail.ts';
 import { type ConversationListDeps, createConversationListRoutes } from './conversation-list.ts';

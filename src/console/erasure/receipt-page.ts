@@ -1,4 +1,4 @@
-/** The receipt of an erasure: what it deleted, and how far it is. */
+/** The receipt of an erasure, with what was deleted and how far it has progressed. */
 import type { ErasureReport } from '../../memory/erasure/erasure-report.ts';
 import { authorName } from '../frame/author.ts';
 import { badge, copyable, definitions, formatCount, section, stats, time } from '../frame/components.ts';
@@ -8,7 +8,7 @@ import type { ConsoleContext, PageContent } from '../frame/route.ts';
 
 const states = {
   queued: ['Queued', 'warning'],
-  waiting: ['Under way', 'warning'],
+  waiting: ['In progress', 'warning'],
   done: ['Done', 'good'],
 } as const;
 
@@ -21,7 +21,7 @@ const countLabels = {
   memories: 'Memories',
   profile_pages: 'Profile pages',
   episodes: 'Conversations',
-  calls: 'Calls without text and subject',
+  calls: 'Calls stripped of text and subject',
   call_parts: 'Stored messages',
   graph_facts: 'Graph facts',
 } as const satisfies Record<keyof ErasureReport['deleted'], string>;
@@ -31,9 +31,9 @@ export const countNames = ['memories', 'profile_pages', 'episodes', 'calls', 'ca
 export function receiptPage(context: ConsoleContext, report: ErasureReport, names: ReadonlyMap<string, string>): PageContent {
   const { id, sha256, erasedAt, askedBy, deleted, cacheEntries, queued, purged, processes, drained, doneAt } = report;
   const progress = {
-    queued: 'The database is erased. The workflow that checks processes and Temporal has not started yet.',
-    waiting: 'The database is erased. Processes drain their journals, and Temporal deletes workflow runs.',
-    done: 'Erased everywhere. No row older than the erasure is left.',
+    queued: 'The data was erased from the database. The workflow that checks processes and Temporal has not started yet.',
+    waiting: 'The data was erased from the database. Processes are draining their journals, and Temporal is deleting workflow runs.',
+    done: 'The data was erased everywhere. No row from before the erasure is left.',
   }[report.state];
   return {
     kind: 'page',
@@ -43,8 +43,8 @@ export function receiptPage(context: ConsoleContext, report: ErasureReport, name
     content: html`<div class="stack"><p class="hint">${progress}</p>${definitions([
       ['State', stateBadge(report)],
       ['Erased', time(erasedAt, context.zone)],
-      ['By', authorName(askedBy, names)],
-      ['Processes that are done', `${formatCount(drained)} of ${formatCount(processes)}`],
+      ['Requested by', authorName(askedBy, names)],
+      ['Finished processes', `${formatCount(drained)} of ${formatCount(processes)}`],
       ['Done', time(doneAt, context.zone)],
       ['Subject (SHA-256)', copyable(sha256.toString('hex'))],
       ['Id', copyable(id)],
@@ -53,7 +53,7 @@ export function receiptPage(context: ConsoleContext, report: ErasureReport, name
       stats([
         ...countNames.map((name) => ({ label: countLabels[name], value: formatCount(deleted[name]) })),
         { label: 'Cached responses', value: formatCount(cacheEntries) },
-        { label: 'Calls under way', value: formatCount(queued), hint: 'stored without text' },
+        { label: 'Calls in progress', value: formatCount(queued), hint: 'will be stored without text' },
         { label: 'Workflow runs', value: formatCount(purged) },
       ]),
     )}</div>`,

@@ -1,4 +1,7 @@
-/** Erases a subject, for owners: preview, typed confirmation, receipt. The list names a subject only by its SHA-256. */
+/**
+ * The pages where owners erase a subject. They see a preview, type the subject to confirm and get a receipt. The list
+ * of erasures identifies a subject only by its SHA-256.
+ */
 import { gatewayError } from '../../core/errors.ts';
 import { isUuid } from '../../core/ids.ts';
 import { parseOrBadRequest } from '../../core/parse-or-bad-request.ts';
@@ -34,7 +37,7 @@ import { countNames, receiptPage, stateBadge } from './receipt-page.ts';
 export interface ErasurePagesDeps {
   readonly preview: (projectId: string, subject: string) => Promise<ErasurePreview>;
   readonly erase: (projectId: string, subject: string, askedBy: string) => Promise<ErasureSummary>;
-  /** Newest first; with `before`, only those older than the one with this id. */
+  /** Lists erasures, newest first. With `before`, only those older than the erasure with this id. */
   readonly listErasures: (projectId: string, limit: number, before: string | null) => Promise<readonly ErasureReport[]>;
   readonly findErasure: (projectId: string, id: string) => Promise<ErasureReport | null>;
   readonly exportMemory: ExportMemory;
@@ -90,14 +93,14 @@ export function createErasureRoutes(deps: ErasurePagesDeps): readonly ConsoleRou
         return {
           kind: 'redirect',
           to: projectPath(context, `/erase/${id}`),
-          notice: 'The subject is erased from the database. Other processes and Temporal follow.',
+          notice: 'The subject was erased from the database. Other processes and Temporal will follow.',
           audit: { erasure: id, subject_sha256: hashSubjectHex(subject), deleted },
         };
       },
       invalidForm: (context, fields) => show(context, validSubject(fields)),
     },
     {
-      // Not a link, whose address would name the subject.
+      // This is a POST because the URL of a link would contain the subject.
       method: 'post',
       path: '/erase/export',
       access: 'owner',
@@ -137,7 +140,7 @@ async function* toBytes(lines: AsyncIterable<string>): AsyncGenerator<Uint8Array
   for await (const text of lines) yield Buffer.from(text);
 }
 
-/** Throws `bad_request`. */
+/** Returns null if the field is empty. Throws `bad_request` for an invalid subject. */
 function readSubject(fields: URLSearchParams): string | null {
   const subject = fields.get('subject');
   return subject === null || subject === '' ? null : parseOrBadRequest(optionalSubject, subject);
@@ -148,7 +151,7 @@ function validSubject(fields: URLSearchParams): string | null {
   return parsed.success ? parsed.data : null;
 }
 
-/** Spaces around what was typed do not matter, except when the subject has some. */
+/** Ignores spaces around the typed text, unless the subject itself has some. */
 function isConfirmed(fields: URLSearchParams, subject: string): boolean {
   const typed = fields.get('confirmation') ?? '';
   return typed === subject || typed.trim() === subject;
@@ -184,25 +187,25 @@ function startPage(context: ConsoleContext, { subject, counts, rows, names }: St
     columns: [
       { label: 'Erased', value: ({ erasedAt }: ErasureReport) => time(erasedAt, context.zone) },
       { label: 'Subject (SHA-256)', value: ({ sha256 }) => html`<code>${sha256.toString('hex').slice(0, 16)}…</code>` },
-      { label: 'By', value: ({ askedBy }) => authorName(askedBy, names), grow: true },
+      { label: 'Requested by', value: ({ askedBy }) => authorName(askedBy, names), grow: true },
       { label: 'Memories', value: ({ deleted }) => formatCount(deleted.memories), align: 'end' },
       { label: 'Conversations', value: ({ deleted }) => formatCount(deleted.episodes), align: 'end' },
       { label: 'State', value: stateBadge },
     ],
     rows: shown,
     rowHref: ({ id }) => projectPath(context, `/erase/${id}`),
-    empty: 'No subject was erased yet.',
+    empty: 'No subjects have been erased yet.',
   });
   return {
     kind: 'page',
     title: 'Erase a subject',
     actions: csvLink(context),
-    content: html`<div class="stack"><p class="hint">Deletes everything stored about an end user: in the database, in the memory and on the disk of every process, and in Temporal. It cannot be undone.</p>
+    content: html`<div class="stack"><p class="hint">Deletes everything that is stored about an end user: in the database, in Temporal, and in the memory and on the disk of every process. This cannot be undone.</p>
 ${find}${subject === null || counts === null ? '' : confirmation(context, subject, counts)}${section(
   'Erasures',
   html`<div class="stack">${list}${pager(context, next)}</div>`,
   {
-    hint: 'Applications erase subjects too, with DELETE /v1/memory/subjects.',
+    hint: 'Applications can also erase subjects, with DELETE /v1/memory/subjects.',
   },
 )}</div>`,
   };
@@ -216,12 +219,12 @@ function confirmation(context: ConsoleContext, subject: string, counts: ErasureP
     { label: 'Stored prompts', value: formatCount(prompts) },
     { label: 'Profile pages', value: formatCount(pages) },
     { label: 'Graph facts', value: formatCount(facts) },
-    { label: 'Calls', value: formatCount(calls), hint: 'stay, without text and subject' },
+    { label: 'Calls', value: formatCount(calls), hint: 'kept without text and subject' },
   ]);
   const isEmpty = Object.values(counts).every((count) => count === 0);
   const text = isEmpty
-    ? 'Nothing is stored about this subject. Check its spelling. An erasure still discards calls that are under way.'
-    : 'This is what is stored about the subject now. The erasure deletes it, and what calls under way would add. It cannot be undone.';
+    ? 'Nothing is stored about this subject, so check its spelling. An erasure would still discard the texts of calls in progress.'
+    : 'This is stored about the subject now. The erasure deletes it, together with anything that calls in progress would add. This cannot be undone.';
   const content = confirmationForm({
     context,
     action: projectPath(context, '/erase'),

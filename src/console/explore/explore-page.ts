@@ -1,4 +1,4 @@
-/** Explore: one metric of the project's calls by group and unit of time, as chart, table and CSV. */
+/** The Explore page. It shows one metric of the project's calls by group and time unit, as a chart, a table and CSV. */
 
 import type { Analytics } from '../../usage/analytics/analytics.ts';
 import { figureHeader, figureRows } from '../../usage/analytics/figure-rows.ts';
@@ -34,7 +34,7 @@ export interface ExploreDeps {
   readonly filterChoices: (context: ConsoleContext) => Promise<FilterChoices>;
 }
 
-/** Groups of a chart have eight colours. */
+/** Charts have eight colours, and the rest of the groups ("Others") needs one of them. */
 const top = 7;
 const exportedGroups = 200;
 
@@ -68,14 +68,14 @@ async function showExplore({ analytics, filterChoices }: ExploreDeps, context: C
   const ofAttempts = group === 'provider';
   const note =
     ofAttempts && metric.callsOnly
-      ? notice('Attempts have no cache: this metric is about calls. Choose another group.', 'warning')
+      ? notice('This metric does not exist for attempts, because only calls use the cache. Choose another group.', 'warning')
       : ofAttempts
-        ? html`<p class="hint">Grouped by provider, the figures are those of attempts: a call with a failover has several.</p>`
+        ? html`<p class="hint">Figures by provider count attempts instead of calls. A call with a failover has several attempts.</p>`
         : '';
   const coarser =
     unit === chartUnit
       ? ''
-      : html`<p class="hint">A ${unit} is too short for a chart of this period, which shows each ${chartUnit}. The CSV has every ${unit}.</p>`;
+      : html`<p class="hint">This period is too long for a chart per ${unit}, so the chart shows figures per ${chartUnit}. The CSV has figures per ${unit}.</p>`;
   const content = html`${rangePicker(context, range)}
 ${callFilterForm(context, filter, { choices, fields: controls(view) })}
 ${activeFilters(context, filter)}${note}${coarser}

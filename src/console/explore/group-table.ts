@@ -1,4 +1,4 @@
-/** The totals of the period by group, below the chart. */
+/** The table below the chart, with the totals of each group. */
 import { toFilterValue } from '../../usage/analytics/call-filter.ts';
 import type { Figures } from '../../usage/analytics/figures.ts';
 import { groupLabels, type Metric, share } from '../../usage/analytics/metrics.ts';
@@ -53,7 +53,7 @@ export function groupTable(context: ConsoleContext, view: View, report: FiguresR
         value: ({ figures }) =>
           figures.unpriced === 0
             ? usd(figures.costNanos)
-            : html`${usd(figures.costNanos)} <span class="muted" title="${figures.unpriced} of unknown cost">+ ?</span>`,
+            : html`${usd(figures.costNanos)} <span class="muted" title="${figures.unpriced} calls with unknown cost">+ ?</span>`,
       },
     ],
     footer: [
@@ -71,7 +71,7 @@ export function nameOf({ kind, name }: GroupFigures): string {
   return kind === 'others' ? 'Others' : (name ?? 'None');
 }
 
-/** The calls of a group. */
+/** Links to the calls of a group, if there is a filter for it. */
 export function hrefOf(context: ConsoleContext, { group, filter }: View, { kind, name }: GroupFigures): { href?: string } {
   if (kind === 'others' || group === null || group === 'provider') return {};
   return { href: projectPath(context, '/calls', { ...rangeQuery(context), ...filterQuery(filter), [group]: toFilterValue(name) }) };

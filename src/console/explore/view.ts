@@ -1,4 +1,4 @@
-/** What the URL of Explore asks for. */
+/** Parses the query of the Explore page. */
 import { gatewayError } from '../../core/errors.ts';
 import { type CalendarUnit, splitRange } from '../../core/time-zone.ts';
 import { type CallFilter, parseCallFilter } from '../../usage/analytics/call-filter.ts';
@@ -14,7 +14,7 @@ export interface View {
   readonly filter: CallFilter;
   readonly metric: Metric;
   readonly group: Group | null;
-  /** As requested; a page shows `chartUnit` when these would be too many. */
+  /** The requested unit. The page uses `chartUnit` instead if there would be too many of these. */
   readonly unit: CalendarUnit;
   readonly chartUnit: CalendarUnit;
 }

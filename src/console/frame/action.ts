@@ -1,4 +1,4 @@
-/** A submitted form: its token, its audit row, and what becomes of its result. */
+/** Handles submitted forms: checks the CSRF token, runs the action and records it in the audit log. */
 import type { Request, Response } from 'express';
 import { GatewayError, gatewayError } from '../../core/errors.ts';
 import { readBody } from '../../http/body.ts';
@@ -19,7 +19,10 @@ interface Submission {
   readonly response: Response;
 }
 
-/** Reads the form, checks its token, runs the action with its audit row, and sends the result; a rejected form is shown again. */
+/**
+ * Runs the action of a submitted form and sends its result. If the action rejects the input, we show the form again
+ * with the errors.
+ */
 export async function runSubmitted(
   route: ActionRoute,
   { context, visit, visited, response }: Submission,
@@ -43,7 +46,7 @@ export async function runSubmitted(
   await responder.send(response, result, visit, visited);
 }
 
-/** Runs the action between the two writes of its audit row. */
+/** The audit row is written before the action runs and completed afterwards. */
 async function runAction(
   route: ActionRoute,
   context: ConsoleContext,
@@ -72,7 +75,7 @@ function isInputError(error: unknown): error is GatewayError {
   return error instanceof GatewayError && error.status < 500 && error.code !== 'not_found';
 }
 
-/** Fields of a form that was submitted as `application/x-www-form-urlencoded`, without NUL, which PostgreSQL does not store. */
+/** Parses an `application/x-www-form-urlencoded` body. Drops NUL characters, because PostgreSQL can't store them. */
 async function readForm(request: Request, maxBytes: number): Promise<URLSearchParams> {
   const type = request.headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase();
   if (type !== undefined && type !== 'application/x-www-form-urlencoded')

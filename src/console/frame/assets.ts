@@ -1,15 +1,17 @@
-/** Style sheet and scripts of the console: read once, compressed once, served under a URL with their hash, so that browsers keep them. */
+/**
+ * Serves the console's style sheet and scripts. Each file is read and compressed only once, and its URL contains a hash
+ * of the content so that browsers can cache it forever.
+ */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
 
-/** A static file of the console. */
 export interface Asset {
-  /** Path on this site; contains a hash of the content. */
+  /** The path on this site, which contains a hash of the content. */
   readonly href: string;
   readonly contentType: string;
-  /** The body in the best encoding that the request accepts. */
+  /** Returns the body in the best encoding that the request accepts. */
   encode(acceptEncoding: string | undefined): { readonly body: Buffer; readonly encoding: 'br' | 'gzip' | null };
 }
 
@@ -21,10 +23,12 @@ const contentTypes: Readonly<Record<string, string>> = {
 
 const assets = new Map<string, Asset>();
 
-/** Path prefix of all assets. */
 export const assetPath = '/console/assets/';
 
-/** Makes a file servable; call it once, when the module is loaded: `defineAsset(new URL('./playground.js', import.meta.url))`. */
+/**
+ * Registers a file to be served. Call it once when a module is loaded, e.g. `defineAsset(new URL('./playground.js',
+ * import.meta.url))`.
+ */
 export function defineAsset(file: URL): Asset {
   return createAsset(basename(file.pathname), readFileSync(file));
 }

@@ -1,19 +1,22 @@
-/** Authors as stored: `key:<prefix>`, `person:<id>`, or a part of the gateway. */
+/**
+ * Formats the authors of memories and other changes. They are stored as `key:<prefix>`, `person:<id>` or the name of a
+ * part of the gateway.
+ */
 import { isUuid } from '../../core/ids.ts';
 import { type Html, html } from './html.ts';
 
-/** Names of people by id. */
+/** Looks up the names of people. Returns a map from id to name. */
 export type FindNames = (ids: readonly string[]) => Promise<ReadonlyMap<string, string>>;
 
 const personPrefix = 'person:';
 const keyPrefix = 'key:';
 
-/** The author of what a signed-in person writes. */
+/** Returns the author to store with changes that this person makes. */
 export function authorOf({ person }: { readonly person: { readonly id: string } }): string {
   return `${personPrefix}${person.id}`;
 }
 
-/** Reads the names that `authorName` needs. */
+/** Looks up the names that `authorName` needs. */
 export function findAuthors(findNames: FindNames, authors: readonly string[]): Promise<ReadonlyMap<string, string>> {
   const ids = authors.flatMap((author) => (author.startsWith(personPrefix) ? [author.slice(personPrefix.length)] : []));
   return findNames([...new Set(ids)].filter(isUuid));

@@ -1,4 +1,4 @@
-/** Filters of calls: the form, and the filters that are on, each with a link that removes it. */
+/** Renders the form that filters calls, and a list of the active filters with a link to remove each of them. */
 import { routes } from '../../core/call.ts';
 import { errorSpecs } from '../../core/errors.ts';
 import { type CallFilter, filterNames, noValue } from '../../usage/analytics/call-filter.ts';
@@ -11,7 +11,6 @@ import { rangeParameters } from './time-range.ts';
 export interface FilterChoices {
   readonly applications: readonly string[];
   readonly models: readonly string[];
-  /** By prefix. */
   readonly keys: readonly { readonly prefix: string; readonly name: string }[];
 }
 
@@ -38,10 +37,13 @@ const any: Option = { value: '', label: 'Any' };
 const none: Option = { value: noValue, label: 'None' };
 const toOption = (value: string): Option => ({ value, label: value });
 
-/** Filters that are only set by links. */
+/** These filters have no field in the form. They are only set by links on other pages. */
 const linkedFilters = ['asked', 'turn', 'agent', 'trigger'];
 
-/** A GET form; `keep` names further parameters to carry along. The rarer filters are in a part that opens. */
+/**
+ * Renders a GET form, with the less common filters in a collapsed section. The values of the query parameters in `keep`
+ * are preserved.
+ */
 export function callFilterForm(
   { url }: Pick<ConsoleContext, 'url'>,
   filter: CallFilter,
@@ -92,7 +94,7 @@ ${text('source', choices.applications)}${text('model', choices.models)}${select(
     { value: 'unknown', label: 'Unknown' },
   ])}${select('failover', [
     { value: 'yes', label: 'More than one attempt' },
-    { value: 'no', label: 'One attempt at most' },
+    { value: 'no', label: 'At most one attempt' },
   ])}${select('price', [
     { value: 'known', label: 'Known' },
     { value: 'unknown', label: 'Unknown' },
@@ -100,7 +102,7 @@ ${text('source', choices.applications)}${text('model', choices.models)}${select(
 <div class="filter-actions"><button class="button">Apply</button></div></form>`;
 }
 
-/** The filters that are on. Empty without any. */
+/** Lists the active filters. Returns an empty string if there are none. */
 export function activeFilters(context: Pick<ConsoleContext, 'url'>, filter: CallFilter): Html | string {
   const on = filterNames.flatMap((name) => {
     const value = Object.entries(filter).find(([key]) => key === name)?.[1];
@@ -108,13 +110,13 @@ export function activeFilters(context: Pick<ConsoleContext, 'url'>, filter: Call
   });
   if (on.length === 0) return '';
   const clear = withQuery(context, Object.fromEntries([...filterNames, pageParameter].map((name) => [name, null])));
-  return html`<ul class="chips" aria-label="Filters that are on">${on.map(
+  return html`<ul class="chips" aria-label="Active filters">${on.map(
     ({ name, value }) =>
       html`<li><span>${labels[name] ?? name}: <strong>${value === noValue ? 'none' : value}</strong></span><a href="${withQuery(context, { [name]: null, [pageParameter]: null })}" aria-label="Remove the filter ${labels[name] ?? name}">✕</a></li>`,
   )}<li class="clear"><a href="${clear}">Clear all</a></li></ul>`;
 }
 
-/** The filters in a query, for links to other views with the same filters. */
+/** Returns the filters as query parameters, for links to other views with the same filters. */
 export function filterQuery(filter: CallFilter): Record<string, string> {
   return Object.fromEntries(Object.entries(filter).filter((entry): entry is [string, string] => entry[1] !== undefined));
 }

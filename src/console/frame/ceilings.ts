@@ -1,4 +1,4 @@
-/** How ceilings are shown and entered, on keys and applications. */
+/** Shows the ceilings of keys and applications, and the form fields that set them. */
 import { type CounterKey, formatCounterKey } from '../../ceilings/counters.ts';
 import { type Ceiling, type CeilingName, type WindowKind, windowAt } from '../../core/windows.ts';
 import type { FieldErrors } from './field-errors.ts';
@@ -8,13 +8,13 @@ import { numberOrNull } from './form-values.ts';
 import { type Html, html } from './html.ts';
 import { formatCompact, formatCount, formatUsd } from './values.ts';
 
-/** A ceiling with a limit, and its use in the current window. */
+/** A limited ceiling and how much of it was used in the current window. */
 export interface CeilingUse {
   readonly name: CeilingName;
   readonly limit: number;
   readonly window: WindowKind;
   readonly used: number;
-  /** Upper bounds of running calls. */
+  /** The sum of the upper bounds of calls that are still running. */
   readonly reserved: number;
 }
 
@@ -26,7 +26,7 @@ const windowLabels: Readonly<Record<WindowKind, string>> = {
   total: 'in total',
 };
 
-/** The counters of limited ceilings in the windows of `now`. */
+/** Lists the counters of all ceilings that have a limit, for the windows that contain `now`. */
 export function countersOf(
   holder: Pick<CounterKey, 'projectId' | 'scope' | 'scopeId'>,
   ceilings: Partial<Readonly<Record<CeilingName, Ceiling>>>,
@@ -40,7 +40,7 @@ export function countersOf(
 
 const ceilingNames = ['cost', 'calls', 'rpm', 'tpm'] as const;
 
-/** Joins counters with their usage; one without usage was not used in its window. */
+/** Combines counters with their usage. A counter that isn't in `counted` wasn't used in its window. */
 export function toUses(
   counters: readonly { readonly key: CounterKey; readonly limit: number }[],
   counted: ReadonlyMap<string, { readonly used: number; readonly reserved: number }>,
@@ -69,7 +69,7 @@ function formatAmount(name: CeilingName, amount: number): string {
   return amount >= 100_000 ? formatCompact(amount) : formatCount(amount);
 }
 
-/** `$5 per day`, `60 calls per minute`; null without a limit. */
+/** Describes a ceiling, e.g. as `$5 per day` or `60 calls per minute`. Returns null if there is no limit. */
 export function describeCeiling(name: CeilingName, { limit, window }: Ceiling): string | null {
   if (limit === null) return null;
   const amount = name === 'cost' ? formatUsd(limit) : `${formatCount(limit)} ${name === 'tpm' ? 'tokens' : 'calls'}`;
@@ -79,7 +79,7 @@ export function describeCeiling(name: CeilingName, { limit, window }: Ceiling): 
 interface CeilingFieldsOptions {
   readonly form: URLSearchParams;
   readonly errors: FieldErrors;
-  /** With the ceilings per minute, which only keys have. */
+  /** Adds the ceilings per minute, which only keys have. */
   readonly withRates: boolean;
 }
 
@@ -110,7 +110,7 @@ export function ceilingFields({ form, errors, withRates }: CeilingFieldsOptions)
 ${withRates ? html`<div class="field-row">${limit('rpm', 'calls', 1)}${limit('tpm', 'tokens', 1)}</div>` : ''}`;
 }
 
-/** Limits as the stores expect them; null for no limit. */
+/** Reads a limit in the form that the stores expect. Returns null for an empty field, which means no limit. */
 export function readLimit(form: URLSearchParams, name: CeilingName): number | string | null {
   return numberOrNull(form, `ceilings.${name}`);
 }

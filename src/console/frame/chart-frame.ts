@@ -1,4 +1,4 @@
-/** What the charts have in common: axes, grid, legend, and the table with the same figures. */
+/** The parts that all charts share: axes, grid, legend, and a table with the same figures. */
 import { type Html, html } from './html.ts';
 
 export const plotHeight = 180;
@@ -8,35 +8,35 @@ const seriesColours = 8;
 
 /** A position on the horizontal axis, such as a day. */
 export interface Bucket {
-  /** Full name, such as `2026-11-22`. */
+  /** The full name, such as `2026-11-22`. */
   readonly label: string;
-  /** Short name for the axis, such as `22 Nov`; the label by default. */
+  /** A short name for the axis, such as `22 Nov`. Defaults to the label. */
   readonly axisLabel?: string;
-  /** One value per series. Null: none, such as a latency without calls. */
+  /** One value per series. Null leaves a gap, e.g. for a latency in a period without calls. */
   readonly values: readonly (number | null)[];
-  /** Link to its rows. */
+  /** Links to the calls behind this bucket. */
   readonly href?: string;
 }
 
 export interface Series {
   readonly name: string;
   readonly href?: string;
-  /** Instead of the colour of its position. */
+  /** Overrides the colour that the series gets from its position. */
   readonly tone?: 'bad';
 }
 
 export interface ChartOptions {
-  /** What the chart shows; its caption. */
+  /** The caption of the chart. */
   readonly title: string;
   readonly hideTitle?: boolean;
-  /** Time zone of the buckets, named below the chart. */
+  /** The time zone of the buckets, which is shown below the chart. */
   readonly zone?: string;
   readonly series: readonly Series[];
   readonly buckets: readonly Bucket[];
   readonly format: (value: number) => string;
-  /** The axis has no fractions, for counts. */
+  /** Avoids fractions on the axis. Set it for counts. */
   readonly wholeNumbers?: boolean;
-  /** Heading of the first column of the table, such as `Day`. */
+  /** The heading of the table's first column, such as `Day`. */
   readonly bucketName?: string;
 }
 
@@ -60,7 +60,7 @@ export function percent(value: number): string {
   return `${Number(value.toFixed(3))}%`;
 }
 
-/** Three to five round values from 0; `max` is the top of the plot. */
+/** Picks up to four round values for the axis. `max` is the value at the top of the plot. */
 export function yTicks(largest: number, wholeNumbers = false): { ticks: number[]; max: number } {
   const rough = wholeNumbers ? Math.max(1, largest / 4) : largest / 4;
   const power = 10 ** Math.floor(Math.log10(rough));
@@ -71,7 +71,7 @@ export function yTicks(largest: number, wholeNumbers = false): { ticks: number[]
   return { ticks: Array.from({ length: count }, (_, index) => (index + 1) * step), max: count * step };
 }
 
-/** At most six labels, evenly spread, under their buckets. */
+/** Renders at most six evenly spaced labels, each below its bucket. */
 export function xLabels(buckets: readonly Bucket[], align: 'middle'): Html {
   const every = Math.ceil(buckets.length / maxLabels);
   const step = 100 / buckets.length;
@@ -84,7 +84,7 @@ export function xLabels(buckets: readonly Bucket[], align: 'middle'): Html {
   })}`;
 }
 
-/** Path over the centres of buckets; a null breaks the line. */
+/** Returns an SVG path through the centres of the buckets. A null value interrupts the line. */
 export function lineOf(values: readonly (number | null)[], max: number, step: number, height = plotHeight): string {
   let isDrawing = false;
   return values
@@ -117,9 +117,9 @@ export function chartFrame(options: ChartFrame): Html {
 <div class="chart-foot">${dataTable(options)}${zone === undefined ? '' : html`<span class="zone">Time zone: ${zone}</span>`}</div></figure>`;
 }
 
-/** In place of an empty chart. */
+/** Rendered instead of a chart that would be empty. */
 export function nothingToShow(options: ChartOptions): Html {
-  return html`<figure class="chart">${caption(options)}<p class="empty-chart">Nothing in this period.</p>${
+  return html`<figure class="chart">${caption(options)}<p class="empty-chart">No data in this period.</p>${
     options.zone === undefined ? '' : html`<div class="chart-foot"><span class="zone">Time zone: ${options.zone}</span></div>`
   }</figure>`;
 }

@@ -1,6 +1,7 @@
 /**
- * Charts as SVG made on the server: no script, both themes, and a table of the same figures below each chart. Horizontal positions are
- * percentages, so that a chart fills its container while its text keeps its size.
+ * Renders charts as SVG on the server, so they need no script and work in both colour themes. Below each chart is a
+ * table with the same figures. Horizontal positions are percentages, so a chart fills its container but its text keeps
+ * its size.
  */
 import {
   type Bucket,
@@ -20,7 +21,7 @@ import { type Html, html } from './html.ts';
 
 export type { ChartOptions } from './chart-frame.ts';
 
-/** Bars, stacked when there are several series. One bar may be a day, or a range of a histogram. */
+/** Renders bars, which are stacked if there are several series. */
 export function barChart(options: ChartOptions): Html {
   const { buckets, series, format, wholeNumbers } = options;
   const totals = buckets.map(totalOf);
@@ -28,7 +29,7 @@ export function barChart(options: ChartOptions): Html {
   const { ticks, max } = yTicks(Math.max(...totals), wholeNumbers);
   const step = 100 / buckets.length;
   const gap = Math.min(step * 0.2, 1);
-  // One path for all bars of a series: a page with many bars stays small.
+  // We draw all bars of a series as a single path to keep pages with many bars small.
   const bars = series.map((_, position) => {
     const path = buckets.map(({ values }, index) => {
       const height = ((values[position] ?? 0) / max) * plotHeight;
@@ -54,7 +55,7 @@ export function barChart(options: ChartOptions): Html {
   });
 }
 
-/** Lines, such as percentiles of a latency over time. */
+/** Renders one line per series, e.g. for latency percentiles over time. */
 export function lineChart(options: ChartOptions): Html {
   const { buckets, series, format } = options;
   const largest = Math.max(0, ...buckets.flatMap(({ values }) => values.map((value) => value ?? 0)));
@@ -83,16 +84,16 @@ export interface RankedItem {
   readonly label: string;
   readonly value: number;
   readonly href?: string;
-  /** Further figures, at the right. */
+  /** More figures, shown before the value. */
   readonly detail?: Html | string;
 }
 
-/** Horizontal bars in descending order, such as spend by model. */
+/** Renders a list with a horizontal bar for each item, such as the spend by model. The caller sorts the items. */
 export function ranking({
   title,
   items,
   format,
-  empty = 'Nothing in this period.',
+  empty = 'No data in this period.',
 }: {
   readonly title: string;
   readonly items: readonly RankedItem[];
@@ -113,19 +114,19 @@ export function ranking({
 
 export interface Span {
   readonly label: Html | string;
-  /** Milliseconds since the start of the whole. */
+  /** In milliseconds since the start of the waterfall. */
   readonly start: number;
   readonly end: number;
-  /** Such as the first byte of a response: the part before it is paler. */
+  /** The time of an event such as the first byte of a response. The bar is paler before it. */
   readonly mark?: number;
   readonly tone: 'good' | 'warning' | 'bad' | 'neutral';
-  /** Text at the right, such as the outcome. */
+  /** Text to the right of the bar, such as the outcome. */
   readonly detail?: Html | string;
-  /** What the bar's tooltip says. */
+  /** The tooltip of the bar. */
   readonly title: string;
 }
 
-/** Spans on a common time axis, such as the attempts of a call. */
+/** Renders spans on a common time axis, such as the attempts of a call. */
 export function waterfall({
   title,
   spans,
@@ -171,7 +172,7 @@ function legendOf({ series }: ChartOptions): Legend[] {
     : series.map(({ name, href }, index) => ({ name, className: seriesClass(series, index), ...(href !== undefined && { href }) }));
 }
 
-/** Not a tab stop: the table below the chart has the same links. */
+/** Isn't a tab stop, because the table below the chart has the same links. */
 function linked(href: string | undefined, content: Html): Html {
   return href === undefined ? html`<g class="bucket">${content}</g>` : html`<a class="bucket" href="${href}" tabindex="-1">${content}</a>`;
 }

@@ -1,4 +1,4 @@
-/** Everything that pages are made of; docs/architecture/console.md shows how. */
+/** The building blocks of all pages. docs/architecture/console.md explains how to use them. */
 export * from './charts.ts';
 export * from './figures.ts';
 export * from './form.ts';

@@ -1,6 +1,6 @@
-// Progressive additions; every page works without them.
+// These are enhancements only. Every page works without JavaScript.
 
-// Copy buttons: `[data-copy]` copies the code before it.
+// A `[data-copy]` button copies the code before it. It's hidden unless the browser gives us access to the clipboard.
 const showCopyButtons = (root) => {
   if (!navigator.clipboard) return;
   for (const button of root.querySelectorAll('[data-copy]')) button.hidden = false;
@@ -17,7 +17,7 @@ document.addEventListener('click', async (event) => {
       button.textContent = label;
     }, 1500);
   }
-  // A click elsewhere closes open menus.
+  // Close open menus when the user clicks somewhere else.
   for (const menu of document.querySelectorAll('details.menu[open]')) if (!menu.contains(event.target)) menu.open = false;
 });
 document.addEventListener('keydown', (event) => {
@@ -27,7 +27,7 @@ document.addEventListener('keydown', (event) => {
     menu.querySelector('summary').focus();
   }
 });
-// GET forms leave empty fields out of the URL.
+// Keep empty fields of GET forms out of the URL by disabling them during the submit.
 document.addEventListener('submit', (event) => {
   const form = event.target;
   if (form.method !== 'get') return;

@@ -1,4 +1,4 @@
-/** CSV (RFC 4180), streamed row by row at the speed of the client. */
+/** Streams CSV (RFC 4180) as fast as the client reads it. */
 import type { ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -6,7 +6,7 @@ import type { CsvRows, CsvValue } from './route.ts';
 
 const chunkSize = 16_384;
 
-/** Resolves when all rows were sent; rejects when a row cannot be read or the client disconnects. */
+/** Resolves once all rows are sent. Rejects if a row can't be read or the client disconnects. */
 export async function sendCsv(
   response: ServerResponse,
   { header, rows }: { readonly header: readonly string[]; readonly rows: CsvRows },
@@ -29,7 +29,9 @@ function formatCsvRow(values: readonly CsvValue[]): string {
   return `${values.map(formatValue).join(',')}\r\n`;
 }
 
-/** Spreadsheets evaluate text that begins like a formula, so it gets an apostrophe. Numbers keep their sign. */
+/**
+ * Spreadsheets evaluate text that looks like a formula, so we put an apostrophe in front of it. Numbers aren't changed.
+ */
 function formatValue(value: CsvValue): string {
   if (value === null) return '';
   if (typeof value !== 'string') return String(value);

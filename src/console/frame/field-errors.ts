@@ -1,9 +1,9 @@
-/** What is wrong with the fields of a form that was rejected. */
+/** Finds the error messages for each field of a rejected form. */
 import { formatIssues, type Issue } from '../../core/error-messages.ts';
 import { sentence } from './values.ts';
 
 export interface FieldErrors {
-  /** The sentences about a field or a part of it; undefined without one. */
+  /** Returns the errors about a field and its members as sentences, or undefined if there are none. */
   of(name: string): string | undefined;
 }
 
@@ -18,5 +18,5 @@ export function createFieldErrors(issues: readonly Issue[]): FieldErrors {
   };
 }
 
-/** For a form that was not submitted yet. */
+/** For forms that haven't been submitted yet. */
 export const noErrors = createFieldErrors([]);

@@ -1,14 +1,14 @@
-/** Small pieces of a page: cards, badges, meters, notices, code. */
+/** Small building blocks of pages: cards, badges, meters, notices and code. */
 import { type Html, html } from './html.ts';
 
 export interface Stat {
   readonly label: string;
   readonly value: Html | string;
-  /** Link to the rows that it counts. */
+  /** Links to the rows behind the figure. */
   readonly href?: string;
-  /** One line below the figure: what it counts, or the period. */
+  /** A line below the figure that says what it counts, or for which period. */
   readonly hint?: Html | string;
-  /** Change against the period before, as a share (0.12: up by 12%); `good` colours it. */
+  /** The relative change since the previous period, e.g. 0.12 for an increase of 12%. `good` determines the colour. */
   readonly delta?: { readonly share: number; readonly good: boolean | null };
 }
 
@@ -29,7 +29,7 @@ function deltaBadge({ share, good }: NonNullable<Stat['delta']>): Html {
   return html` <span class="delta ${tone}"><span aria-hidden="true">${percent === 0 ? '±' : share > 0 ? '↑' : '↓'}</span><span class="hidden">${direction} </span>${percent}%</span>`;
 }
 
-/** A section with a heading, optional links at its right, and content in a card. */
+/** Renders a section with a heading and optional links to its right. */
 export function section(
   title: string,
   content: Html | readonly Html[],
@@ -51,16 +51,16 @@ export function badge(label: string, tone: Tone = 'neutral'): Html {
 }
 
 export interface MeterOptions {
-  /** What is measured, for screen readers. */
+  /** Tells screen readers what is measured. */
   readonly label: string;
   readonly value: number;
-  /** Null: unlimited. */
+  /** Null if there is no limit. */
   readonly max: number | null;
-  /** `12 of 100 calls`. */
+  /** E.g. `12 of 100 calls`. */
   readonly text: Html | string;
 }
 
-/** Use of a limit; changes colour at 80% and 100%. */
+/** Shows how much of a limit is used. The colour changes at 80% and at 100%. */
 export function meter({ label, value, max, text }: MeterOptions): Html {
   if (max === null) return html`<div class="meter"><span class="meter-text">${text}</span></div>`;
   const share = max === 0 ? 1 : Math.min(1, value / max);
@@ -78,12 +78,14 @@ export function definitions(items: readonly (readonly [label: string, value: Htm
   return html`<dl class="definitions">${items.map(([label, value]) => html`<div><dt>${label}</dt><dd>${value ?? '–'}</dd></div>`)}</dl>`;
 }
 
-/** Preformatted text with a button that copies it (with JavaScript). `label` says what it is. */
+/**
+ * Renders preformatted text with a copy button, which needs JavaScript. `label` describes the text to screen readers.
+ */
 export function codeBlock(text: string, label: string): Html {
   return html`<div class="code-block"><pre tabindex="0" role="region" aria-label="${label}"><code>${text}</code></pre><button class="button small copy" type="button" data-copy hidden>Copy</button></div>`;
 }
 
-/** Text such as an id, with a button that copies it (with JavaScript). */
+/** Renders a short text such as an id with a copy button, which needs JavaScript. */
 export function copyable(text: string): Html {
   return html`<span class="copyable"><code>${text}</code><button class="button small plain copy" type="button" data-copy hidden aria-label="Copy ${text}">Copy</button></span>`;
 }

@@ -1,12 +1,15 @@
-/** Values of submitted forms as the stores expect them. A wrong value stays as it was typed, so that the store names it in its error. */
+/**
+ * Reads the values of submitted forms in the form that the stores expect. We pass invalid values on unchanged, so that
+ * the store can quote them in its error message.
+ */
 
-/** Null when empty. */
+/** Returns null for an empty field. */
 export function textOrNull(form: URLSearchParams, name: string): string | null {
   const text = form.get(name)?.trim() ?? '';
   return text === '' ? null : text;
 }
 
-/** Null when empty; the text when it is not a number. */
+/** Returns null for an empty field, and the text itself if it isn't a number. */
 export function numberOrNull(form: URLSearchParams, name: string): number | string | null {
   const text = textOrNull(form, name);
   if (text === null) return null;
@@ -14,7 +17,7 @@ export function numberOrNull(form: URLSearchParams, name: string): number | stri
   return Number.isFinite(value) ? value : text;
 }
 
-/** Entries separated by line breaks, commas or spaces. */
+/** Splits a field at line breaks, commas and spaces. */
 export function listOf(form: URLSearchParams, name: string): string[] {
   return (form.get(name) ?? '').split(/[\s,]+/).filter((entry) => entry !== '');
 }

@@ -1,18 +1,18 @@
-/** Forms and fields. Every form that changes something carries the CSRF token. */
+/** Renders forms and their fields. Every form that changes something includes the CSRF token. */
 import { gatewayError } from '../../core/errors.ts';
 import { type Html, html } from './html.ts';
 import type { ConsoleContext } from './route.ts';
 
 export interface FormOptions {
   readonly context: Pick<ConsoleContext, 'csrfToken'>;
-  /** Path that the form posts to. */
+  /** The path that the form posts to. */
   readonly action: string;
   readonly fields?: readonly Html[];
-  /** Label of the button. */
+  /** The label of the submit button. */
   readonly submit: string;
   readonly danger?: boolean;
   readonly cancelHref?: string;
-  /** Name of the form for screen readers, when its heading does not say it. */
+  /** Names the form for screen readers if its heading doesn't. */
   readonly label?: string;
 }
 
@@ -25,7 +25,7 @@ ${csrfField(context)}${fields}
 </form>`;
 }
 
-/** The hidden field, for a form that `form` cannot make. */
+/** Renders the hidden field with the CSRF token, for forms that aren't made with `form`. */
 export function csrfField(context: Pick<ConsoleContext, 'csrfToken'>): Html {
   return html`<input type="hidden" name="csrf" value="${context.csrfToken}">`;
 }
@@ -34,14 +34,14 @@ export interface ActionButtonOptions {
   readonly context: Pick<ConsoleContext, 'csrfToken'>;
   readonly action: string;
   readonly label: string;
-  /** Hidden fields. */
+  /** Sent as hidden fields. */
   readonly values?: Readonly<Record<string, string>>;
   readonly danger?: boolean;
-  /** Completes the label for screen readers, as in `Revoke` + `key production`. */
+  /** Added to the label for screen readers, e.g. `key production` after `Revoke`. */
   readonly about?: string;
 }
 
-/** A form of one button, for actions in tables. */
+/** Renders a form that only has a button, e.g. for actions in tables. */
 export function actionButton({ context, action, label, values = {}, danger = false, about }: ActionButtonOptions): Html {
   const hidden = Object.entries(values).map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`);
   return html`<form class="inline" method="post" action="${action}">${csrfField(context)}${hidden}<button class="button small${
@@ -50,13 +50,16 @@ export function actionButton({ context, action, label, values = {}, danger = fal
 }
 
 export interface ConfirmationOptions extends FormOptions {
-  /** What the person must type. */
+  /** The text that the person has to type. */
   readonly confirmation: string;
-  /** What will happen, and that it cannot be undone. */
+  /** Says what will happen and that it can't be undone. */
   readonly text: Html | string;
 }
 
-/** A form for what cannot be undone: the button works only when the person has typed `confirmation`; the action calls `requireConfirmation`. */
+/**
+ * Renders a form for an action that can't be undone. The person has to type `confirmation` first, which the action
+ * checks with `requireConfirmation`.
+ */
 export function confirmationForm({ confirmation, text, fields = [], ...options }: ConfirmationOptions): Html {
   const typed = textField({
     name: 'confirmation',
@@ -67,7 +70,7 @@ export function confirmationForm({ confirmation, text, fields = [], ...options }
   return html`<div class="danger-zone"><p>${text}</p>${form({ ...options, danger: true, fields: [...fields, typed] })}</div>`;
 }
 
-/** Throws `bad_request` unless the form of `confirmationForm` contains what was to be typed. */
+/** Throws `bad_request` if the person didn't type the text that `confirmationForm` asked for. */
 export function requireConfirmation(fields: URLSearchParams, confirmation: string): void {
   if (fields.get('confirmation')?.trim() === confirmation) return;
   throw gatewayError('bad_request', { message: `type ${confirmation} to confirm` });
@@ -88,13 +91,13 @@ export interface TextFieldOptions extends FieldBase {
   readonly autocomplete?: string;
   readonly min?: number | string;
   readonly max?: number | string;
-  /** `any` for decimals. */
+  /** Use `any` to allow decimals. */
   readonly step?: number | 'any';
   readonly maxLength?: number;
   readonly pattern?: string;
-  /** Suggestions, as a `<datalist>`. */
+  /** Rendered as a `<datalist>`. */
   readonly suggestions?: readonly string[];
-  /** Unit shown after the input, such as `USD` or `days`. */
+  /** A unit to show after the input, such as `USD` or `days`. */
   readonly unit?: string;
   readonly autofocus?: boolean;
 }
@@ -142,7 +145,7 @@ export function textArea(
 ): Html {
   const { name, value = '', rows = 4, maxLength, placeholder, code } = options;
   const attributes = optionalAttributes({ rows, maxlength: maxLength, placeholder });
-  // A browser drops a line feed directly after the tag.
+  // Browsers drop the first line feed after the tag, so we add one.
   return field(
     options,
     html`<textarea id="${idOf(name)}" name="${name}"${code ? html` class="code" spellcheck="false"` : ''}${attributes}${states(options)}>
@@ -153,7 +156,7 @@ ${value}</textarea>`,
 export interface Option {
   readonly value: string;
   readonly label: string;
-  /** Heading that groups options of the same name. */
+  /** Options with the same group are listed below it as their heading. */
   readonly group?: string;
 }
 
@@ -178,7 +181,6 @@ export function checkboxField(options: FieldBase & { readonly checked?: boolean;
 <label for="${id}">${label}</label>${notes(name, hint, error)}</div>`;
 }
 
-/** Several fields under one legend. */
 export function fieldset(legend: string, fields: readonly Html[], hint?: Html | string): Html {
   return html`<fieldset><legend>${legend}</legend>${hint === undefined ? '' : html`<p class="hint">${hint}</p>`}${fields}</fieldset>`;
 }

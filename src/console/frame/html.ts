@@ -1,7 +1,7 @@
-/** Templates of the console: `html` escapes every value; only `raw` inserts markup, and only constants may be given to it. */
+/** The console's HTML templates. `html` escapes every value. `raw` doesn't, so only pass constants to it. */
 import type { HtmlEscapedString } from 'hono/utils/html';
 
 export { html, raw } from 'hono/html';
 
-/** Escaped markup, as `html` returns it. */
+/** The escaped markup that `html` returns. */
 export type Html = HtmlEscapedString | Promise<HtmlEscapedString>;

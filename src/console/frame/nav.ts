@@ -1,4 +1,4 @@
-/** The navigation: the pages that exist and that the person may open. */
+/** Builds the navigation from the pages that exist and that the person may open. */
 import type { Role } from '../../people/person.ts';
 import type { ConsoleRoute } from './route.ts';
 
@@ -13,7 +13,7 @@ export interface NavGroup {
   readonly links: readonly NavLink[];
 }
 
-/** Labels and paths by group. `/admin/` paths are below `/console`, the others below the project. */
+/** Paths that start with `/admin/` are below `/console`, and the others are below the project. */
 const groups: readonly (readonly [label: string, entries: readonly (readonly [label: string, path: string])[]])[] = [
   [
     'Usage',
@@ -65,7 +65,10 @@ const groups: readonly (readonly [label: string, entries: readonly (readonly [la
 ];
 
 export interface Navigation {
-  /** Groups with at least one link. Without a project: those of the deployment. */
+  /**
+   * Returns the groups that have at least one link. If `slug` and `role` are null, these are only the groups of the
+   * deployment.
+   */
   groupsFor(view: {
     readonly path: string;
     readonly slug: string | null;
@@ -94,7 +97,7 @@ export function createNavigation(routes: readonly ConsoleRoute[]): Navigation {
   };
 }
 
-/** The first page of a project that exists and that every member may open. */
+/** Returns the path of the first project page that every member may open, or null if there is none. */
 export function firstPage(routes: readonly ConsoleRoute[]): string | null {
   const paths = new Set(routes.filter(({ method, access }) => method === 'get' && access === 'member').map(({ path }) => path));
   return groups.flatMap(([, entries]) => entries.map(([, path]) => path)).find((path) => paths.has(path)) ?? null;

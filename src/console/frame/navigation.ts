@@ -1,13 +1,13 @@
-/** Links within a view: filters, paging, tabs, CSV. All state is in the query of the URL. */
+/** Renders the links within a view: filters, paging, tabs and CSV. All state is in the query of the URL. */
 import { type Html, html } from './html.ts';
 import type { ConsoleContext } from './route.ts';
 
 type View = Pick<ConsoleContext, 'url'>;
 
-/** Query parameter of keyset paging: the key after which the page begins. */
+/** The query parameter for keyset pagination. Its value is the key of the last row on the previous page. */
 export const pageParameter = 'before';
 
-/** The URL of the view with other query parameters; null removes one. */
+/** Returns the URL of the view with some query parameters changed. A null value removes the parameter. */
 export function withQuery({ url }: View, changes: Readonly<Record<string, string | number | null>>): string {
   const query = new URLSearchParams(url.searchParams);
   for (const [name, value] of Object.entries(changes)) {
@@ -18,7 +18,10 @@ export function withQuery({ url }: View, changes: Readonly<Record<string, string
   return url.pathname + (text === '' ? '' : `?${text}`);
 }
 
-/** Filters of a list, as a GET form to the same page. Empty fields are ignored; `keep` names parameters of other controls to carry along. */
+/**
+ * Renders the filters of a list as a GET form to the same page. The values of the query parameters in `keep`, which
+ * belong to other controls, are preserved.
+ */
 export function filterForm(
   view: View,
   fields: readonly Html[],
@@ -34,7 +37,7 @@ export function filterForm(
   }</div></form>`;
 }
 
-/** Keyset paging: `next` is the key of the last row shown, null on the last page. */
+/** Renders the links of keyset pagination. `next` is the key of the last row shown, or null on the last page. */
 export function pager(
   view: View,
   next: string | null,
@@ -47,7 +50,7 @@ export function pager(
   }${next === null ? '' : html`<a class="button" rel="next" href="${withQuery(view, { [pageParameter]: next })}">${labels.next}</a>`}</nav>`;
 }
 
-/** The same view as CSV: same path with `.csv`, same query without paging. */
+/** Links to the CSV of the view, which has the same path with `.csv` and the same query except for the paging. */
 export function csvLink(view: View): Html {
   const path = withQuery(view, { [pageParameter]: null });
   const [before = '', query] = path.split('?', 2);

@@ -14,13 +14,13 @@ interface ChosenPolicy {
 
 const effects: Readonly<Record<StoreDownPolicy, string>> = {
   allow:
-    'Calls go on. Those whose ceilings cannot be checked may use up to a tenth of each ceiling, or all of a ceiling per minute, in each process; then they are refused with 503.',
-  refuse: 'Calls whose ceilings cannot be checked are refused with 503.',
+    'Calls are still allowed. When a ceiling cannot be checked, each process may use up to a tenth of it, or all of it if it is a ceiling per minute. After that, calls are refused with status 503.',
+  refuse: 'Calls whose ceilings cannot be checked are refused with status 503.',
 };
 const choosers: Readonly<Record<ChosenPolicy['from'], string>> = {
-  key: 'The key says so.',
-  project: 'The project says so.',
-  deployment: 'The configuration of the gateway says so.',
+  key: 'This is set for the key.',
+  project: 'This is set for the project.',
+  deployment: 'This is set in the configuration of the gateway.',
 };
 
 export function describeOutage({ policy, from }: ChosenPolicy): string {
@@ -36,8 +36,8 @@ interface OutageFieldOptions {
 }
 
 export function outageField({ value, error, inherited, hint }: OutageFieldOptions): Html {
-  const names = { allow: 'Let calls pass, up to a tenth of each ceiling', refuse: 'Refuse calls' };
-  const heading = inherited.from === 'project' ? 'As the project' : 'As the gateway';
+  const names = { allow: 'Allow calls, up to a tenth of each ceiling', refuse: 'Refuse calls' };
+  const heading = inherited.from === 'project' ? 'Same as the project' : 'Same as the gateway';
   return selectField({
     name: 'on_budget_store_down',
     label: 'When the database cannot be reached',

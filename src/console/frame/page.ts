@@ -1,4 +1,4 @@
-/** The document around every page: header, navigation, notice, heading. */
+/** Renders the document around every page: header, navigation, notice and heading. */
 import type { Person } from '../../people/person.ts';
 import { type Asset, consoleScript, htmx, icon, styleSheet } from './assets.ts';
 import { notice } from './figures.ts';
@@ -11,15 +11,15 @@ export interface Frame {
   readonly person: Person | null;
   readonly csrfToken: string;
   readonly nav: readonly NavGroup[];
-  /** The project of the page, or the one visited last. */
+  /** The project of the page. On pages without a project, this is the one that the person visited last. */
   readonly project: { readonly slug: string; readonly name: string } | null;
   readonly projects: readonly { readonly slug: string; readonly name: string }[];
-  /** Page that the project switcher keeps when it changes the project, such as `/calls`. */
+  /** The page that the project switcher opens in the other project, such as `/calls`. */
   readonly projectPage: string;
   readonly notice: { readonly text: string; readonly tone: 'good' | 'bad' } | null;
 }
 
-/** htmx without what the Content-Security-Policy forbids. */
+/** Disables the inline styles of htmx, which our Content-Security-Policy forbids. */
 const htmxConfig = '{"includeIndicatorCSS": false, "history": true}';
 
 export function renderDocument(page: PageContent, frame: Frame): Html {

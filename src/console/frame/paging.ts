@@ -1,4 +1,4 @@
-/** Lists that are read page by page with the key of the last row: what a page shows, and all rows for CSV. */
+/** Keyset pagination: cuts a list into pages, and reads all pages for a CSV export. */
 import { gatewayError } from '../../core/errors.ts';
 import { isUuid } from '../../core/ids.ts';
 import { pageParameter } from './navigation.ts';
@@ -6,14 +6,20 @@ import type { ConsoleContext, CsvValue } from './route.ts';
 
 const csvPageSize = 500;
 
-/** The id of the row after which the page begins; null on the first page. Throws `bad_request`. */
+/**
+ * Returns the id of the last row on the previous page, or null on the first page. Throws `bad_request` if it isn't a
+ * UUID.
+ */
 export function parsePageId({ url }: Pick<ConsoleContext, 'url'>): string | null {
   const id = url.searchParams.get(pageParameter) || null;
   if (id !== null && !isUuid(id)) throw gatewayError('bad_request', { message: `${pageParameter}: must be an id of this list` });
   return id;
 }
 
-/** The rows of a page, and the key for `pager`. `rows`: one more than a page if another page follows. */
+/**
+ * Returns the rows of a page and the key of the next page for `pager`. Pass one row more than a page holds, so that we
+ * know whether another page follows.
+ */
 export function cutPage<Row>(
   rows: readonly Row[],
   size: number,
@@ -25,13 +31,13 @@ export function cutPage<Row>(
 }
 
 export interface CsvSource<Row> {
-  /** Rows that follow the one with the key `after`; fewer than `limit` at the end of the list. */
+  /** Reads the rows after the one with the key `after`. Returns fewer than `limit` rows only at the end of the list. */
   readonly readPage: (after: string | null, limit: number) => Promise<readonly Row[]>;
   readonly keyOf: (row: Row) => string;
   readonly toCsv: (row: Row) => readonly CsvValue[];
 }
 
-/** All rows of a list for CSV. */
+/** Reads all rows of a list, one page at a time. */
 export async function* csvRows<Row>({ readPage, keyOf, toCsv }: CsvSource<Row>): AsyncGenerator<readonly CsvValue[]> {
   for (let after: string | null = null; ; ) {
     const rows: readonly Row[] = await readPage(after, csvPageSize);

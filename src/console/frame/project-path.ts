@@ -1,6 +1,6 @@
 import type { ConsoleContext } from './route.ts';
 
-/** Path of a page of the project, such as `/keys`; absent values of the query are left out. */
+/** Returns the path of a project page such as `/keys`. Query values that are null or undefined are left out. */
 export function projectPath(
   { project }: Pick<ConsoleContext, 'project'>,
   page: string,

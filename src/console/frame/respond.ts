@@ -1,4 +1,4 @@
-/** Sends what routes return: pages in the layout, parts of pages, CSV, downloads, redirects, streams, and errors as pages. */
+/** Sends the results of routes: pages, fragments, CSV, downloads, redirects, streams and error pages. */
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Response } from 'express';
@@ -21,7 +21,9 @@ import type { Visit, VisitedProject } from './visit.ts';
 
 interface ResponderDeps {
   readonly navigation: Navigation;
-  /** Path of the page that is shown after a change of the project. */
+  /**
+   * The page that opens when the person switches to another project, unless the current page belongs to a project too.
+   */
   readonly startPage: string;
   readonly projectsOf: (person: Person) => Promise<readonly { readonly slug: string; readonly name: string; readonly role: Role }[]>;
   readonly logger: Logger;
@@ -89,7 +91,7 @@ export function createResponder({ navigation, startPage, projectsOf, logger }: R
           startDownload(response, result.contentType, result.fileName);
           return void response.end(result.body);
         case 'stream':
-          // Proxies would collect the chunks.
+          // This keeps nginx from buffering the chunks.
           response.setHeader('x-accel-buffering', 'no');
           if (result.fileName !== undefined) {
             startDownload(response, result.contentType, result.fileName);
@@ -121,7 +123,9 @@ export function createResponder({ navigation, startPage, projectsOf, logger }: R
   };
 }
 
-/** The notice that a redirect left, which is shown once. */
+/**
+ * Reads the notice that the previous redirect left in a cookie, and deletes the cookie so that it's only shown once.
+ */
 function takeNotice(response: Response, visit: Visit): Frame['notice'] {
   const value = visit.cookies[noticeName(visit)];
   if (value === undefined) return null;
@@ -150,14 +154,14 @@ function startDownload(response: Response, contentType: string, fileName: string
 }
 
 function errorContent(text: string): Html {
-  return html`<div class="empty"><p>${text}</p><p><a class="button" href="/console">Back to the start</a></p></div>`;
+  return html`<div class="empty"><p>${text}</p><p><a class="button" href="/console">Back to the start page</a></p></div>`;
 }
 
 function describeError(error: unknown): { status: number; title: string; text: string } {
-  if (error instanceof PlainTextError) return { status: error.status, title: 'This did not work', text: sentence(error.message) };
+  if (error instanceof PlainTextError) return { status: error.status, title: 'Request failed', text: sentence(error.message) };
   if (!(error instanceof GatewayError))
-    return { status: 500, title: 'Something went wrong', text: 'The error is in the log of the gateway.' };
+    return { status: 500, title: 'Something went wrong', text: 'The log of the gateway has the details.' };
   const { status, code, message } = error;
-  if (code === 'not_found') return { status, title: 'Not found', text: 'There is no such page, or you have no access to it.' };
-  return { status, title: status === 403 ? 'Not allowed' : 'This did not work', text: sentence(message) };
+  if (code === 'not_found') return { status, title: 'Not found', text: 'This page does not exist, or you do not have access to it.' };
+  return { status, title: status === 403 ? 'Not allowed' : 'Request failed', text: sentence(message) };
 }

@@ -1,6 +1,7 @@
 /**
- * A page or an action of the console, as data: `router.ts` checks the session, the role and the CSRF rules before it runs one, and writes the
- * audit row of every action. Page folders export lists of routes; nothing else registers URLs.
+ * Describes the pages and actions of the console. `router.ts` checks the session, the role and the CSRF rules before it
+ * runs one, and it writes the audit row of every action. The page folders export lists of routes, and nothing else
+ * registers URLs.
  */
 
 import type { Cookie } from '../../http/cookies.ts';
@@ -11,15 +12,21 @@ import type { FieldErrors } from './field-errors.ts';
 import type { Html } from './html.ts';
 
 /**
- * Who may open a route. `member` and `owner`: a role in the project of the URL. `person`: anybody who is signed in; `admin`: deployment admins;
- * `anyone`: no session needed. A stranger to a project gets 404, a member on an owner's route 403.
+ * Who may open a route:
+ * - `member` and `owner` need a role in the project of the URL.
+ * - `person` is anyone who is signed in.
+ * - `admin` is for deployment admins.
+ * - `anyone` doesn't need a session.
+ *
+ * People without a role in the project get a 404. Members get a 403 on routes for owners.
  */
 export type Access = 'member' | 'owner' | 'person' | 'admin' | 'anyone';
 
 interface RouteBase {
   /**
-   * Express path below `/console/p/:project` (access `member`, `owner`), below `/console` (`person`, `admin`) or below `/` (`anyone`), such
-   * as `/keys` or `/calls/:id`. The CSV of a page has the page's path with the suffix `.csv` and is another route.
+   * An Express path such as `/keys` or `/calls/:id`. It's relative to `/console/p/:project` for `member` and `owner`,
+   * to `/console` for `person` and `admin`, and to `/` for `anyone`. A page's CSV is a separate route, whose path is
+   * that of the page with the suffix `.csv`.
    */
   readonly path: string;
   readonly access: Access;
@@ -30,61 +37,75 @@ export interface PageRoute extends RouteBase {
   handle(context: ConsoleContext): Promise<PageResult>;
 }
 
-/** A change. Its audit row is written before `handle` runs, and completed with the outcome after. */
+/**
+ * A route that changes something. Its audit row is written before `handle` runs and completed with the outcome
+ * afterwards.
+ */
 export interface ActionRoute extends RouteBase {
   readonly method: 'post';
-  /** Name in the audit log, such as `key.issue`. Null for what changes nothing, such as a dry run: it has no audit row. */
+  /**
+   * The name in the audit log, such as `key.issue`. If this is null, no audit row is written, because the action
+   * changes nothing (e.g. a dry run).
+   */
   readonly action: string | null;
-  /** Of the form; 1 MiB by default. */
+  /** The maximum size of the form. Defaults to 1 MiB. */
   readonly maxBytes?: number;
-  /** Throws GatewayError for invalid input; the page of `invalidForm` shows it without losing the input. */
+  /**
+   * Throws a GatewayError if the input is invalid. If there is an `invalidForm`, it then shows the form again with the
+   * input.
+   */
   handle(context: ConsoleContext, form: URLSearchParams): Promise<ActionResult>;
-  /** The page to show again (status 422) with the error message above it. Without it the error page is shown. */
+  /**
+   * Returns the page to show again with status 422 and the error message above it. Without this function we show the
+   * error page.
+   */
   invalidForm?(context: ConsoleContext, form: URLSearchParams, errors: FieldErrors): Promise<PageContent>;
 }
 
 export type ConsoleRoute = PageRoute | ActionRoute;
 
 export interface ConsoleContext {
-  /** On routes with access `anyone` there may be none, and reading it throws; `visitor` is then null. */
+  /**
+   * On routes with access `anyone` there may be no session, and then reading this throws. Use `visitor` on those
+   * routes.
+   */
   readonly session: Session;
   readonly visitor: Session | null;
-  /** The project of the URL; on routes with access `person`, `admin` or `anyone` there is none, and reading it throws. */
+  /** The project of the URL. Reading it throws on routes with access `person`, `admin` or `anyone`. */
   readonly project: Project;
-  /** Role in `project`; `owner` for deployment admins. */
+  /** The person's role in `project`. Deployment admins are owners of every project. */
   readonly role: Role;
-  /** The URL as requested; filters and paging are in its query. */
+  /** The requested URL. Its query contains the filters and the paging. */
   readonly url: URL;
-  /** Parameters of the path. */
   readonly params: Readonly<Record<string, string>>;
-  /** IANA name of the project's reporting time zone; `UTC` by default. Name it on every chart and export. */
+  /**
+   * The IANA name of the project's reporting time zone, which defaults to `UTC`. Every chart and export should show it.
+   */
   readonly zone: string;
-  /** For the hidden field of forms; `form()` of components.ts writes it. */
+  /** For the hidden field that `form()` adds to forms. */
   readonly csrfToken: string;
   readonly now: number;
-  /** Network address of the client; `src/http/client-address.ts` says what it is with proxies. */
+  /** The client's network address. See `src/http/client-address.ts` for how we find it behind proxies. */
   readonly remoteAddress: string;
   readonly userAgent: string;
-  /** Cookies of the request. */
   readonly cookies: Readonly<Record<string, string>>;
-  /** True over HTTPS, also in front of a proxy: cookies then have the attribute Secure. */
+  /** True if the browser uses HTTPS, even if a proxy terminates it. Cookies then get the attribute Secure. */
   readonly secure: boolean;
-  /** Aborted when the client disconnects. */
+  /** Aborts when the client disconnects. */
   readonly signal: AbortSignal;
 }
 
-/** Content of a page inside the layout. */
 export interface PageContent {
   readonly kind: 'page';
-  /** Plain text: heading and document title. */
+  /** Plain text for the heading and the document title. */
   readonly title: string;
   readonly content: Html;
   readonly status?: number;
-  /** Links or buttons at the right of the heading. */
+  /** Links or buttons to the right of the heading. */
   readonly actions?: Html;
-  /** Pages above this one, outermost first. */
+  /** The pages above this one, starting at the top level. */
   readonly breadcrumbs?: readonly { readonly label: string; readonly href: string }[];
-  /** Own script files (`defineAsset`), loaded with `defer` on this page only. */
+  /** Scripts that only this page loads (with `defer`). Create them with `defineAsset`. */
   readonly scripts?: readonly Asset[];
   readonly styles?: readonly Asset[];
   readonly setCookies?: readonly Cookie[];
@@ -92,17 +113,17 @@ export interface PageContent {
 
 export type PageResult =
   | PageContent
-  /** Rows are streamed as they come; values are escaped, also against formulas. */
+  /** The rows are streamed. Values are escaped, including those that spreadsheets would evaluate as formulas. */
   | {
       readonly kind: 'csv';
       readonly fileName: string;
       readonly header: readonly string[];
       readonly rows: CsvRows;
     }
-  /** A part of a page for htmx, without layout. */
+  /** A part of a page for htmx, without the layout. */
   | { readonly kind: 'fragment'; readonly content: Html }
   | { readonly kind: 'download'; readonly fileName: string; readonly contentType: string; readonly body: string }
-  /** `external`: to another site, such as an identity provider; otherwise a path on this site. */
+  /** `to` is a path on this site. If `external` is set, it's a URL of another site, such as an identity provider. */
   | {
       readonly kind: 'redirect';
       readonly to: string;
@@ -118,15 +139,17 @@ export type CsvValue = string | number | bigint | boolean | null;
 export type ActionResult =
   | {
       readonly kind: 'redirect';
-      /** Path on this site. */
+      /** A path on this site. */
       readonly to: string;
-      /** Shown once on the next page. */
       readonly notice?: string;
       readonly setCookies?: readonly Cookie[];
-      /** For the audit row: ids, names, changed settings with old and new values; never texts of memories, secrets or subjects. */
+      /**
+       * Stored in the audit row. It may contain ids, names, and old and new values of settings, but no texts of
+       * memories, secrets or subjects.
+       */
       readonly audit?: Readonly<Record<string, unknown>>;
     }
-  /** A page that can be shown this once, such as a new key. */
+  /** A page that can only be shown once, e.g. because it contains a new key. */
   | { readonly kind: 'page'; readonly page: PageContent; readonly audit?: Readonly<Record<string, unknown>> }
   | { readonly kind: 'fragment'; readonly content: Html; readonly audit?: Readonly<Record<string, unknown>> }
   | {
@@ -136,7 +159,7 @@ export type ActionResult =
       readonly body: string;
       readonly audit?: Readonly<Record<string, unknown>>;
     }
-  /** Bytes of a stream, such as the playground's response; with `fileName` a download. */
+  /** A stream of bytes, such as the playground's response. With a `fileName` it's a download. */
   | {
       readonly kind: 'stream';
       readonly fileName?: string;

@@ -1,6 +1,6 @@
 /**
- * Serves the routes of the console: finds the session, checks role and CSRF rules, writes the audit row of every action, and puts pages into
- * the layout. Pages rely on all of it and do none of it.
+ * Serves the routes of the console. It finds the session, checks the role and the CSRF rules, writes the audit row of
+ * every action and renders the layout, so the pages don't have to.
  */
 import express, { type Request, type RequestHandler, type Response, type Router } from 'express';
 import { gatewayError } from '../../core/errors.ts';
@@ -52,7 +52,7 @@ export function createConsoleRouter(options: ConsoleRouterOptions): Router {
   const responder = createResponder({ navigation, startPage: startPage ?? '', projectsOf: members.projectsOf, logger });
   const router = express.Router({ caseSensitive: true });
   router.use('/console', ({ method }, _response, next) => {
-    // Express would answer with the methods of the path.
+    // Without this, Express would answer with the allowed methods of the path.
     if (method === 'OPTIONS') throw gatewayError('not_found');
     next();
   });
@@ -68,7 +68,7 @@ export function createConsoleRouter(options: ConsoleRouterOptions): Router {
   return router;
 }
 
-/** `/console` and `/console/p/{slug}`: redirects to the first page of a project. */
+/** Redirects `/console` and `/console/p/{slug}` to the first page of a project. */
 function startRoutes(startPage: string | null, { projectsOf }: ConsoleRouterOptions['members']): PageRoute[] {
   const start: PageRoute = {
     method: 'get',
@@ -80,8 +80,8 @@ function startRoutes(startPage: string | null, { projectsOf }: ConsoleRouterOpti
       const project = projects.find(({ slug }) => slug === last) ?? projects[0];
       if (project && startPage !== null) return { kind: 'redirect', to: `/console/p/${project.slug}${startPage}` };
       const text = session.person.isAdmin
-        ? 'Create the first project, and everything about it appears here.'
-        : 'Ask an owner of a project, or the operator of this gateway, to add you as a member.';
+        ? 'Create your first project to get started.'
+        : 'Ask a project owner or the operator of this gateway to add you as a member.';
       return { kind: 'page', title: 'No project yet', content: html`<div class="empty"><p>${text}</p></div>` };
     },
   };
@@ -121,7 +121,9 @@ function createHandler(route: ConsoleRoute, options: ConsoleRouterOptions, respo
   };
 }
 
-/** Throws `not_found` for strangers and `forbidden` for members on an owner's route. */
+/**
+ * Throws `not_found` if the person has no role in the project, and `forbidden` if a member opens a route for owners.
+ */
 async function authorize(access: Access, { session, request }: Visit, options: ConsoleRouterOptions): Promise<VisitedProject | null> {
   switch (access) {
     case 'anyone':
@@ -145,7 +147,10 @@ async function authorize(access: Access, { session, request }: Visit, options: C
   }
 }
 
-/** After a sign-in the visitor returns to the page; after a form was submitted without a session, to the page with the form. */
+/**
+ * Redirects to the sign-in page, which leads back to this page afterwards. If a form was submitted, it leads back to
+ * the page with the form.
+ */
 function redirectToSignIn(response: Response, { request, url, isPartial }: Visit): void {
   const shown = isPartial ? request.headers['hx-current-url'] : request.method === 'POST' ? request.headers.referer : url.href;
   const page = typeof shown === 'string' && URL.canParse(shown) ? new URL(shown) : null;
@@ -181,7 +186,10 @@ function pathOf({ access, path }: ConsoleRoute): string {
   return access === 'member' || access === 'owner' ? `/console/p/:project${path}` : `/console${path}`;
 }
 
-/** Express takes the first match: paths without parameters come before those with, as `/calls.csv` and `/calls/live` before `/calls/:id`. */
+/**
+ * Express uses the first route that matches, so routes with fewer parameters have to come first. For example,
+ * `/calls.csv` and `/calls/live` have to precede `/calls/:id`.
+ */
 function inMatchingOrder(routes: readonly ConsoleRoute[]): ConsoleRoute[] {
   const parametersOf = ({ path }: ConsoleRoute) => path.split('/:').length + (path.endsWith('.csv') ? -0.5 : 0);
   return routes.toSorted((left, right) => parametersOf(left) - parametersOf(right));

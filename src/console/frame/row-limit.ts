@@ -1,4 +1,7 @@
-/** Pages whose filters have no sums: they read up to 50,000 calls, and more when asked to. */
+/**
+ * Limits how many calls a page may read if its filters have no precomputed sums. The limit is 50,000 calls, and the
+ * person can choose to read more.
+ */
 import { hourMs } from '../../core/time.ts';
 import type { Period } from '../../usage/analytics/range.ts';
 import { maxPageRows, TooManyCalls } from '../../usage/analytics/row-limit.ts';
@@ -11,12 +14,12 @@ import { formatCount } from './values.ts';
 
 const parameter = 'rows';
 
-/** For requests of this page. */
+/** Returns the limit for queries of this page, or no limit if the person asked for all calls. */
 export function rowLimit({ url }: Pick<ConsoleContext, 'url'>): { readonly maxRows?: number } {
   return url.searchParams.get(parameter) === 'all' ? {} : { maxRows: maxPageRows };
 }
 
-/** What `read` resolves with, or that it would have to read too many calls. */
+/** Returns a TooManyCalls error instead of throwing it. */
 export async function orTooMany<Result>(read: Promise<Result>): Promise<Result | TooManyCalls> {
   return read.catch((error: unknown) => {
     if (error instanceof TooManyCalls) return error;
@@ -24,15 +27,15 @@ export async function orTooMany<Result>(read: Promise<Result>): Promise<Result |
   });
 }
 
-/** In place of the figures: links to a shorter range, and to this one with all its calls. */
+/** Shown instead of the figures. It links to a shorter period, and to the same period without the limit. */
 export function tooManyCalls(context: Pick<ConsoleContext, 'url' | 'zone'>, { from, to }: Period, { calls }: TooManyCalls): Html {
   const hours = Math.max(1, Math.floor((0.9 * ((to - from) * maxPageRows)) / calls / hourMs));
   const shorter = { from: to - hours * hourMs, to };
   const range = Object.fromEntries(rangeParameters.map((name) => [name, null]));
   const shorterHref = withQuery(context, { ...range, ...periodQuery(shorter, context.zone), [pageParameter]: null });
   return notice(
-    html`There are no sums for this combination and period, so that ${formatCount(calls)} calls would have to be read. Show <a href="${shorterHref}">${describePeriod(shorter, context.zone)}</a>, choose fewer filters, or <a href="${withQuery(context, { [parameter]: 'all' })}">read them all</a>, which takes longer.`,
+    html`There are no precomputed totals for these filters and this period, so ${formatCount(calls)} calls would have to be read. You can show <a href="${shorterHref}">${describePeriod(shorter, context.zone)}</a>, choose fewer filters, or <a href="${withQuery(context, { [parameter]: 'all' })}">read them all</a>, which takes longer.`,
     'warning',
-    'Many calls',
+    'Too many calls',
   );
 }

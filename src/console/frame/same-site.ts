@@ -1,11 +1,12 @@
 /**
- * Protection of forms against other sites (CSRF). Browsers say in `Sec-Fetch-Site` which site caused a request; those that do not, and
- * connections without TLS to another machine, send `Origin`. A hidden token protects where neither is sent.
+ * Protects forms against CSRF. Browsers tell us in `Sec-Fetch-Site` which site a request came from. Older browsers, and
+ * browsers that talk to a remote host without TLS, send `Origin` instead. If neither is present, the hidden token still
+ * protects the form.
  */
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 
-/** Whether the headers say that the request comes from a page of this host, or from no page. */
+/** Reports whether the request comes from a page of this host, or from no page at all. */
 export function isSameSite({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
   const site = headers['sec-fetch-site'];
   if (site !== undefined) return site === 'same-origin' || site === 'none';
@@ -15,7 +16,10 @@ export function isSameSite({ headers }: Pick<IncomingMessage, 'headers'>): boole
   return URL.canParse(origin) && hosts.includes(new URL(origin).host);
 }
 
-/** The token of a form: derived from the secret in the cookie, which another site cannot read. Needs no storage. */
+/**
+ * Derives the CSRF token of a form from the secret in the cookie, which other sites can't read. That way we don't have
+ * to store it.
+ */
 export function csrfTokenOf(cookieSecret: string): string {
   return createHash('sha256').update(`csrf ${cookieSecret}`).digest('base64url');
 }
@@ -24,34 +28,37 @@ export function isCsrfToken(given: string | null, cookieSecret: string): boolean
   return given !== null && isEqual(given, csrfTokenOf(cookieSecret));
 }
 
-/** Text for the next page, signed with the secret of the session, so that nobody else can make the console show a text. */
+/** Signs a notice for the next page with the session's secret, so that nobody else can make the console show a text. */
 export function signNotice(text: string, cookieSecret: string): string {
   const encoded = Buffer.from(text).toString('base64url');
   return `${encoded}.${noticeSignature(encoded, cookieSecret)}`;
 }
 
-/** Null for a text that was not signed by this session. */
+/** Returns null if the text wasn't signed by this session. */
 export function readNotice(value: string, cookieSecret: string): string | null {
   const [encoded = '', signature = ''] = value.split('.');
   return isEqual(signature, noticeSignature(encoded, cookieSecret)) ? Buffer.from(encoded, 'base64url').toString() : null;
 }
 
-/** True when the browser used HTTPS, also when a proxy ended it. */
+/** Reports whether the browser used HTTPS, even if a proxy terminated it. */
 export function isSecure(request: IncomingMessage): boolean {
   return 'encrypted' in request.socket || firstOf(request.headers['x-forwarded-proto']) === 'https';
 }
 
-/** Scheme and host as the browser sees them. */
+/** Returns the scheme and host that the browser uses. */
 export function originOf(request: IncomingMessage): string {
   const host = firstOf(request.headers['x-forwarded-host']) ?? request.headers.host ?? '';
   const origin = `${isSecure(request) ? 'https' : 'http'}://${host}`;
   return URL.canParse(origin) ? new URL(origin).origin : 'http://localhost';
 }
 
-/** `path` when it is a path on this site, else the start page; for links that a query or a form names. Headers may contain the result. */
+/**
+ * Returns `path` if it's a path on this site, and otherwise the start page. Use it for redirect targets that come from
+ * a query or a form. The result is safe to use in a header.
+ */
 export function safePath(path: string | null): string {
   if (path === null || !/^\/(?![/\\])[^\\\p{Cc}]*$/u.test(path)) return '/console';
-  // Parsing the path would normalize it: `/.//host` would become `//host`.
+  // We don't return the parsed path because parsing normalizes it: `/.//host` would become `//host`.
   return path.toWellFormed().replace(/[^\p{ASCII}]+/gu, encodeURIComponent);
 }
 

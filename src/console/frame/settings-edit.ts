@@ -1,6 +1,7 @@
 /**
- * Editing of settings by several people at once. A form carries the settings as its editor read them. Only members that the editor changed are
- * written, and only if nobody else changed them meanwhile; otherwise the form shows what changed and keeps the editor's input.
+ * Lets several people edit settings at once. The form contains the settings as they were when its editor opened it. We
+ * only write the members that the editor changed, and only if nobody else has changed them since. Otherwise the form
+ * shows what changed and keeps the editor's input.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { gatewayError } from '../../core/errors.ts';
@@ -9,7 +10,7 @@ import { notice } from './figures.ts';
 import { type Html, html } from './html.ts';
 import { formatSetting } from './values.ts';
 
-/** Settings by member, as JSON. */
+/** The members of the settings as JSON values. */
 export type Settings = Readonly<Record<string, unknown>>;
 
 const fieldName = 'read';
@@ -18,21 +19,21 @@ export function settingsField(settings: Settings): Html {
   return html`<input type="hidden" name="${fieldName}" value="${JSON.stringify(settings)}">`;
 }
 
-/** The settings that the form was filled with. Throws `bad_request`. */
+/** Returns the settings with which the form was opened. Throws `bad_request` if they are missing or invalid. */
 export function parseSettingsField(form: URLSearchParams): Settings {
   try {
     const read: unknown = JSON.parse(form.get(fieldName) ?? '');
     if (isObject(read)) return read;
   } catch {
-    // The same error as for JSON that is not an object.
+    // Invalid JSON gets the same error as JSON that isn't an object.
   }
   throw gatewayError('bad_request', { message: 'the form is incomplete: open the page again' });
 }
 
 export interface SettingsEdit {
-  /** The members that the editor changed. Empty when nothing was. */
+  /** The members that the editor changed, with their new values. */
   readonly change: Settings;
-  /** Their values as the editor read them. */
+  /** The values of the same members when the editor opened the form. */
   readonly read: Settings;
 }
 
@@ -41,14 +42,15 @@ export function compareSettings(read: Settings, submitted: Settings): SettingsEd
   return { change: pick(submitted, names), read: pick(read, names) };
 }
 
-/** For the audit log: the old and the new value of each changed member. */
+/** Returns the old and new value of each changed member for the audit log. */
 export function auditOf({ change, read }: SettingsEdit): Settings {
   return Object.fromEntries(Object.entries(change).map(([name, to]) => [name, { from: read[name] ?? null, to }]));
 }
 
 /**
- * For a form that is shown, or shown again with what was sent: the settings to compare with when it is sent next, and what other people changed
- * of the members that the editor changed. The editor has then seen those changes.
+ * Prepares a form that is shown, or shown again with the rejected input in `sent`. Returns the settings to compare the
+ * next submission with, and a notice about members that both the editor and someone else changed. The editor has then
+ * seen those changes and can overwrite them.
  */
 export function rebaseSettings(
   sent: URLSearchParams | undefined,
@@ -71,7 +73,7 @@ function changesNotice(lines: readonly Html[]): Html {
   );
 }
 
-/** One line per changed value; objects are compared by member. */
+/** Returns a line for each changed value. Objects are compared member by member. */
 function describeChange(name: string, before: unknown, after: unknown): Html[] {
   if (isObject(before) && isObject(after)) {
     const names = [...new Set([...Object.keys(before), ...Object.keys(after)])];

@@ -1,28 +1,28 @@
-/** Tables of the console. On narrow screens each row becomes a card with labelled values. */
+/** Renders tables. On narrow screens each row becomes a card with labelled values. */
 import { type Html, html } from './html.ts';
 
 export interface Column<Row> {
   readonly label: string;
   readonly value: (row: Row) => Html | string | number | null;
-  /** `end` for figures. */
+  /** Use `end` for numbers. */
   readonly align?: 'end';
-  /** Left out on phones. */
+  /** Hides the column on phones. */
   readonly wideOnly?: boolean;
-  /** Long text: wraps, and takes the remaining width. */
+  /** For long texts. The column wraps and takes the remaining width. */
   readonly grow?: boolean;
 }
 
 export interface TableOptions<Row> {
-  /** Says what the table holds; shown unless `hideCaption`. */
+  /** Says what the table contains. Screen readers get it even if `hideCaption` is set. */
   readonly caption: string;
   readonly hideCaption?: boolean;
   readonly columns: readonly Column<Row>[];
   readonly rows: readonly Row[];
-  /** Shown in place of an empty table: what would be here, and how it gets here. */
+  /** Shown if there are no rows. It should say what would be listed and how it gets there. */
   readonly empty: Html | string;
-  /** Makes the first cell a link and the whole row clickable. */
+  /** Makes the first cell a link, which covers the whole row. */
   readonly rowHref?: (row: Row) => string;
-  /** Cells of a last row with totals. */
+  /** The cells of a final row with totals. */
   readonly footer?: readonly (Html | string | number | null)[];
 }
 
@@ -50,7 +50,6 @@ function classOf(column: Pick<Column<never>, 'align' | 'wideOnly' | 'grow'> | un
   return names.length === 0 ? '' : html` class="${names.join(' ')}"`;
 }
 
-/** What to show where there is nothing yet. */
 export function emptyState(title: string | null, text: Html | string, action?: Html): Html {
   return html`<div class="empty">${title === null ? '' : html`<p class="empty-title">${title}</p>`}<p>${text}</p>${action}</div>`;
 }

@@ -1,4 +1,7 @@
-/** Fields for tiers: a row per tier with its name and its chain of models, one a line. Empty rows are ignored. */
+/**
+ * Renders and parses the fields for tiers. Each tier has a row with its name and its chain of models, one model per
+ * line. Empty rows are ignored.
+ */
 import type { Tiers } from '../../core/call.ts';
 import { gatewayError } from '../../core/errors.ts';
 import type { FieldErrors } from './field-errors.ts';
@@ -6,11 +9,11 @@ import { textArea, textField } from './form.ts';
 import { listOf } from './form-values.ts';
 import { type Html, html } from './html.ts';
 
-/** Empty rows for further tiers. */
+/** The number of empty rows for new tiers. */
 const spareRows = 1;
 
 export interface TierFieldsOptions {
-  /** Prefix of the field names: the member of the settings. */
+  /** The prefix of the field names, which is also the name of the member in the settings. */
   readonly name: string;
   readonly legend: string;
   readonly form: URLSearchParams;
@@ -44,7 +47,6 @@ export function tierFields({ name, legend, form, errors, hint }: TierFieldsOptio
   return html`<details${isOpen ? html` open` : ''}><summary>${legend}</summary><fieldset><legend class="hidden">${legend}</legend>${fields}</fieldset></details>`;
 }
 
-/** Fills the fields of tiers. */
 export function setTiers(form: URLSearchParams, name: string, tiers: Tiers): void {
   for (const [row, [tier, models]] of Object.entries(tiers).entries()) {
     form.set(`${name}.${row}.name`, tier);
@@ -52,19 +54,20 @@ export function setTiers(form: URLSearchParams, name: string, tiers: Tiers): voi
   }
 }
 
-/** Of tiers with the same name, the first one; `assertDistinctTiers` rejects the others. */
+/** If several tiers have the same name, the first one is returned. `assertDistinctTiers` rejects such a form. */
 export function readTiers(form: URLSearchParams, name: string): Tiers {
   return Object.fromEntries(rowsOf(form, name).toReversed());
 }
 
-/** Throws `bad_request` when two rows have the same name. */
+/** Throws `bad_request` if two rows have the same name. */
 export function assertDistinctTiers(form: URLSearchParams, name: string): void {
   const names = rowsOf(form, name).map(([tier]) => tier);
   const repeated = names.find((tier, index) => names.indexOf(tier) < index);
-  if (repeated !== undefined) throw gatewayError('bad_request', { issues: [{ path: name, message: `there are two tiers ${repeated}` }] });
+  if (repeated !== undefined)
+    throw gatewayError('bad_request', { issues: [{ path: name, message: `there are two tiers named ${repeated}` }] });
 }
 
-/** Without empty rows. A row without a name stays, so that the store rejects it. */
+/** Skips empty rows, but keeps rows without a name so that the store rejects them. */
 function rowsOf(form: URLSearchParams, name: string): (readonly [tier: string, models: readonly string[]])[] {
   return Array.from({ length: rowCount(form, name) }, (_, row) => row).flatMap((row) => {
     const tier = form.get(`${name}.${row}.name`)?.trim() ?? '';

@@ -1,4 +1,4 @@
-/** Ranges of time of a view: the picker, links that keep the range, and names of units of time. */
+/** The time range of a view: the picker, links that preserve the range, and labels for units of time. */
 import { type CalendarUnit, offsetOfRepeatedTime } from '../../core/time-zone.ts';
 import { formatLocal, type Period, type Range, type RangePreset } from '../../usage/analytics/range.ts';
 import { type Html, html } from './html.ts';
@@ -6,7 +6,7 @@ import { pageParameter, withQuery } from './navigation.ts';
 import type { ConsoleContext } from './route.ts';
 import { formatTimeIn } from './values.ts';
 
-/** Parameters that make up the range of a view. */
+/** The query parameters that define the range of a view. */
 export const rangeParameters = ['range', 'from', 'to'] as const;
 
 const presetLabels: Readonly<Record<Exclude<RangePreset, 'custom'>, readonly [short: string, full: string]>> = {
@@ -17,7 +17,7 @@ const presetLabels: Readonly<Record<Exclude<RangePreset, 'custom'>, readonly [sh
   month: ['Month', 'This month'],
 };
 
-/** Links for the presets, and a form for other dates; the period is written out with its time zone. */
+/** Renders links for the presets and a form for other dates. The chosen period is shown with its time zone. */
 export function rangePicker(context: Pick<ConsoleContext, 'url' | 'zone'>, range: Range): Html {
   const { url, zone } = context;
   const links = Object.entries(presetLabels).map(([preset, [short, full]]) => {
@@ -35,7 +35,7 @@ export function rangePicker(context: Pick<ConsoleContext, 'url' | 'zone'>, range
 <p class="hint range-text">${describePeriod(range, zone)} <span class="zone">${zone}</span></p></div>`;
 }
 
-/** `2026-11-16 to 2026-11-22`; with times unless these are whole days. */
+/** Formats a period of whole days as `2026-11-16 to 2026-11-22`, and other periods with times. */
 export function describePeriod({ from, to }: Period, zone: string): string {
   const isWhole = formatLocal(zone, from).length === 10 && formatLocal(zone, to).length === 10;
   if (!isWhole) return `${unitStart(zone, from)} to ${unitStart(zone, to)}`;
@@ -43,7 +43,7 @@ export function describePeriod({ from, to }: Period, zone: string): string {
   return first === last ? first : `${first} to ${last}`;
 }
 
-/** The range in a query, for links to other views of the same range. */
+/** Returns the range as query parameters, for links to other views of the same range. */
 export function rangeQuery({ url }: Pick<ConsoleContext, 'url'>): Record<string, string> {
   return Object.fromEntries(
     rangeParameters.flatMap((name) => {
@@ -53,12 +53,12 @@ export function rangeQuery({ url }: Pick<ConsoleContext, 'url'>): Record<string,
   );
 }
 
-/** A period in a query. */
+/** Returns the query parameters that select a period. */
 export function periodQuery({ from, to }: Period, zone: string): Record<string, string> {
   return { from: formatLocal(zone, from), to: inclusiveEnd(to, zone) };
 }
 
-/** A date without time includes its day, so midnight is written as the day before. */
+/** In a query, an end date without a time includes that day, so we write midnight as the day before. */
 function inclusiveEnd(to: number, zone: string): string {
   const text = formatLocal(zone, to);
   return text.length === 10 ? formatTimeIn(to - 1, zone, 'date') : text;
@@ -70,14 +70,17 @@ export function unitName(unit: CalendarUnit): string {
   return unitNames[unit];
 }
 
-/** A time to the minute, unique also in an hour that the clock repeats: `2026-10-25 02:00`, then `2026-10-25 02:00 +01:00`. */
+/**
+ * Formats a time to the minute. When the clock goes back and an hour repeats, its times get an offset so they stay
+ * unique, e.g. `2026-10-25 02:00` and then `2026-10-25 02:00 +01:00`.
+ */
 export function unitStart(zone: string, at: number): string {
   return `${formatTimeIn(at, zone, 'minute')} ${offsetOfRepeatedTime(zone, at)}`.trimEnd();
 }
 
 const axisFormats = new Map<string, Intl.DateTimeFormat>();
 
-/** Names of a unit that starts at `at`: full, and for an axis. */
+/** Returns the full label and the axis label of the unit that starts at `at`. */
 export function unitLabels(unit: CalendarUnit, zone: string, at: number): { readonly label: string; readonly axisLabel: string } {
   const minute = formatTimeIn(at, zone, 'minute');
   if (unit === 'minute' || unit === 'hour')

@@ -1,4 +1,4 @@
-/** Formats of figures: costs, counts, durations, shares and times. All are exact in their `title`. */
+/** Formats costs, counts, durations, percentages and times. */
 import { toUsd } from '../../core/cost.ts';
 import { type Html, html } from './html.ts';
 
@@ -15,10 +15,10 @@ const counts = new Intl.NumberFormat('en-US');
 const compactCounts = new Intl.NumberFormat('en-US', { notation: 'compact', maximumFractionDigits: 1 });
 const percents = new Intl.NumberFormat('en-US', { style: 'percent', maximumFractionDigits: 1 });
 
-/** Placeholder of what is unknown or absent. */
+/** Shown for unknown and missing values. */
 export const nothing = '–';
 
-/** USD with as many decimals as the amount needs: `$1,204`, `$12.40`, `$0.0312`, `$0.00042`. */
+/** Formats USD with as many decimals as the amount needs, e.g. `$12,040`, `$12.40`, `$0.0312` or `$0.00042`. */
 export function formatUsd(nanos: number | bigint | null): string {
   if (nanos === null) return nothing;
   const amount = toUsd(Number(nanos));
@@ -28,13 +28,13 @@ export function formatUsd(nanos: number | bigint | null): string {
   return size >= 0.01 ? centFractions.format(amount) : smallDollars.format(amount);
 }
 
-/** `formatUsd` with the exact amount as tooltip. */
+/** Like `formatUsd`, but with the exact amount as a tooltip. */
 export function usd(nanos: number | bigint | null): Html {
   if (nanos === null) return html`<span class="muted">${nothing}</span>`;
   return html`<span class="num" title="${exactUsd(nanos)} USD">${formatUsd(nanos)}</span>`;
 }
 
-/** All nine decimals, without trailing zeros. */
+/** Formats the exact amount with up to nine decimals and no trailing zeros. */
 export function exactUsd(nanos: number | bigint): string {
   const amount = BigInt(nanos);
   const digits = (amount < 0n ? -amount : amount).toString().padStart(10, '0');
@@ -46,17 +46,17 @@ export function formatCount(count: number | bigint | null): string {
   return count === null ? nothing : counts.format(count);
 }
 
-/** `1.2K`, for axes and cards. */
+/** Formats counts as `1.2K`, for axes and cards. */
 export function formatCompact(count: number | null): string {
   return count === null ? nothing : compactCounts.format(count);
 }
 
-/** A share between 0 and 1 as `12.5%`. */
+/** Formats a share between 0 and 1, e.g. as `12.5%`. */
 export function formatPercent(share: number | null): string {
   return share === null || Number.isNaN(share) ? nothing : percents.format(share);
 }
 
-/** `840 ms`, `2.4 s`, `3 min 20 s`, `2 h 5 min`, `3 d 4 h`. */
+/** Formats a duration, e.g. as `840 ms`, `2.40 s`, `3 min 20 s`, `2 h 5 min` or `3 d 4 h`. */
 export function formatDuration(ms: number | null): string {
   if (ms === null) return nothing;
   if (ms < 1_000) return `${Math.round(ms)} ms`;
@@ -73,7 +73,7 @@ function joinUnits(large: number, largeUnit: string, small: number, smallUnit: s
 
 export type TimeStyle = 'date' | 'minute' | 'second' | 'millisecond';
 
-/** A time in the zone of the project, which the tooltip names: `2026-11-22 14:05:09`. */
+/** Renders a time in the given zone as `2026-11-22 14:05:09`. The tooltip includes the zone's name. */
 export function time(at: number | Date | null, zone: string, style: TimeStyle = 'second'): Html {
   if (at === null) return html`<span class="muted">${nothing}</span>`;
   const iso = new Date(at).toISOString();
@@ -82,7 +82,7 @@ export function time(at: number | Date | null, zone: string, style: TimeStyle = 
 
 const zoneFormats = new Map<string, Intl.DateTimeFormat>();
 
-/** `2026-11-22 14:05:09` in the zone, without the zone's name. */
+/** Formats a time as `2026-11-22 14:05:09`, without the name of the zone. */
 export function formatTimeIn(at: number | Date, zone: string, style: TimeStyle = 'second'): string {
   let format = zoneFormats.get(zone);
   if (!format) {
@@ -96,7 +96,7 @@ export function formatTimeIn(at: number | Date, zone: string, style: TimeStyle =
   return style === 'second' ? text : `${text}.${String(new Date(at).getUTCMilliseconds()).padStart(3, '0')}`;
 }
 
-/** How long ago, for lists: `3 min ago`; the exact time is the tooltip. */
+/** Renders how long ago something happened, e.g. `3 min ago`, with the exact time as a tooltip. */
 export function ago(at: number | Date | null, now: number, zone: string): Html {
   if (at === null) return html`<span class="muted">Never</span>`;
   const ms = Math.max(0, now - new Date(at).getTime());
@@ -104,19 +104,22 @@ export function ago(at: number | Date | null, now: number, zone: string): Html {
   return html`<time datetime="${new Date(at).toISOString()}" title="${formatTimeIn(at, zone)} ${zone}">${text}</time>`;
 }
 
-/** Rounds down to the largest unit. */
+/** Rounds down to a multiple of the largest unit. */
 function coarse(ms: number): number {
   const unit = ms < 3_600_000 ? 60_000 : ms < 86_400_000 ? 3_600_000 : 86_400_000;
   return Math.floor(ms / unit) * unit;
 }
 
-/** Messages of errors begin in lower case and have no full stop. */
+/** Turns an error message into a sentence, because our messages start in lower case and have no full stop. */
 export function sentence(message: string): string {
   const text = message.charAt(0).toUpperCase() + message.slice(1);
   return /[.!?]$/.test(text) ? text : `${text}.`;
 }
 
-/** A value of settings in one line: `a, b`, or for a list of objects `class email, action block; class iban, action observe`. */
+/**
+ * Formats a setting on one line, e.g. as `a, b`. A list of objects looks like `class email, action block; class iban,
+ * action observe`.
+ */
 export function formatSetting(value: unknown): string {
   if (value === null || value === undefined) return 'not set';
   if (Array.isArray(value)) {

@@ -1,4 +1,4 @@
-/** A request to the console, with what is known about its sender. */
+/** A request to the console, together with its session and cookies. */
 import { randomBytes } from 'node:crypto';
 import type { Request } from 'express';
 import { gatewayError } from '../../core/errors.ts';
@@ -16,15 +16,17 @@ export interface Visit {
   readonly secure: boolean;
   readonly cookies: Readonly<Record<string, string>>;
   readonly session: Session | null;
-  /** Secrets of the cookies, the session's first: they sign forms and notices. At least one. */
+  /**
+   * The secrets from the cookies, which sign forms and notices. The session's secret comes first. There is always at
+   * least one.
+   */
   readonly secrets: readonly [string, ...string[]];
-  /** Set when the visitor had no cookie to derive the token of a form from. */
+  /** Set if the visitor had no cookie from which we could derive the CSRF token. */
   readonly newCookie: Cookie | null;
-  /** htmx replaces a part of a page with the response. */
+  /** True if htmx will replace a part of a page with the response. */
   readonly isPartial: boolean;
 }
 
-/** A project that the visitor may see. */
 export interface VisitedProject {
   readonly project: Project;
   readonly role: Role;
@@ -55,7 +57,7 @@ export async function createVisit(
   };
 }
 
-/** What a page receives. Members that its access does not grant throw when they are read. */
+/** Creates the context for a route. Members that the route's access doesn't provide throw when they are read. */
 export function toContext(visit: Visit, visited: VisitedProject | null, zone: string, signal: AbortSignal): ConsoleContext {
   const { request, session, url, secrets, now, cookies, secure } = visit;
   return {
@@ -93,7 +95,7 @@ function stringParams(params: Request['params']): Record<string, string> {
 
 function urlOf(request: Request): URL {
   const text = originOf(request) + request.originalUrl;
-  // PostgreSQL stores no NUL, so nothing has it in its name.
+  // PostgreSQL can't store NUL, so a URL with a NUL can't match anything.
   if (!URL.canParse(text) || text.includes('%00')) throw gatewayError('bad_request', { message: 'the URL is invalid' });
   return new URL(text);
 }

@@ -1,4 +1,4 @@
-/** Usage of ceilings for people, also of ceilings that are newer than the last call. */
+/** Reads the usage of ceilings for the console, even if a ceiling was added after the last call. */
 import type { ReadCounters } from '../../ceilings/counter-usage.ts';
 import { type CounterKey, formatCounterKey } from '../../ceilings/counters.ts';
 import type { Clock } from '../../core/time.ts';
@@ -12,8 +12,9 @@ interface WindowCountersDeps {
 }
 
 /**
- * A new ceiling has no counter until the next call, which then counts the earlier calls of the window too. This reads them before. Without a
- * counter, ceilings per minute and those without an end stay absent: the first are over at once, and the second may contain every call.
+ * A new ceiling has no counter until the next call, which creates one that includes the earlier calls of the window.
+ * Until then we compute the usage from the recorded calls. We only do that for ceilings per day and per month, because
+ * a minute is over soon and a ceiling without an end might have to include every call ever made.
  */
 export function createWindowCounters({ readCounters, analytics, clock }: WindowCountersDeps): ReadCounters {
   return async (projectId, keys) => {
@@ -29,7 +30,7 @@ export function createWindowCounters({ readCounters, analytics, clock }: WindowC
   };
 }
 
-/** What the calls of a period add to a counter: calls, or nano-dollars. */
+/** Returns how much the calls of a period add to a counter, in calls or nano-dollars. */
 export function amountOf({ scope, scopeId, ceiling }: CounterKey, recent: RecentUse | undefined): number {
   const use = scope === 'project' ? recent?.project : (scope === 'key' ? recent?.keys : recent?.applications)?.get(scopeId);
   return (ceiling === 'cost' ? use?.cost : use?.calls) ?? 0;

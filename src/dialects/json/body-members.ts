@@ -70,9 +70,9 @@ export function parseStringMember(body: Buffer, member: Member | undefined): str
 
 /**
  * Returns the output limit of a request. Several members may set it, and vendors differ in which one they obey, so we
- * take the largest value. `others` are members that the route doesn't document; they can only raise the limit.
- * Returns null if none of `names` is present, or if any of these members isn't a positive integer, because a vendor
- * may interpret `"100"` or `-1` in its own way.
+ * take the largest value. Members in `others`, which the route doesn't document, can raise the limit but don't set one
+ * on their own. Returns null if none of `names` is present, or if any of these members isn't a positive integer,
+ * because a vendor may interpret `"100"` or `-1` in its own way.
  */
 export function parseOutputLimit(
   body: Buffer,

@@ -14,8 +14,8 @@ export function checksSignatures(vendorModel: string): boolean {
 }
 
 /**
- * Returns the splices that remove such blocks, and messages that consist of nothing else. Most bodies don't have any,
- * which we can tell without scanning them.
+ * Returns the splices that remove these blocks. A message that contains nothing else is removed as well. Most bodies
+ * don't have any, which we can tell without scanning them.
  */
 export function omitUnsignedThinking(body: Buffer, { members }: BodySpans): Splice[] {
   const messages = members.get('messages');
@@ -36,7 +36,7 @@ export function omitUnsignedThinking(body: Buffer, { members }: BodySpans): Spli
 
 interface Found {
   readonly blocks: readonly Span[];
-  /** Has one entry for each block. */
+  /** Tells for each block whether it's thinking without a signature. */
   readonly unsigned: readonly boolean[];
 }
 

@@ -128,14 +128,14 @@ function extractTexts(values: readonly unknown[], { isRequest }: { isRequest: bo
       if (!isDecoded) memberCount += members.length;
       for (const [name, member] of members) {
         if (isApi ? !plainName.test(name) : !schemaWords.has(name)) texts.push(name);
-        // If the gateway encoded this itself, it's translated back to plain text for some vendors.
+        // If the gateway encoded this itself, some vendors get it translated back to plain text.
         const unsealed = name === 'encrypted_content' ? unsealReasoning(member) : null;
         if (unsealed !== null) stack.push({ value: unsealed, isApi: true, isDecoded: true });
         else if (typeof member === 'string') {
           const isText = isApi ? !isApiString(name, member, value, value === root) : !(name === 'type' && schemaTypes.has(member));
           if (isText) stack.push({ value: member, isApi, isDecoded });
-          // Other dialects send the arguments of a tool call as an object, so text that is escaped here reaches the
-          // vendor unescaped.
+          // The arguments of a tool call are a string of JSON here, but other dialects send them as an object. We also
+          // check the unescaped text, because that's what such a vendor receives.
           if (isApi && name === 'arguments' && member.includes('\\'))
             stack.push({ value: parseJson(member), isApi: false, isDecoded: true });
         } else if (isRequest || name !== 'logprobs') {

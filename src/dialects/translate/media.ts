@@ -75,7 +75,10 @@ function isWebAddress(url: string): boolean {
   return start === 'https://' || start.startsWith('http://');
 }
 
-/** Returns the media type and the base64 text of a data URL. We don't decode it, because images have megabytes. */
+/**
+ * Splits a data URL into its media type and base64 text. We don't decode the text, because images can be several
+ * megabytes.
+ */
 function parseBase64Url(url: string): { mediaType: string; data: string } | null {
   if (url.slice(0, 5).toLowerCase() !== 'data:') return null;
   const comma = url.indexOf(',');

@@ -38,7 +38,7 @@ test.each([
   expect(content).toContain('Laptop &lt;b&gt;');
   expect([content.includes(token), content.includes('settings:read, memory:read, usage:read')]).toEqual([false, true]);
   await page.getByRole('button', { name: 'Revoke token Laptop <b>' }).press('Enter');
-  await page.getByText('The token Laptop <b> is revoked.').waitFor();
+  await page.getByText('The token Laptop <b> was revoked.').waitFor();
   await expect(withClient(gateway, { token }, async () => undefined)).rejects.toThrow();
   await context.close();
 

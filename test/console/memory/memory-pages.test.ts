@@ -400,7 +400,7 @@ describe('in a browser', () => {
     await page.getByRole('row').nth(1).getByRole('link').click();
     await page.getByRole('alert').filter({ hasText: 'The vendor says' }).waitFor();
     await press('Replay this batch');
-    await notice('The batch is replayed.');
+    await notice('The batch is being replayed.');
     await context.close();
   });
 });

@@ -43,7 +43,7 @@ test('a person creates the first account with a link, signs out and in again, an
     await expectAccessible(page);
     await page.getByRole('button', { name: 'Sign out Safari on iPhone' }).focus();
     await page.keyboard.press('Enter');
-    await page.getByText('The session is signed out.').waitFor();
+    await page.getByText('The session was signed out.').waitFor();
     expect(await people.sessions.find(elsewhere.secret)).toBeNull();
 
     await page.locator('summary').filter({ hasText: 'Ann Example' }).focus();

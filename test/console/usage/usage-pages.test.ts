@@ -169,7 +169,7 @@ test('200: Explore shows a metric by group, with the total of the rows', async (
   const text = await textOf('/explore?metric=cost&group=model&source=web');
   expect(text).toContain('Cost per day, by model');
   expect(text).toMatch(new RegExp(`Total.*${formatUsd(cost).replace('$', '\\$')}`));
-  expect(await textOf('/explore?metric=latency_p95&group=provider&unit=hour')).toContain('figures are those of attempts');
+  expect(await textOf('/explore?metric=latency_p95&group=provider&unit=hour')).toContain('Figures by provider count attempts');
   expect(await textOf('/explore?metric=cache_hits&group=none&unit=month')).toContain('Cache hit rate per month');
   for (const query of ['metric=x', 'group=x', 'unit=x', 'range=x', 'status=9']) {
     expect((await member.get(`/console/p/acme/explore?${query}`)).status).toBe(400);
@@ -237,7 +237,7 @@ test('200: the text of a call is shown on demand only, escaped', async () => {
   expect(answer.status).toBe(200);
   const [newest = ''] = (await csvOf('/calls.csv?range=1h'))[1] ?? [];
   const page = await textOf(`/calls/${newest}`);
-  expect(page).toContain('Stored, and shown on demand only.');
+  expect(page).toContain('The text is stored, but only shown on demand.');
   expect(page).not.toContain('what is the time?');
   expect(await textOf(`/calls/${newest}?text=1`)).toContain(`User ${question}`);
 });

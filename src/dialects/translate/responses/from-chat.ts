@@ -66,7 +66,7 @@ interface Reasoning {
 
 function createReasoning(): Reasoning {
   let content = '';
-  /** The reasoning text from all forms. */
+  /** The reasoning text so far, no matter which member the vendor sends it in. */
   let text = '';
   let details: JsonObject[] = [];
   return {

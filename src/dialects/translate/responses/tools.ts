@@ -112,7 +112,7 @@ function describeCustom({ description, format }: JsonObject): string {
 
 /** Vendors limit names to 64 characters. */
 const maxNameLength = 64;
-/** Its tools are the same as tools without a namespace. */
+/** We treat tools in this namespace as if they had none. */
 const defaultNamespace = 'functions';
 
 export function toVendorName(name: string, namespace: string | null): string {

@@ -1,0 +1,129 @@
+/**
+ * Sends requests that cost nothing to all providers, to find out whether their keys and addresses work. We first list
+ * the models. If a vendor doesn't have that route, we send an empty body to its main route, because vendors check the
+ * key before they refuse the body.
+ */
+import type { Config, ProviderConfig } from '../config/config.ts';
+import { errorMessage } from '../core/error-messages.ts';
+import { VendorError } from '../core/errors.ts';
+import { asArray, asObject, asString, parseJson } from '../core/json/narrow.ts';
+import { modelNameAt } from '../core/request-format.ts';
+import { parseVendorError } from '../dialects/contract/vendor-error.ts';
+import { createVendorHttpClient, type VendorHttpClient } from '../vendors/http-client.ts';
+import { buildHeaders } from '../vendors/registry.ts';
+import { requestUrl } from '../vendors/request-url.ts';
+import { collectSecrets, stripSecrets } from '../vendors/strip-secrets.ts';
+
+export interface ProviderCheck {
+  readonly provider: string;
+  readonly works: boolean;
+  /** What the vendor's response means, in words. */
+  readonly message: string;
+}
+
+/** The status and the body of a response. The message is the vendor's own, without secrets. */
+interface Reply {
+  readonly status: number;
+  readonly message: string | null;
+  readonly models: readonly string[];
+}
+
+const timeoutMs = 10_000;
+const maxBytes = 4 * 1024 * 1024;
+const mainPaths = { chat: '/chat/completions', messages: '/messages', gemini: '/models/none:predictLongRunning' } as const;
+
+export async function checkProviders(config: Config): Promise<ProviderCheck[]> {
+  const httpClient = createVendorHttpClient();
+  try {
+    const providers = Object.values(config.providers);
+    return await Promise.all(providers.map((provider) => checkProvider(httpClient, provider, listModels(config, provider.name))));
+  } finally {
+    await httpClient.close();
+  }
+}
+
+async function checkProvider(httpClient: VendorHttpClient, provider: ProviderConfig, models: readonly string[]): Promise<ProviderCheck> {
+  const checked = (works: boolean, message: string): ProviderCheck => ({ provider: provider.name, works, message });
+  const { origin } = new URL(provider.baseUrl);
+  try {
+    const list = await send(httpClient, provider, { path: '/models', model: '' });
+    if (list.status === 200) {
+      const unlisted = models.filter((model) => list.models.length > 0 && !list.models.includes(modelNameAt(provider.requests, model)));
+      return unlisted.length === 0
+        ? checked(true, `the key is accepted, ${list.models.length} models are listed`)
+        : checked(false, `the key is accepted, but the vendor doesn't list ${unlisted.join(', ')}; check the names and model_names`);
+    }
+    const isMissing = [404, 405, 501].includes(list.status);
+    const path = mainPaths[provider.dialect];
+    const reply = isMissing
+      ? await send(httpClient, provider, { path, model: modelNameAt(provider.requests, models[0] ?? 'none'), body: {} })
+      : list;
+    return explain(reply, provider, checked);
+  } catch (error) {
+    if (!(error instanceof VendorError)) throw error;
+    return checked(false, `${origin}: ${errorMessage(error)}; check base_url and the network`);
+  }
+}
+
+function explain(
+  { status, message }: Reply,
+  { apiKey, baseUrl, requests }: ProviderConfig,
+  checked: (works: boolean, message: string) => ProviderCheck,
+): ProviderCheck {
+  const said = message === null ? '' : ` The vendor says: ${message}`;
+  if (status === 401 || (status === 400 && /\bkey\b.*\b(?:in)?valid\b|\binvalid\b.*\bkey\b/i.test(message ?? '')))
+    return checked(
+      false,
+      `${apiKey === null ? 'the vendor requires a key: set api_key' : 'the key is not accepted: check api_key and auth'}.${said}`,
+    );
+  if (status === 403) return checked(false, `the key is known, but has no permission: check its roles, its project and the region.${said}`);
+  if (status === 404) {
+    const hasModelInPath = Object.values(requests.paths).some((path) => path?.includes('{model}'));
+    const advice = hasModelInPath
+      ? 'base_url, query, and whether the deployment or model exists'
+      : 'that base_url includes the version prefix';
+    return checked(false, `there is nothing at ${baseUrl}: check ${advice}.${said}`);
+  }
+  if (status === 429) return checked(true, `the vendor is limiting requests at the moment, so we can't tell more.${said}`);
+  if (status >= 500) return checked(false, `the vendor has a failure (${status}): try again later.${said}`);
+  if (status >= 300 && status < 400) return checked(false, `the address redirects (${status}): use the address that it leads to`);
+  return checked(true, 'the key is accepted');
+}
+
+interface CheckRequest {
+  readonly path: string;
+  readonly model: string;
+  readonly body?: object;
+}
+
+/** Throws VendorError if there's no response. */
+async function send(httpClient: VendorHttpClient, provider: ProviderConfig, { path, model, body }: CheckRequest): Promise<Reply> {
+  const bytes = body === undefined ? null : Buffer.from(JSON.stringify(body));
+  const { status, body: response } = await httpClient.send({
+    url: requestUrl(provider, { path, model }),
+    method: bytes === null ? 'GET' : 'POST',
+    headers: {
+      accept: 'application/json',
+      'accept-encoding': 'identity',
+      ...(bytes !== null && { 'content-type': 'application/json' }),
+      ...(provider.dialect === 'messages' && { 'anthropic-version': '2023-06-01' }),
+      ...buildHeaders(provider),
+    },
+    body: bytes,
+    ...{ connectTimeoutMs: Math.min(timeoutMs, provider.connectTimeoutMs), firstByteTimeoutMs: timeoutMs, idleTimeoutMs: timeoutMs },
+    signal: AbortSignal.timeout(2 * timeoutMs),
+  });
+  const received = await response.readAll(maxBytes);
+  const { message } = parseVendorError(received);
+  const json = asObject(parseJson(received.toString('utf8')));
+  const models = asArray(json.data ?? json.models).flatMap(
+    (row) => asString(asObject(row).id) ?? asString(asObject(row).name)?.replace(/^models\//, '') ?? [],
+  );
+  return { status, message: message === null ? null : stripSecrets(message, collectSecrets(provider)).slice(0, 300), models };
+}
+
+/** Returns the provider's models that the configuration puts into tiers. */
+function listModels({ tiers, imageTiers, speechTiers, transcriptionTiers }: Config, provider: string): string[] {
+  const chains = [tiers, imageTiers, speechTiers, transcriptionTiers].flatMap((named) => Object.values(named).flat());
+  return [...new Set(chains.filter((id) => id.startsWith(`${provider}/`)).map((id) => id.slice(provider.length + 1)))];
+}

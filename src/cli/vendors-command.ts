@@ -1,0 +1,204 @@
+/**
+ * Implements `gateway vendors`, which lists the vendors that the gateway knows, and `gateway vendors add`, which writes
+ * a provider into gateway.yaml. It asks for what the options don't say, if standard input is a terminal.
+ */
+import { existsSync } from 'node:fs';
+import { readFile, rename, writeFile } from 'node:fs/promises';
+import { createInterface } from 'node:readline/promises';
+import { parseDocument, stringify } from 'yaml';
+import { ConfigError } from '../config/config.ts';
+import type { Environment } from '../config/environment.ts';
+import { loadConfig } from '../config/load.ts';
+import { parseOptions } from '../config/parse-options.ts';
+import { findVendorByName, knownVendors } from '../config/vendors/known-vendors.ts';
+import { addToSection, type NewProvider, toProviderRow } from '../config/vendors/new-provider.ts';
+import type { VendorDescription, VendorParameter } from '../config/vendors/vendor-description.ts';
+import type { CommandOutput } from './command.ts';
+import { formatTable } from './table.ts';
+
+const usage = `Usage:
+  gateway vendors [--json]        list the vendors that the gateway knows
+  gateway vendors add <vendor>    add a provider to gateway.yaml
+
+Options of add:
+  --name <provider>      name of the provider; the vendor's name by default
+  --set <name>=<value>   a value of the vendor's address, such as region=us-east-1; may be repeated
+  --key-variable <NAME>  environment variable that has the API key
+  --identity             sign in with the cloud identity of the machine in place of a key
+  --model <model>        put this model into the tier "standard", if the file has no tiers
+  --print                print the block, and change nothing
+
+add asks for everything that is missing if it runs in a terminal. It writes to the file that GATEWAY_CONFIG names, else to gateway.yaml,
+and keeps everything that is in there. The file never contains the key itself.
+`;
+
+/** Reads the answer to a question. The default applies if the answer is empty. Throws ConfigError without a terminal. */
+export type Ask = (question: string, byDefault: string | null) => Promise<string>;
+
+/** Runs the command and returns the exit status. Throws ConfigError. */
+export async function runVendorsCommand(args: readonly string[], env: Environment, output: CommandOutput, ask?: Ask): Promise<number> {
+  const { values, positionals } = readOptions(args);
+  const [action, vendorName, extra] = positionals;
+  if (values.help) output.write(usage);
+  else if (action === undefined) output.write(listVendors(values.json === true));
+  else if (action !== 'add') throw new ConfigError([`unknown action "${action}": gateway vendors or gateway vendors add <vendor>`]);
+  else if (extra !== undefined) throw new ConfigError([`"${extra}" is an unexpected argument`]);
+  else if (ask) await addProvider(vendorName, values, { env, output, ask });
+  else await withTerminal((askInTerminal) => addProvider(vendorName, values, { env, output, ask: askInTerminal }));
+  return 0;
+}
+
+type Options = ReturnType<typeof readOptions>['values'];
+
+function readOptions(args: readonly string[]) {
+  return parseOptions({
+    args: [...args],
+    allowPositionals: true,
+    options: {
+      name: { type: 'string' },
+      set: { type: 'string', multiple: true },
+      'key-variable': { type: 'string' },
+      identity: { type: 'boolean' },
+      model: { type: 'string' },
+      print: { type: 'boolean' },
+      json: { type: 'boolean' },
+      help: { type: 'boolean', short: 'h' },
+    },
+  });
+}
+
+function listVendors(asJson: boolean): string {
+  const vendors = knownVendors.map(({ name, title, baseUrl, dialect, identity, documentation }) => ({
+    ...{ name, title, base_url: baseUrl, dialect, identity: identity?.type ?? null, documentation },
+  }));
+  if (asJson) return `${JSON.stringify({ object: 'list', data: vendors }, null, 2)}\n`;
+  const rows = vendors.map(({ name, title, dialect, identity, base_url: url }) => [name, title, dialect, identity, url]);
+  return `${formatTable(['NAME', 'VENDOR', 'DIALECT', 'IDENTITY', 'BASE URL'], rows)}\nAdd one with gateway vendors add <name>.\n`;
+}
+
+interface Terminal {
+  readonly env: Environment;
+  readonly output: CommandOutput;
+  readonly ask: Ask;
+}
+
+async function addProvider(vendorName: string | undefined, options: Options, { env, output, ask }: Terminal): Promise<void> {
+  const vendor = findVendorByName(vendorName ?? (await ask('Vendor (see gateway vendors)', null)));
+  if (vendor === null) throw new ConfigError([`there is no vendor ${vendorName}; gateway vendors lists the known ones`]);
+  const given = parseAssignments(options.set ?? [], vendor);
+  const name = options.name ?? (await ask('Name of the provider', vendor.name));
+  const parameters: Record<string, string> = {};
+  for (const [parameter, description] of Object.entries(vendor.parameters ?? {})) {
+    parameters[parameter] = given[parameter] ?? (await askFor(ask, parameter, description));
+  }
+  const provider = { name, vendor, parameters, credential: await chooseCredential(vendor, options, ask) };
+  const model = options.model ?? (await ask('Model for the tier "standard", if the file has no tiers (- for none)', '-'));
+  const fileName = env.GATEWAY_CONFIG?.trim() || 'gateway.yaml';
+  const text = existsSync(fileName) ? await readFile(fileName, 'utf8') : '';
+  const row = toProviderRow(provider);
+  const block = stringify({ providers: { [name]: row } });
+  if (options.print) {
+    output.write(block);
+    return;
+  }
+  const next = insert(text, { fileName, block, env, provider, row, model });
+  await writeFile(`${fileName}.new`, next.text, { mode: 0o600 });
+  await rename(`${fileName}.new`, fileName);
+  output.write(`Added the provider ${name} to ${fileName}:\n\n${block}\n${advice(provider, model, next.hasTier, env).join('\n')}\n`);
+}
+
+function parseAssignments(assignments: readonly string[], { name, parameters = {} }: VendorDescription): Readonly<Record<string, string>> {
+  const known = Object.keys(parameters);
+  return Object.fromEntries(
+    assignments.map((assignment) => {
+      const [parameter = '', ...rest] = assignment.split('=');
+      const value = rest.join('=');
+      const description = parameters[parameter];
+      if (description === undefined)
+        throw new ConfigError([
+          `--set ${parameter}: ${known.length === 0 ? `${name} has nothing to set` : `${name} has ${known.join(' and ')}`}`,
+        ]);
+      if (!description.pattern.test(value)) throw new ConfigError([`--set ${parameter}: must be like ${description.example}`]);
+      return [parameter, value];
+    }),
+  );
+}
+
+async function askFor(ask: Ask, parameter: string, { question, pattern, example }: VendorParameter): Promise<string> {
+  const answer = await ask(`${question}, such as ${example}`, null);
+  if (!pattern.test(answer)) throw new ConfigError([`${parameter}: must be like ${example}`]);
+  return answer;
+}
+
+async function chooseCredential(vendor: VendorDescription, options: Options, ask: Ask): Promise<NewProvider['credential']> {
+  const { identity, needsKey = true } = vendor;
+  if (options.identity) {
+    if (!identity) throw new ConfigError([`--identity: ${vendor.title} accepts only an API key`]);
+    return { identity: identity.type };
+  }
+  if (options['key-variable'] === undefined && identity) {
+    if (!needsKey) return { identity: identity.type };
+    const choice = await ask(`Sign in with an API key (key) or with the ${identity.type} identity of this machine (identity)`, 'key');
+    if (choice === 'identity') return { identity: identity.type };
+    if (choice !== 'key') throw new ConfigError([`"${choice}": must be key or identity`]);
+  }
+  if (options['key-variable'] === undefined && !needsKey) return null;
+  const byDefault = `${vendor.name.toUpperCase().replaceAll('-', '_')}_API_KEY`;
+  const variable = options['key-variable'] ?? (await ask('Environment variable that has the API key', byDefault));
+  if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(variable)) throw new ConfigError([`"${variable}" is not a name of an environment variable`]);
+  return { variable };
+}
+
+interface Insertion {
+  readonly fileName: string;
+  readonly block: string;
+  readonly env: Environment;
+  readonly provider: NewProvider;
+  readonly row: Readonly<Record<string, unknown>>;
+  readonly model: string;
+}
+
+/** Returns the new text of the file. Throws ConfigError if it isn't valid or if we can't add to it. */
+function insert(
+  text: string,
+  { fileName, block, env, provider, row, model }: Insertion,
+): { readonly text: string; readonly hasTier: boolean } {
+  const { name, credential } = provider;
+  const file = parseDocument(text);
+  if (file.hasIn(['providers', name]))
+    throw new ConfigError([`${fileName} has a provider ${name} already; choose another name with --name`]);
+  const withProvider = addToSection(text, 'providers', name, row);
+  if (withProvider === null) throw new ConfigError([`${fileName}: the section providers can't be extended; add this by hand:\n\n${block}`]);
+  const withTier = file.has('tiers') || model === '-' ? null : addToSection(withProvider, 'tiers', 'standard', [`${name}/${model}`]);
+  const next = withTier ?? withProvider;
+  // The key may not be set yet, but everything else has to be valid.
+  const variable = credential !== null && 'variable' in credential ? credential.variable : null;
+  loadConfig({ env: variable === null ? env : { ...env, [variable]: env[variable] ?? 'to-be-set' }, fileText: next, fileName });
+  return { text: next, hasTier: withTier !== null };
+}
+
+function advice({ name, credential, vendor }: NewProvider, model: string, hasTier: boolean, env: Environment): string[] {
+  const lines: string[] = [];
+  if (credential !== null && 'variable' in credential && !env[credential.variable])
+    lines.push(`Set ${credential.variable} to your API key.`);
+  if (!hasTier) lines.push(`Use its models in tiers, or call them as ${name}/${model === '-' ? '<model>' : model}.`);
+  if (vendor.models === undefined)
+    lines.push('Its models have no built-in prices: gateway catalog import adds those of the public price table.');
+  return [...lines, 'Check it with gateway check-config --online, then restart the gateway or send it SIGHUP.'];
+}
+
+async function withTerminal(run: (ask: Ask) => Promise<void>): Promise<void> {
+  const lines = process.stdin.isTTY ? createInterface({ input: process.stdin, output: process.stderr }) : null;
+  try {
+    await run(async (question, byDefault) => {
+      if (lines === null) {
+        if (byDefault !== null) return byDefault;
+        throw new ConfigError([`${question}: is missing; see gateway vendors --help`]);
+      }
+      const answer = (await lines.question(byDefault === null ? `${question}: ` : `${question} [${byDefault}]: `)).trim();
+      return answer === '' && byDefault !== null ? byDefault : answer;
+    });
+  } finally {
+    lines?.close();
+  }
+}

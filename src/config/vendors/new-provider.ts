@@ -1,0 +1,63 @@
+/** Creates the configuration of a new provider at a known vendor. */
+import { isMap, parseDocument, stringify } from 'yaml';
+import type { CloudIdentity, VendorDescription } from './vendor-description.ts';
+
+export interface NewProvider {
+  readonly name: string;
+  readonly vendor: VendorDescription;
+  /** The values of the vendor's parameters. */
+  readonly parameters: Readonly<Record<string, string>>;
+  /** The environment variable that has the API key, the type of a cloud identity, or null for neither. */
+  readonly credential: { readonly variable: string } | { readonly identity: CloudIdentity['type'] } | null;
+}
+
+/** Returns the provider's row in the format of gateway.yaml. */
+export function toProviderRow({ vendor, parameters, credential }: NewProvider): Record<string, unknown> {
+  const fillIn = (text: string): string => text.replace(/\{(\w+)\}/g, (placeholder, name: string) => parameters[name] ?? placeholder);
+  const baseUrl = fillIn(vendor.baseUrl);
+  const ownHeaders = Object.entries(vendor.headers ?? {}).filter(([, value]) => fillIn(value) !== value);
+  return {
+    vendor: vendor.name,
+    ...(baseUrl !== vendor.baseUrl && { base_url: vendor.correctBaseUrl?.(baseUrl) ?? baseUrl }),
+    ...(ownHeaders.length > 0 && { headers: Object.fromEntries(ownHeaders.map(([header, value]) => [header, fillIn(value)])) }),
+    ...(credential !== null &&
+      ('variable' in credential ? { api_key: `\${${credential.variable}}` } : { auth: { type: credential.identity } })),
+  };
+}
+
+/**
+ * Adds a row to a section of gateway.yaml, and leaves the rest of the text as it is. Returns null if the section is
+ * written in braces, in an alias, or in another way that we can't add to.
+ */
+export function addToSection(text: string, section: string, name: string, row: unknown): string | null {
+  const document = parseDocument(text);
+  if (document.errors.length > 0 || !(document.contents === null || (isMap(document.contents) && !document.contents.flow))) return null;
+  const existing = document.has(section) ? document.get(section, true) : null;
+  if (!document.has(section)) return `${endLine(text)}${text.trim() === '' ? '' : '\n'}${stringify({ [section]: { [name]: row } })}`;
+  if (!isMap(existing) || existing.flow || !existing.range || existing.items.length === 0) return null;
+  const [start, , end] = existing.range;
+  const indent = ' '.repeat(start - (text.lastIndexOf('\n', start - 1) + 1));
+  if (indent === '') return null;
+  const lines = stringify({ [name]: row })
+    .trimEnd()
+    .split('\n');
+  const block = lines.map((line) => `${indent}${line}\n`).join('');
+  // The range may include comments and blank lines after the last row, which belong to what follows.
+  const lastLine = endOfRows(text, start, end);
+  return `${endLine(text.slice(0, lastLine))}${block}${text.slice(lastLine)}`;
+}
+
+function endLine(text: string): string {
+  return text === '' || text.endsWith('\n') ? text : `${text}\n`;
+}
+
+/** Returns the end of the last line of a block that is neither blank nor a comment at the margin. */
+function endOfRows(text: string, start: number, end: number): number {
+  let at = end;
+  for (;;) {
+    const lineStart = text.lastIndexOf('\n', at - 2) + 1;
+    const line = text.slice(lineStart, at);
+    if (lineStart <= start || !/^(?:\s*|#.*)\n?$/.test(line)) return at;
+    at = lineStart;
+  }
+}

@@ -1,0 +1,1 @@
+export { checkProviders } from '../app/check-providers.ts';

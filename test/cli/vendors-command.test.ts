@@ -1,0 +1,147 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { type Ask, runVendorsCommand } from '../../src/cli/vendors-command.ts';
+import { ConfigError } from '../../src/config/config.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import { knownVendors } from '../../src/config/vendors/known-vendors.ts';
+
+let folder: string;
+let file: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'vendors-'));
+  file = join(folder, 'gateway.yaml');
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+interface Answered {
+  readonly written: string;
+  readonly questions: readonly string[];
+}
+
+/** Runs the command, with an answer for each question that begins with its key. */
+async function run(args: readonly string[], answers: Readonly<Record<string, string>> = {}): Promise<Answered> {
+  const written: string[] = [];
+  const questions: string[] = [];
+  const ask: Ask = async (question, byDefault) => {
+    questions.push(question);
+    const answer = Object.entries(answers).find(([beginning]) => question.startsWith(beginning))?.[1] ?? byDefault;
+    if (answer === null) throw new ConfigError([`${question}: is missing`]);
+    return answer;
+  };
+  const output = { write: (text: string) => void written.push(text), writeError: () => undefined };
+  await runVendorsCommand(args, { GATEWAY_CONFIG: file, EXISTING: 'x' }, output, ask);
+  return { written: written.join(''), questions };
+}
+
+const load = (variables: Record<string, string>) =>
+  loadConfig({ env: { EXISTING: 'x', ...variables }, fileText: readFileSync(file, 'utf8'), fileName: 'g' });
+
+test('gateway vendors lists every known vendor', async () => {
+  const { written } = await run([]);
+  for (const { name } of knownVendors) expect(written).toMatch(new RegExp(`^${name} `, 'm'));
+  const json = JSON.parse((await run(['--json'])).written);
+  expect(json.data.map(({ name }: { name: string }) => name)).toEqual(knownVendors.map(({ name }) => name));
+});
+
+describe('gateway vendors add', () => {
+  test('asks for what the vendor needs and creates the file', async () => {
+    const { written, questions } = await run(['add', 'azure-openai'], { 'Name of the resource': 'acme', Model: 'gpt-4o' });
+    expect(questions).toEqual([
+      'Name of the provider',
+      'Name of the resource, such as my-resource',
+      'Sign in with an API key (key) or with the azure identity of this machine (identity)',
+      'Environment variable that has the API key',
+      'Model for the tier "standard", if the file has no tiers (- for none)',
+    ]);
+    expect(readFileSync(file, 'utf8')).toBe(`providers:
+  azure-openai:
+    vendor: azure-openai
+    base_url: https://acme.openai.azure.com/openai/v1
+    api_key: \${AZURE_OPENAI_API_KEY}
+
+tiers:
+  standard:
+    - azure-openai/gpt-4o
+`);
+    expect(written).toContain('Set AZURE_OPENAI_API_KEY to your API key.');
+    expect(load({ AZURE_OPENAI_API_KEY: 'k' })).toMatchObject({ providers: { 'azure-openai': { apiKey: 'k', responses: 'native' } } });
+  });
+
+  test('keeps everything that the file has, byte for byte', async () => {
+    const before = `# the head\r
+providers:   # ours
+    own: { base_url: "https://own.test/v1", dialect: chat, api_key: "\${EXISTING}" }   # keep   this
+    # about the next
+    other:
+        base_url: https://other.test/v1
+        dialect:  chat
+
+
+# the tiers
+tiers: { standard: [own/m] }
+`;
+    writeFileSync(file, before);
+    await run(['add', 'groq', '--name', 'fast', '--key-variable', 'GROQ']);
+    const after = readFileSync(file, 'utf8');
+    const added = `    fast:\n      vendor: groq\n      api_key: \${GROQ}\n`;
+    expect(after).toContain(added);
+    expect(after.replace(added, '')).toBe(before);
+    expect(Object.keys(load({ GROQ: 'k' }).providers)).toEqual(['own', 'other', 'fast']);
+  });
+
+  test('takes everything from options', async () => {
+    const args = [
+      'add',
+      'claude-on-aws',
+      '--name',
+      'aws',
+      '--set',
+      'region=eu-west-1',
+      '--set',
+      'workspace=wrkspc_1',
+      '--key-variable',
+      'KEY',
+      '--model',
+      '-',
+    ];
+    expect((await run(args)).questions).toEqual([]);
+    expect(load({ KEY: 'k' }).providers.aws).toMatchObject({
+      baseUrl: 'https://aws-external-anthropic.eu-west-1.api.aws/v1',
+      headers: { 'anthropic-workspace-id': 'wrkspc_1' },
+    });
+  });
+
+  test('prints the block without changing anything', async () => {
+    const { written } = await run(['add', 'ollama', '--print']);
+    expect([written, existsSync(file)]).toEqual(['providers:\n  ollama:\n    vendor: ollama\n', false]);
+  });
+
+  const taken = 'providers:\n  groq: { vendor: groq }\n';
+  test.each([
+    [['add', 'nobody'], '', 'there is no vendor nobody; gateway vendors lists the known ones'],
+    [['remove'], '', 'unknown action "remove"'],
+    [['add', 'groq', 'more'], '', '"more" is an unexpected argument'],
+    [['add', 'groq', '--set', 'region=x'], '', '--set region: groq has nothing to set'],
+    [['add', 'bedrock-openai', '--set', 'region=Ohio'], '', '--set region: must be like us-east-1'],
+    [['add', 'bedrock-openai'], '', 'AWS region, such as us-east-1: is missing'],
+    [['add', 'groq', '--identity'], '', '--identity: Groq accepts only an API key'],
+    [['add', 'groq', '--key-variable', 'a b'], '', '"a b" is not a name of an environment variable'],
+    [['add', 'groq', '--name', 'a b'], '', 'a provider is named with letters'],
+    [['add', 'groq'], taken, 'has a provider groq already; choose another name with --name'],
+    [
+      ['add', 'groq'],
+      'providers: { own: { base_url: https://own.test/v1, dialect: chat } }\n',
+      "the section providers can't be extended; add this by hand:",
+    ],
+    [['add', 'groq'], 'providers: [\n', "can't be extended"],
+    [['add', 'groq'], 'colour: red\n', 'there is no such setting'],
+  ])('%j is refused and leaves the file as it was', async (args, before, message) => {
+    writeFileSync(file, before);
+    const error = await run(args).catch((cause: unknown) => cause);
+    expect(error).toBeInstanceOf(ConfigError);
+    expect(String(error)).toContain(message);
+    expect(readFileSync(file, 'utf8')).toBe(before);
+  });
+});
