@@ -43,7 +43,6 @@ export interface OverviewDeps extends CeilingsDeps {
   readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
   readonly listKeys: (projectId: string) => Promise<readonly KeyRecord[]>;
   readonly readBreakers: ReadBreakers;
-  /** Returns the names of the providers that the project may use. */
   /** Returns the names of the circuit breakers of the project's providers and of the members of their pools. */
   readonly breakersOf: (project: Project) => readonly string[];
 }
