@@ -1,6 +1,6 @@
 /**
- * Circuit breakers, one per project and provider, or member of a provider's pool. An open breaker moves a provider's models to the end of a plan, but
- * doesn't remove them. If all breakers are open, we call the models anyway.
+ * Circuit breakers, one per project and provider, or member of a provider's pool. An open breaker moves a provider's
+ * models to the end of a plan, but doesn't remove them. If all breakers are open, we call the models anyway.
  *
  * A breaker opens after 5 failures in a row, or if at least half of at least 20 attempts within 60 s failed. It stays
  * open for 30 s at first, and after each failed probe for twice as long as before, up to 5 min. In the half-open state

@@ -114,8 +114,10 @@ function withoutUselessMembers(
   { kind, failures, hasStateAtMember }: { kind: FailureKind; failures: readonly AttemptFailure[]; hasStateAtMember: boolean },
 ): Candidate[] {
   const isSameModel = (other: Candidate): boolean => other.id === id;
-  if (kind === 'refused') return hasStateAtMember ? [...queue] : queue.filter((other) => !isSameModel(other));
   if (kind === 'rate_limited') return queue.filter((other) => !isSameModel(other) || other.member?.account !== member?.account);
+  // Vendors respond with a 400 or a 404 if they don't have the state.
+  if (hasStateAtMember) return [...queue];
+  if (kind === 'refused') return queue.filter((other) => !isSameModel(other));
   if (failures.filter(({ candidate }) => isSameModel(candidate)).length < maxFailedMembers) return [...queue];
   return [...queue.filter((other) => !isSameModel(other)), ...queue.filter(isSameModel)];
 }

@@ -28,6 +28,7 @@ function candidateOf(text: string): Candidate {
 const answers = 'ok';
 const refuses = new VendorError('status', 'refused', { status: 400 });
 const fails = new VendorError('status', 'failed', { status: 500 });
+const missing = new VendorError('status', 'not found', { status: 404 });
 const unreachable = new VendorError('connect', 'no connection');
 const limited = new VendorError('status', 'limited', { status: 429 });
 const limitedFor = (retryAfterMs: number | null): VendorError => new VendorError('status', 'limited', { status: 429, retryAfterMs });
@@ -289,6 +290,16 @@ describe('the members of a pool', () => {
       'unless one of them may have the state that the call refers to',
       { plan: 'a1:e a1:w b1', replies: { 'a1:e': [refuses] }, hasStateAtMember: true },
       'a1:e a1:w',
+      'responded',
+    ],
+    [
+      'and then all members come before the other models, because those cannot have it',
+      {
+        plan: 'a1:e a1:w a1:n b1',
+        replies: { 'a1:e': [missing], 'a1:w': [missing] },
+        hasStateAtMember: true,
+      },
+      'a1:e a1:w a1:n',
       'responded',
     ],
   ])('%s', async (_name, script, trace, kind) => {

@@ -147,6 +147,28 @@ describe('the turns of a conversation', () => {
   test('another first message is another conversation', () => {
     expect(new Set(conversations.map((each) => hashOfTurn(each))).size).toBe(1_000);
   });
+
+  test.each([1, 2])('long instructions before the first text do not make one conversation of all, in %i parts', (parts) => {
+    const instructions = 'Follow these rules of the repository. '.repeat(1_000);
+    const contentOf = (text: string) =>
+      parts === 1
+        ? `${instructions}${text}`
+        : [
+            { type: 'text', text: instructions },
+            { type: 'text', text },
+          ];
+    const hashes = conversations.map((each) => hashOf({ messages: [{ role: 'user', content: contentOf(each) }] }, 'messages'));
+    expect(new Set(hashes).size).toBe(1_000);
+  });
+
+  test('parts that are not texts identify a conversation, too', () => {
+    const withImage = (url: string) => hashOf({ messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url } }] }] });
+    expect(withImage('https://example.com/1')).not.toBe(withImage('https://example.com/2'));
+    const result = (id: string) =>
+      hashOf({ messages: [{ role: 'user', content: [{ type: 'tool_result', tool_use_id: id }] }] }, 'messages');
+    expect(result('one')).toBe(result('one'));
+    expect(result('one')).not.toBe(result('two'));
+  });
 });
 
 describe('members with many requests in flight', () => {

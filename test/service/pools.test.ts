@@ -1,7 +1,6 @@
 /** A provider with several keys, as its vendor and the operators observe it. See docs/architecture/routing-and-failover.md#pools. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { buffer } from 'node:stream/consumers';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { loadConfig } from '../../src/config/load.ts';
 import { asArray, asObject, asString, parseJson } from '../../src/core/json/narrow.ts';
@@ -118,6 +117,7 @@ tiers:
   standard: [pool/m]
   both: [pool/m, other/m]
   accounts: [accounts/m]
+  accountsAndOther: [accounts/m, other/m]
   lame: [lame/m]
 defaults: { video_provider: film, video_model: clip }
 `;
@@ -180,12 +180,13 @@ test('429: another vendor of the plan comes first, without one the next member, 
   behaviours.set('west', refuse(429, { 'retry-after': '30' }));
   expect((await chat(limited, 'standard', atEast)).status).toBe(503);
   expect(membersOf()).toEqual(['east', 'west', 'east']);
-  const [call] = await callsOf(limited);
-  expect(call?.attempts).toMatchObject([
-    { provider: 'pool', model: 'm', member: 'east', status: 429, wait_ms: 0 },
-    { provider: 'pool', model: 'm', member: 'west', status: 429, wait_ms: 0 },
-    { provider: 'pool', model: 'm', member: 'east', status: 429, wait_ms: 200 },
-  ]);
+  await eventually(async () =>
+    expect((await callsOf(limited))[0]?.attempts).toMatchObject([
+      { provider: 'pool', model: 'm', member: 'east', status: 429, wait_ms: 0 },
+      { provider: 'pool', model: 'm', member: 'west', status: 429, wait_ms: 0 },
+      { provider: 'pool', model: 'm', member: 'east', status: 429, wait_ms: 200 },
+    ]),
+  );
 });
 
 test('a 429 cools down all members of the account, and the status, the metrics and the console show that', async () => {
@@ -208,6 +209,22 @@ test('a 429 cools down all members of the account, and the status, the metrics a
   expect(metrics).not.toContain('key-');
 });
 
+test('429 with accounts: another vendor, then the other account, and never another member of the same account', async () => {
+  const gateway = await lend();
+  const atA = await conversationAt(gateway, 'accounts', 'a');
+  behaviours.set('a', refuse(429, { 'retry-after': '30' }));
+  behaviours.set('other', refuse(500));
+  expect((await chat(gateway, 'accountsAndOther', atA)).status).toBe(200);
+  expect(membersOf()).toEqual(['a', 'other', 'c']);
+
+  const single = await lend();
+  received.length = 0;
+  for (const member of ['b', 'c']) behaviours.set(member, refuse(429, { 'retry-after': '30' }));
+  behaviours.set('a', refuse(429, { 'retry-after': '0.1' }));
+  expect((await chat(single, 'accounts', atA)).status).toBe(503);
+  expect(membersOf()).toEqual(['a', 'c', 'a']);
+});
+
 test('a member that is down: the next one serves its calls, and its breaker opens', async () => {
   const gateway = await lend();
   for (let index = 0; index < 8; index += 1) expect((await chat(gateway, 'lame', `conversation ${index}`)).status).toBe(200);
@@ -215,8 +232,30 @@ test('a member that is down: the next one serves its calls, and its breaker open
   const { breakers } = await jsonOf<{ breakers: object[] }>(gateway.call('/status/peek'));
   expect(breakers).toContainEqual(expect.objectContaining({ provider: 'lame/dead', state: 'open' }));
   expect(breakers).toContainEqual(expect.objectContaining({ provider: 'lame/alive', state: 'closed' }));
-  const [last] = await callsOf(gateway);
-  expect(last?.attempts).toMatchObject([{ member: 'alive' }]);
+  await eventually(async () => expect((await callsOf(gateway))[0]?.attempts).toMatchObject([{ member: 'alive' }]));
+});
+
+test('a member whose key is rejected is only tried once a minute', async () => {
+  const gateway = await lend();
+  const atEast = await conversationAt(gateway, 'standard', 'east');
+  behaviours.set('east', refuse(401));
+  for (let turn = 1; turn <= 4; turn += 1) expect((await chat(gateway, 'standard', atEast, turn)).status).toBe(200);
+  expect(membersOf()).toEqual(['east', 'west', 'west', 'west', 'west']);
+});
+
+test('1,000 conversations that share one system prompt are spread by weight', async () => {
+  const gateway = await lend();
+  reload([keyed('east', ', weight: 3'), keyed('west', ', weight: 2'), keyed('north', ', weight: 0')]);
+  let next = 0;
+  const work = async (): Promise<void> => {
+    for (next += 1; next <= 1_000; next += 1) await (await chat(gateway, 'standard', `order ${next}`)).arrayBuffer();
+  };
+  await Promise.all(Array.from({ length: 16 }, work));
+  reload();
+  const { east = 0, west = 0, ...others } = countEach(membersOf());
+  expect([east + west, others]).toEqual([1_000, {}]);
+  expect(Math.abs(east - 600)).toBeLessThan(60);
+  expect(Math.abs(west - 400)).toBeLessThan(40);
 });
 
 test('at least 95 % of the turns of each conversation go to one member while members come and go', async () => {
@@ -270,29 +309,47 @@ test('a member with weight 0 gets no calls, and finishes those that it has', asy
   reload();
 });
 
-test('reloads under load lose no call, and ceilings stay exact', async () => {
+test('reloads and limited members under load: no call is lost, and the ceilings stay exact', async () => {
   const gateway = await lend();
   const { project } = gateway;
   const { key } = await jsonOf<{ key: string }>(
-    gateway.admin('POST', `/provision/teams/${project}/keys`, { name: 'limited', ceilings: { calls: 120 } }),
+    gateway.admin('POST', `/provision/teams/${project}/keys`, { name: 'limited', ceilings: { calls: 120, cost: 1 } }),
   );
-  const delayed: Behaviour = (request, response) => void setTimeout(() => answer(request, response), 5);
-  for (const member of ['east', 'west', 'north']) behaviours.set(member, delayed);
-  const statuses = await Promise.all(
-    Array.from({ length: 240 }, async (_, index) => {
-      await sleep(index);
-      if (index % 40 === 0) reload(index % 80 === 0 ? [keyed('east'), keyed('north')] : undefined);
-      const response = await gateway.call('/v1/chat/completions', chatOf('standard', `customer ${index}`), {
-        authorization: `Bearer ${key}`,
-      });
+  const headers = { authorization: `Bearer ${key}` };
+  let refused = 0;
+  const busy: Behaviour = (request, response) => {
+    if (received.length % 20 === 0) reload(received.length % 40 === 0 ? undefined : [keyed('east'), keyed('west'), keyed('north')]);
+    if (request.member === 'east' && received.length % 3 === 0) {
+      refused += 1;
+      refuse(429, { 'retry-after': '0.01' })(request, response);
+    } else setTimeout(() => answer(request, response), 5);
+  };
+  for (const member of ['east', 'west', 'north']) behaviours.set(member, busy);
+  const statuses: number[] = [];
+  let started = 0;
+  const work = async (): Promise<void> => {
+    for (started += 1; started <= 240; started += 1) {
+      const response = await gateway.call('/v1/chat/completions', chatOf('standard', `customer ${started}`), headers);
       await response.arrayBuffer();
-      return response.status;
-    }),
-  );
+      statuses.push(response.status);
+    }
+  };
+  await Promise.all(Array.from({ length: 24 }, work));
   reload();
-  expect(countEach(statuses.map(String))).toEqual({ 200: 120, 429: 120 });
-  expect(received).toHaveLength(120);
+  expect(countEach(statuses.map(String))).toMatchObject({ 200: 120 });
+  expect(new Set(statuses)).toEqual(new Set([200, 429]));
+  expect(refused).toBeGreaterThan(5);
+  expect(received).toHaveLength(120 + refused);
   expect(new Set(membersOf())).toEqual(new Set(['east', 'west', 'north']));
+  // Each call has 20 tokens of input, 80 that are cached, and 10 of output.
+  const cost = (120 * (20 * 1 + 80 * 0.1 + 10 * 10)) / 1_000_000;
+  await eventually(async () => {
+    const { key: status } = await jsonOf<{ key: { ceilings: object } }>(gateway.call('/status/peek', undefined, headers));
+    expect(status.ceilings).toMatchObject({
+      calls: { used: 120, reserved: 0, remaining: 0 },
+      cost: { used: expect.closeTo(cost, 9), reserved: 0 },
+    });
+  });
 });
 
 test('a response is continued at the member that keeps it', async () => {
@@ -306,6 +363,29 @@ test('a response is continued at the member that keeps it', async () => {
     await respond({ input: 'really?', previous_response_id: second });
     expect(new Set(membersOf()).size).toBe(1);
     expect(received).toHaveLength(3);
+  }
+});
+
+test('a streamed response is continued at the member that keeps it, too', async () => {
+  const gateway = await lend();
+  for (const member of ['one', 'two', 'three'])
+    behaviours.set(member, (request, response) => {
+      if (request.body.stream !== true) return answer(request, response);
+      const stored = { id: `streamed_${member}`, object: 'response', status: 'completed', output: [] };
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      for (const event of [
+        { type: 'response.created', response: { ...stored, status: 'in_progress' } },
+        { type: 'response.output_text.delta', item_id: 'item', output_index: 0, content_index: 0, delta: 'yes' },
+        { type: 'response.completed', response: stored },
+      ])
+        response.write(`event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`);
+      response.end();
+    });
+  for (let index = 0; index < 12; index += 1) {
+    received.length = 0;
+    await (await gateway.call('/v1/responses', { model: 'native/m', stream: true, input: `streamed question ${index}` })).text();
+    await gateway.call('/v1/responses', { model: 'native/m', input: 'why?', previous_response_id: `streamed_${membersOf()[0]}` });
+    expect(membersOf()).toEqual([membersOf()[0], membersOf()[0]]);
   }
 });
 
@@ -332,8 +412,10 @@ test('embeddings, images and token counts use the members, each with its key and
   const pathsOf = (member: string) => new Set(received.filter((one) => one.member === member).map(({ path }) => path));
   expect(pathsOf('east')).toEqual(new Set(['/v1/embeddings', '/v1/images/generations']));
   expect(pathsOf('west')).toEqual(new Set(['/v1/embeddings', '/v1/images/generations']));
-  const attempts = (await callsOf(gateway, '?limit=1'))[0]?.attempts;
-  expect(attempts).toMatchObject([{ member: expect.stringMatching(/^(?:east|west)$/) }]);
+  await eventually(async () => {
+    const attempts = (await callsOf(gateway)).flatMap((call) => call.attempts);
+    expect(new Set(attempts.map(({ member }) => member))).toEqual(new Set(['east', 'west']));
+  });
 
   received.length = 0;
   for (let index = 0; index < 12; index += 1) {

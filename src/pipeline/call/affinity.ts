@@ -35,11 +35,9 @@ function isSet(member: Member | undefined): member is Member {
   return member !== undefined && member.kind !== 'null';
 }
 
-/** We don't hash more than this, so that a long message doesn't take time. */
-const maxBytes = 16_384;
 const messageKeys: ReadonlySet<string> = new Set(['role', 'content']);
-/** These are set or left out depending on the turn, or on how the client writes the text. */
-const ignoredKeys: ReadonlySet<string> = new Set(['type', 'cache_control']);
+/** The content of a message's parts. Other members, such as `cache_control`, may change from turn to turn. */
+const partKeys: ReadonlySet<string> = new Set(['text', 'image_url', 'source', 'input_audio', 'file', 'file_data', 'file_id']);
 
 function firstUserText(body: Buffer, list: Member | undefined): Buffer | null {
   if (list?.kind === 'string') return textOf(body, list);
@@ -57,21 +55,21 @@ function firstUserText(body: Buffer, list: Member | undefined): Buffer | null {
 
 function textOfParts(body: Buffer, content: Member): Buffer {
   const texts: Buffer[] = [];
-  let length = 0;
-  for (const { kind, value } of scanElements(body, content.value.start)) {
-    if (kind !== 'object') continue;
-    for (const [key, member] of scanMembers(body, value.start).members) {
-      if (ignoredKeys.has(key)) continue;
-      const text = textOf(body, member);
-      texts.push(text);
-      length += text.length;
-    }
-    if (length >= maxBytes) break;
-  }
-  return Buffer.concat(texts);
+  for (const { kind, value } of scanElements(body, content.value.start))
+    if (kind === 'object') for (const member of scanMembers(body, value.start, partKeys).members.values()) texts.push(textOf(body, member));
+  return texts.length === 0 ? textOf(body, content) : sample(Buffer.concat(texts));
 }
 
 function textOf(body: Buffer, { kind, value: { start, end } }: Pick<Member, 'kind' | 'value'>): Buffer {
-  const text = kind === 'string' ? body.subarray(start + 1, end - 1) : body.subarray(start, end);
-  return text.subarray(0, maxBytes);
+  return sample(kind === 'string' ? body.subarray(start + 1, end - 1) : body.subarray(start, end));
+}
+
+const sampleBytes = 8_192;
+
+/**
+ * Returns the beginning and the end of a long text, so that hashing it doesn't take time. Coding agents often put long
+ * instructions, which many conversations share, before the user's own text.
+ */
+function sample(text: Buffer): Buffer {
+  return text.length <= 2 * sampleBytes ? text : Buffer.concat([text.subarray(0, sampleBytes), text.subarray(-sampleBytes)]);
 }
