@@ -52,6 +52,7 @@ import type { Projects } from './projects/projects.ts';
 import { createProjects } from './projects/projects.ts';
 import type { Catalog } from './routing/catalog.ts';
 import { createPlanner } from './routing/plan.ts';
+import { createPoolState } from './routing/pools.ts';
 import { createSharedBreakers } from './routing/shared-breakers.ts';
 import { createUsageReports } from './usage/reports.ts';
 import { createReprice } from './usage/reprice.ts';
@@ -145,9 +146,10 @@ export async function createApp(options: AppOptions): Promise<App> {
     if (from === 'closed') logger.warn({ projectId, provider }, 'circuit breaker opened');
     if (to === 'closed') logger.info({ projectId, provider }, 'circuit breaker closed');
   });
-  const contentWaits = createContentWaits(({ projectId, provider }) => {
-    logger.warn({ projectId, provider }, 'attempt slow');
-    breakers.recordFailure(projectId, provider);
+  const pools = createPoolState();
+  const contentWaits = createContentWaits(({ projectId, breakerKey }) => {
+    logger.warn({ projectId, provider: breakerKey }, 'attempt slow');
+    breakers.recordFailure(projectId, breakerKey);
   }, contentWaitTickMs);
   const httpClient = createVendorHttpClient();
   const admissionDatabase = separateConnections(database, 'admission');
@@ -178,9 +180,9 @@ export async function createApp(options: AppOptions): Promise<App> {
   const readCounters = createCounterReader({ database: statusDatabase, admission, process: journal.id });
 
   const catalog = (): Catalog => snapshot().catalog;
-  const planner = createPlanner({ catalog, breakers, catalogFill: () => snapshot().config.catalogFill });
+  const planner = createPlanner({ catalog, breakers, catalogFill: () => snapshot().config.catalogFill, loads: pools.loads });
   const responseCache = createResponseCache({ clock });
-  const callDeps = { httpClient, breakers, contentWaits, getKeyCeilings: keyring.getCeilings, admission, journal, clock, logger };
+  const callDeps = { httpClient, breakers, pools, contentWaits, getKeyCeilings: keyring.getCeilings, admission, journal, clock, logger };
   const handleCall = createCallHandler(snapshot, {
     ...callDeps,
     ...{ responseCache, usageEstimates: createUsageEstimates(), recall: (request) => memory.recall(request) },
@@ -247,6 +249,7 @@ export async function createApp(options: AppOptions): Promise<App> {
           audit,
           projects,
           breakers,
+          pools,
           readBreakers: sharedBreakers.read,
           reports,
           reprice: createReprice({ database, adjustCosts: applyCostAdjustments }),
@@ -258,7 +261,7 @@ export async function createApp(options: AppOptions): Promise<App> {
           readCounters,
           handleCall,
           knownPrompts,
-          countTokens: createTokenCounter(snapshot, { httpClient, breakers, clock, logger }),
+          countTokens: createTokenCounter(snapshot, { httpClient, breakers, pools, clock, logger }),
           media,
           health,
           bodyMemory,
@@ -267,7 +270,20 @@ export async function createApp(options: AppOptions): Promise<App> {
           ...errorReports,
         });
   const metrics = createMetrics({
-    ...{ snapshot, callRecording, keyring, breakers, contentWaits, responseCache, httpClient, bodyMemory, database, dataDir, logger },
+    ...{
+      snapshot,
+      callRecording,
+      keyring,
+      breakers,
+      pools,
+      contentWaits,
+      responseCache,
+      httpClient,
+      bodyMemory,
+      database,
+      dataDir,
+      logger,
+    },
     calls: callMetrics,
     durable: () => durable,
     isLocalEmbedderReady: () => (snapshot().config.localEmbedder.isUsed ? isLocalEmbedderReady() : null),

@@ -26,6 +26,7 @@ import { limitsFor } from '../pipeline/call/project-context.ts';
 import type { Project, Projects } from '../projects/projects.ts';
 import { toPrice } from '../routing/catalog.ts';
 import { listModels } from '../routing/list-models.ts';
+import { breakerKeys, type PoolState } from '../routing/pools.ts';
 import type { ReadBreakers } from '../routing/shared-breakers.ts';
 import type { ActiveModels } from '../usage/prices/active-models.ts';
 import type { UsageReports } from '../usage/reports.ts';
@@ -48,6 +49,7 @@ interface ApiDeps {
   readonly audit: Audit;
   readonly projects: Projects;
   readonly breakers: Breakers;
+  readonly pools: PoolState;
   readonly readBreakers: ReadBreakers;
   readonly reports: UsageReports;
   readonly reprice: Reprice;
@@ -101,7 +103,9 @@ export function createApi(deps: ApiDeps): Api {
     const [project, ceilings] = await Promise.all([projects.get(caller.projectId), keyring.getCeilings(caller)]);
     const { catalog, config } = snapshot();
     const allowedProviders = project.settings.providers;
-    const providers = [...catalog.served.keys()].filter((name) => allowedProviders?.includes(name) ?? true);
+    const providers = [...catalog.served.keys()]
+      .filter((name) => allowedProviders?.includes(name) ?? true)
+      .flatMap((name) => breakerKeys(catalog, name));
     const limits = limitsFor({ caller, source: project.slug }, project.settings, ceilings);
     return readStored(async () => {
       const [countedUsage, breakers] = await Promise.all([readUsage(limits, clock.now()), readBreakers(project.id, providers)]);

@@ -21,14 +21,19 @@ export function createCallHandler(snapshot: () => ConfigSnapshot, deps: CallHand
 function createForSnapshot({ config, catalog, providers, revision }: ConfigSnapshot, deps: CallHandlerDeps): HandleCall {
   return createHandleCall({
     ...deps,
-    planner: createPlanner({ catalog: () => catalog, breakers: deps.breakers, catalogFill: () => config.catalogFill }),
+    planner: createPlanner({
+      catalog: () => catalog,
+      breakers: deps.breakers,
+      catalogFill: () => config.catalogFill,
+      loads: deps.pools.loads,
+    }),
     chooseTier: (request) => chooseTier({ catalog, classifier: config.auto.classifier }, request),
     findProvider: (name) => providers.get(name),
     revision,
   });
 }
 
-type TokenCounterDeps = Pick<CountTokensDeps, 'httpClient' | 'clock' | 'logger'> & { readonly breakers: Breakers };
+type TokenCounterDeps = Pick<CountTokensDeps, 'httpClient' | 'pools' | 'clock' | 'logger'> & { readonly breakers: Breakers };
 
 /** Counts the tokens of a request with the current configuration. */
 export function createTokenCounter(snapshot: () => ConfigSnapshot, { breakers, ...deps }: TokenCounterDeps): CountTokens {
@@ -39,6 +44,7 @@ export function createTokenCounter(snapshot: () => ConfigSnapshot, { breakers, .
       // Planning must not take the probe slot of a half-open breaker, because no call follows that would release it.
       breakers: { ...breakers, tryAcquire: breakers.canAcquire },
       catalogFill: () => snapshot().config.catalogFill,
+      loads: deps.pools.loads,
     }),
     chooseTier: (request) => chooseTier({ catalog: snapshot().catalog, classifier: snapshot().config.auto.classifier }, request),
     findProvider: (name) => snapshot().providers.get(name),

@@ -1,7 +1,7 @@
 /**
- * Sends requests that cost nothing to all providers, to find out whether their keys and addresses work. We first list
- * the models. If a vendor doesn't have that route, we send an empty body to its main route, because vendors check the
- * key before they refuse the body.
+ * Sends requests that cost nothing to all providers, and to each member of their pools, to find out whether their keys
+ * and addresses work. We first list the models. If a vendor doesn't have that route, we send an empty body to its main
+ * route, because vendors check the key before they refuse the body.
  */
 import type { Config, ProviderConfig } from '../config/config.ts';
 import { errorMessage } from '../core/error-messages.ts';
@@ -9,6 +9,7 @@ import { VendorError } from '../core/errors.ts';
 import { asArray, asObject, asString, parseJson } from '../core/json/narrow.ts';
 import { modelNameAt } from '../core/request-format.ts';
 import { parseVendorError } from '../dialects/contract/vendor-error.ts';
+import { memberKey } from '../routing/pools.ts';
 import { createVendorHttpClient, type VendorHttpClient } from '../vendors/http-client.ts';
 import { buildHeaders } from '../vendors/registry.ts';
 import { requestUrl } from '../vendors/request-url.ts';
@@ -35,8 +36,15 @@ const mainPaths = { chat: '/chat/completions', messages: '/messages', gemini: '/
 export async function checkProviders(config: Config): Promise<ProviderCheck[]> {
   const httpClient = createVendorHttpClient();
   try {
-    const providers = Object.values(config.providers);
-    return await Promise.all(providers.map((provider) => checkProvider(httpClient, provider, listModels(config, provider.name))));
+    return await Promise.all(
+      Object.values(config.providers).flatMap((provider) => {
+        const models = listModels(config, provider.name);
+        if (provider.members.length === 0) return checkProvider(httpClient, provider, models);
+        return provider.members.map((member) =>
+          checkProvider(httpClient, { ...member, name: memberKey(provider.name, member.member) }, models),
+        );
+      }),
+    );
   } finally {
     await httpClient.close();
   }

@@ -2,11 +2,12 @@
  * The configuration and everything that we derive from it, as an immutable value. A reload replaces the whole value.
  */
 import { parseImportedRows } from '../config/catalog.ts';
-import type { CatalogRow, Config } from '../config/config.ts';
+import type { CatalogRow, Config, ProviderConfig } from '../config/config.ts';
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
 import type { Logger } from '../observability/logger.ts';
 import { buildCatalog, toPrice } from '../routing/catalog.ts';
+import { memberKey } from '../routing/pools.ts';
 import { type ActiveModels, createActiveModels } from '../usage/prices/active-models.ts';
 import { buildMediaProviders } from '../vendors/media.ts';
 import { buildProviders } from '../vendors/registry.ts';
@@ -53,11 +54,20 @@ export function createCurrentConfig({ config, database, clock, logger }: Current
 
 /** `revision` counts the reloads. We don't serve a response that was cached under another configuration. */
 function createSnapshot(config: Config, revision: number) {
+  const connections = listConnections(config.providers);
   return {
     config,
     catalog: buildCatalog(config),
-    providers: buildProviders(config.providers),
-    mediaProviders: buildMediaProviders(config.providers),
+    providers: buildProviders(connections),
+    mediaProviders: buildMediaProviders(connections),
     revision,
   };
+}
+
+/** Returns the providers by name, and the members of their pools by key. */
+function listConnections(providers: Config['providers']): Record<string, ProviderConfig> {
+  const members = Object.values(providers).flatMap(({ name, members: all }) =>
+    all.map((each) => [memberKey(name, each.member), each] as const),
+  );
+  return { ...providers, ...Object.fromEntries(members) };
 }

@@ -30,6 +30,7 @@ import { signInLinkUrl } from '../people/sign-in-links.ts';
 import { createDryRun } from '../pipeline/call/dry-run.ts';
 import type { Projects } from '../projects/projects.ts';
 import { toPrice } from '../routing/catalog.ts';
+import type { PoolState } from '../routing/pools.ts';
 import type { ReadBreakers } from '../routing/shared-breakers.ts';
 import type { Analytics } from '../usage/analytics/analytics.ts';
 import { lastCalls } from '../usage/last-calls.ts';
@@ -48,13 +49,14 @@ export interface ManagementAreasDeps {
   readonly people: People;
   readonly audit: Audit;
   readonly breakers: Breakers;
+  readonly pools: PoolState;
   readonly readBreakers: ReadBreakers;
   readonly activeModels: ActiveModels<CatalogRow>;
   readonly clock: Clock;
 }
 
 export function managementAreas(deps: ManagementAreasDeps, analytics: Pick<Analytics, 'figures'>): readonly ConsoleRoute[] {
-  const { snapshot, database, readStored, keyring, projects, people, audit, breakers, readBreakers, clock } = deps;
+  const { snapshot, database, readStored, keyring, projects, people, audit, breakers, pools, readBreakers, clock } = deps;
   const { applications, contentRules } = projects;
   /** Includes the calls that have just ended. */
   const readCounters: ReadCounters = (projectId, keys) => readStored(() => deps.readCounters(projectId, keys));
@@ -84,7 +86,7 @@ export function managementAreas(deps: ManagementAreasDeps, analytics: Pick<Analy
           host: getHost(baseUrl),
         })),
       runDry: createDryRun({
-        ...{ catalog, catalogFill, breakers, readCounters, clock },
+        ...{ catalog, catalogFill, breakers, pools, readCounters, clock },
         classifier: () => snapshot().config.auto.classifier,
       }),
     }),

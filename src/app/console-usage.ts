@@ -11,6 +11,7 @@ import type { Keyring } from '../keys/keyring.ts';
 import { readCallMemory, readCallText } from '../memory/conversations/read-call-text.ts';
 import type { Project } from '../projects/projects.ts';
 import { splitModelId } from '../routing/catalog.ts';
+import { breakerKeys } from '../routing/pools.ts';
 import type { ReadBreakers } from '../routing/shared-breakers.ts';
 import type { Analytics } from '../usage/analytics/analytics.ts';
 import type { ConfigSnapshot } from './config-snapshot.ts';
@@ -32,6 +33,7 @@ export interface UsageAreasDeps {
 export function usageAreas(deps: UsageAreasDeps, analytics: Analytics): readonly ConsoleRoute[] {
   const { database, snapshot, keyring, readBreakers, readCounters, readStored } = deps;
   const listKeys = keyring.list;
+  const breakersOf = (project: Project): string[] => providersOf(project).flatMap((name) => breakerKeys(snapshot().catalog, name));
   const providersOf = ({ settings: { providers } }: Project): string[] =>
     [...snapshot().catalog.served.keys()].filter((name) => providers?.includes(name) ?? true);
   const filterChoices = async ({ project }: { readonly project: Project }) => {
@@ -44,7 +46,7 @@ export function usageAreas(deps: UsageAreasDeps, analytics: Analytics): readonly
     };
   };
   return [
-    ...createOverviewRoutes({ analytics, readStored, listKeys, readCounters, readBreakers, providersOf }),
+    ...createOverviewRoutes({ analytics, readStored, listKeys, readCounters, readBreakers, breakersOf }),
     ...createExploreRoutes({ analytics, readStored, filterChoices }),
     ...createCallListRoutes({ analytics, readStored, filterChoices }),
     ...createCallPageRoutes({

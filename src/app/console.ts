@@ -19,6 +19,7 @@ import type { Audit } from '../people/audit.ts';
 import type { People } from '../people/people.ts';
 import type { HandleCall } from '../pipeline/call/handle-call.ts';
 import type { Projects } from '../projects/projects.ts';
+import type { PoolState } from '../routing/pools.ts';
 import type { ReadBreakers } from '../routing/shared-breakers.ts';
 import { type Analytics, createAnalytics } from '../usage/analytics/analytics.ts';
 import type { ActiveModels } from '../usage/prices/active-models.ts';
@@ -43,6 +44,7 @@ export interface ConsoleDeps {
   readonly projects: Projects;
   readonly keyring: Keyring;
   readonly breakers: Breakers;
+  readonly pools: PoolState;
   readonly readBreakers: ReadBreakers;
   readonly reports: UsageReports;
   readonly activeModels: ActiveModels<CatalogRow>;

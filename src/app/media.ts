@@ -25,7 +25,7 @@ interface MediaHandlerDeps extends MediaDeps {
 }
 
 export function createMediaHandlers({ snapshot, database, httpClient, ...deps }: MediaHandlerDeps) {
-  const { breakers, clock, logger } = deps;
+  const { breakers, pools, clock, logger } = deps;
   const mediaCalls = createMediaCalls(deps);
   const videos = createVideos({
     database,
@@ -52,7 +52,10 @@ export function createMediaHandlers({ snapshot, database, httpClient, ...deps }:
     } = snapshot();
     return {
       planMedia: (call, project, requiresPrice) =>
-        planMedia({ ...call, project, requiresPrice, catalog, catalogFill, ...(call.route !== 'video' && { breakers }) }),
+        planMedia({
+          ...{ ...call, project, requiresPrice, catalog, catalogFill, loads: pools.loads },
+          ...((call.route !== 'video' || catalog.pools.size > 0) && { breakers }),
+        }),
       findProvider: (name) => mediaProviders.get(name),
       mediaCalls,
       httpClient,
@@ -64,7 +67,10 @@ export function createMediaHandlers({ snapshot, database, httpClient, ...deps }:
   function listVideoProviders(): readonly MediaProvider[] {
     const { catalog, mediaProviders } = snapshot();
     const { media, served } = catalog;
-    const all = [...mediaProviders.values()].filter(({ name, dialect }) => dialect === 'gemini' && served.get(name)?.includes('video'));
+    const all = [...mediaProviders]
+      .filter(([, { name, dialect }]) => dialect === 'gemini' && served.get(name)?.includes('video'))
+      // A member of a pool has the name of its provider, but videos refer to it by its key.
+      .map(([key, provider]) => (key === provider.name ? provider : { ...provider, name: key }));
     return all.toSorted(
       (one, other) => Number(other.name === media.video.defaultProvider) - Number(one.name === media.video.defaultProvider),
     );

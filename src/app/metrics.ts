@@ -14,6 +14,8 @@ import { metrics } from '../observability/metrics/definitions.ts';
 import { type MetricFamily, type MetricValues, toFamilies } from '../observability/metrics/families.ts';
 import { createProcessMetrics } from '../observability/metrics/process-metrics.ts';
 import type { ResponseCache } from '../pipeline/cache/response-cache.ts';
+import type { Catalog } from '../routing/catalog.ts';
+import type { PoolState } from '../routing/pools.ts';
 import type { VendorHttpClient } from '../vendors/http-client.ts';
 import type { CallRecording } from './call-recording.ts';
 import type { ConfigSnapshot } from './config-snapshot.ts';
@@ -25,6 +27,7 @@ interface MetricsDeps {
   readonly callRecording: CallRecording;
   readonly keyring: Pick<Keyring, 'countCached'>;
   readonly breakers: Breakers;
+  readonly pools: PoolState;
   readonly contentWaits: Pick<ContentWaits, 'countSlow'>;
   readonly responseCache: ResponseCache;
   readonly httpClient: VendorHttpClient;
@@ -92,15 +95,24 @@ function bySource(drain: number, recovery: number) {
   ];
 }
 
-function readVendors({ snapshot, breakers, contentWaits, httpClient, isLocalEmbedderReady }: MetricsDeps): MetricValues {
+function readVendors({ snapshot, breakers, pools, contentWaits, httpClient, isLocalEmbedderReady }: MetricsDeps): MetricValues {
   const isEmbedderUp = isLocalEmbedderReady();
   const { busy, idle, waitingRequests } = httpClient.stats();
   const notClosed = breakers.countNotClosed();
   const slow = contentWaits.countSlow();
-  const providers = [...snapshot().catalog.served.keys()];
+  const { catalog } = snapshot();
+  const providers = [...catalog.served.keys()];
   return {
     breakers: providers.flatMap((provider) =>
-      (['open', 'half_open'] as const).map((state) => ({ value: notClosed.get(provider)?.[state] ?? 0, labels: { provider, state } })),
+      poolLabels(catalog, provider).flatMap(({ key, labels }) =>
+        (['open', 'half_open', 'cooling'] as const).map((state) => ({
+          value: notClosed.get(key)?.[state] ?? 0,
+          labels: { ...labels, state },
+        })),
+      ),
+    ),
+    memberRequests: [...catalog.pools.keys()].flatMap((provider) =>
+      poolLabels(catalog, provider).map(({ key, labels }) => ({ value: pools.loads.count(key), labels })),
     ),
     slowAttempts: providers.map((provider) => ({ value: slow.get(provider) ?? 0, labels: { provider } })),
     vendorConnections: [
@@ -110,6 +122,12 @@ function readVendors({ snapshot, breakers, contentWaits, httpClient, isLocalEmbe
     vendorRequestsWaiting: waitingRequests,
     localEmbedderUp: isEmbedderUp === null ? null : Number(isEmbedderUp),
   };
+}
+
+/** Returns the keys of the members of a pool with their labels, or the provider itself if it has no pool. */
+function poolLabels({ pools }: Catalog, provider: string) {
+  const members = pools.get(provider)?.members;
+  return members?.map(({ key, name }) => ({ key, labels: { provider, member: name } })) ?? [{ key: provider, labels: { provider } }];
 }
 
 function readCache({ responseCache, bodyMemory }: MetricsDeps): MetricValues {

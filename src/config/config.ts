@@ -48,6 +48,16 @@ export interface ProviderConfig {
   };
   /** Other hosts from which we may download this vendor's files. */
   readonly assetHosts: readonly string[];
+  /** The keys, deployments or regions between which we choose. Empty if there's only one. */
+  readonly members: readonly MemberConfig[];
+}
+
+/** A member of a pool, with the settings of its provider and its own ones. Its `members` are empty. */
+export interface MemberConfig extends ProviderConfig {
+  readonly member: string;
+  readonly weight: number;
+  /** Null if it doesn't share its account with another member. */
+  readonly account: string | null;
 }
 
 /** Where a catalog row comes from. The file takes precedence over imports, which take precedence over built-in rows. */

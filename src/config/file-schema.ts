@@ -6,15 +6,12 @@
 import { z } from 'zod';
 import { routes } from '../core/call.ts';
 import { takeableFields } from '../core/takeable-fields.ts';
+import { authSchema, fixedHeader, headerValue } from './auth-schema.ts';
+import { setting } from './setting.ts';
 
 /** Matches one token, or several while you rotate them. */
 export const adminTokensPattern = /^[\x21-\x7e]{16,}(?:\s+[\x21-\x7e]{16,})*$/;
 export const adminTokensMessage = 'must have at least 16 characters; several tokens are separated by spaces or line breaks';
-
-/** Defines an optional setting with its meaning and its default, both in Markdown. */
-function setting<Schema extends z.ZodType>(schema: Schema, meaning: string, byDefault?: string): z.ZodOptional<Schema> {
-  return schema.optional().meta({ description: meaning, ...(byDefault !== undefined && { byDefault }) });
-}
 
 const milliseconds = z.int().min(1).max(3_600_000);
 /** Model ids are keys in the database, so their length is limited and they have to be valid PostgreSQL text. */
@@ -29,12 +26,7 @@ const tierName = z
   .refine((name) => name !== 'auto', '"auto" is reserved: it lets the gateway choose a tier')
   .meta({ title: '<tier>' });
 const tiers = z.record(tierName, z.array(modelId).min(1));
-const headerName = z.string().regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/, 'is not a valid header name');
-/** Matches framing and connection headers, because the HTTP client sets these. */
-const connectionHeaders = /^(?:connection|content-length|expect|host|keep-alive|proxy-connection|te|trailer|transfer-encoding|upgrade)$/i;
-const fixedHeader = headerName.refine((name) => !connectionHeaders.test(name), 'this header is set by the HTTP connection');
 const apiKey = z.string().regex(/^[\x21-\x7e]+$/, 'must be visible characters without spaces or line breaks');
-const headerValue = z.string().regex(/^[\t\x20-\x7e]*$/, 'contains a character that is not allowed in headers');
 /** A number or decimal text. `catalog.ts` parses the source text of numbers. */
 const amount = z.union([z.number(), z.string()]).meta({ title: 'USD' });
 const factor = z.union([z.number(), z.string()]).meta({ title: 'decimal number' });
@@ -66,6 +58,33 @@ const standardPath = z
 const pathTemplate = z.string().regex(/^\/[^?#\s\\]*$/, 'must be a path that begins with /, without ? and #');
 const betaFlag = z.string().regex(/^[A-Za-z0-9._-]{1,100}$/, 'must be the name of a flag');
 
+const memberName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, 'is a name of letters, digits, ".", "_" and "-"');
+
+const ofProvider = 'from the provider';
+
+const member = z.strictObject({
+  name: memberName.describe('The name that logs, metrics and pages show.'),
+  api_key: setting(apiKey.nullable(), 'The API key.', ofProvider),
+  base_url: setting(z.string(), 'The address.', ofProvider),
+  auth: setting(authSchema, 'How the gateway sends the API key.', ofProvider),
+  headers: setting(z.record(fixedHeader, headerValue), "Additional headers. The provider's headers are sent as well.", 'none'),
+  model_names: setting(
+    z.record(z.string().min(1), z.string().min(1)),
+    'The names of models at this member, such as the names of its deployments.',
+    ofProvider,
+  ),
+  weight: setting(
+    z.number().min(0).max(1_000_000),
+    "The member's share of the calls, relative to the weights of the others. With `0`, it gets no new calls.",
+    '`1`',
+  ),
+  account: setting(
+    memberName,
+    'The name of the vendor account. Members of one account share its rate limit and its prompt cache.',
+    'an account of its own',
+  ),
+});
+
 const provider = z.strictObject({
   vendor: setting(
     z.string(),
@@ -89,10 +108,7 @@ const provider = z.strictObject({
     'all routes of the dialect, except `video` for `chat`',
   ),
   auth: setting(
-    z.strictObject({
-      header: fixedHeader.describe('The header that contains the API key.'),
-      scheme: setting(headerValue.min(1).nullable(), 'The word in front of the key, such as `Bearer`.', 'none, only the key is sent'),
-    }),
+    authSchema,
     'How the gateway sends the API key.',
     '`authorization: Bearer` with `chat`, `x-api-key` with `messages`, `x-goog-api-key` with `gemini`',
   ),
@@ -168,6 +184,11 @@ const provider = z.strictObject({
     z.array(z.string().regex(/^[A-Za-z0-9.-]+(?::\d+)?$/, 'must be a host, without a scheme')),
     "Additional hosts from which the gateway may download the vendor's files.",
     'only the host of `base_url`',
+  ),
+  members: setting(
+    z.array(member).min(1),
+    'Several keys, deployments or regions of the vendor ([pools](architecture/routing-and-failover.md#pools)).',
+    'none, the provider is the only one',
   ),
 });
 

@@ -2,7 +2,7 @@
 import type { Route } from '../core/call.ts';
 import type { ResponsesSupport } from '../core/candidate.ts';
 import { type RequestFormat, standardFormat } from '../core/request-format.ts';
-import type { ProviderConfig, ProviderDialect } from './config.ts';
+import type { MemberConfig, ProviderConfig, ProviderDialect } from './config.ts';
 import { buildEgress, type FindProxy } from './egress.ts';
 import type { ProviderValues } from './file-schema.ts';
 import { findVendorByAddress, findVendorByName, knownVendors } from './vendors/known-vendors.ts';
@@ -41,9 +41,36 @@ export function buildProviders(
   return Object.fromEntries(
     Object.entries(values).map(([name, row]) => [
       name,
-      buildProvider(name, row, { addError: (path, message) => addError(['providers', name, ...path], message), findProxy }),
+      buildPool(name, row, { addError: (path, message) => addError(['providers', name, ...path], message), findProxy }),
     ]),
   );
+}
+
+/** Builds a provider with its members. The provider itself has the connection of its first member. */
+function buildPool(name: string, { members, ...row }: ProviderValues, options: ProviderOptions): ProviderConfig {
+  const { addError } = options;
+  if (members === undefined) return buildProvider(name, row, options);
+  const built = members.map((member, index): MemberConfig => {
+    const { name: memberName, weight = 1, account = null, ...own } = member;
+    const isOfMember = (key: unknown): boolean => Object.hasOwn(own, String(key)) || !Object.hasOwn(row, String(key));
+    const addMemberError: AddError = (path, message) => {
+      if (isOfMember(path[0])) addError(['members', index, ...path], message);
+      // The first member reports what's wrong with the settings that all of them have in common.
+      else if (index === 0) addError(path, message);
+    };
+    const values = { ...row, ...own, headers: { ...row.headers, ...own.headers } };
+    const config = buildProvider(name, values, { ...options, addError: addMemberError });
+    return { ...config, member: memberName, weight, account };
+  });
+  const [first, ...others] = built;
+  for (const [index, { member, dialect }] of built.entries()) {
+    if (built.findIndex((other) => other.member === member) < index) addError(['members', index, 'name'], 'is the name of another member');
+    if (dialect !== first?.dialect) addError(['members', index], `has the dialect ${dialect}, but the first member has ${first?.dialect}`);
+  }
+  if (built.every(({ weight }) => weight === 0)) addError(['members'], 'one member needs a weight above 0');
+  if (!first) return buildProvider(name, row, options);
+  const { member: _member, weight: _weight, account: _account, ...provider } = first;
+  return { ...provider, members: [first, ...others] };
 }
 
 function buildProvider(name: string, row: ProviderValues, { addError, findProxy }: ProviderOptions): ProviderConfig {
@@ -87,6 +114,7 @@ function buildProvider(name: string, row: ProviderValues, { addError, findProxy 
       body: speech?.body ?? {},
     },
     assetHosts: parseAssetHosts(row.asset_hosts ?? [], addError),
+    members: [],
   };
 }
 

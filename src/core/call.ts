@@ -218,6 +218,8 @@ export interface Attempt {
   readonly n: number;
   readonly provider: string;
   readonly model: string;
+  /** The name of the member of the provider's pool. Absent if it has no pool. */
+  readonly member?: string;
   /** The vendor's HTTP status. Null if there was no response. */
   readonly status: number | null;
   readonly outcome: Outcome;

@@ -11,6 +11,24 @@ interface CandidateModel {
   readonly model: string;
   /** The price of tokens, which applies if no unit of the call has a price. Null if unknown. */
   readonly price: Price | null;
+  /** The member of the provider's pool that we call. Absent if the provider has no pool. */
+  readonly member?: PoolMember;
+}
+
+/** One of the keys, deployments or regions of a provider. */
+export interface PoolMember {
+  readonly name: string;
+  /** `<provider>/<name>`, which identifies the connection and the circuit breaker of the member. */
+  readonly key: string;
+  /** Members of the same account have the same rate limit and prompt cache. */
+  readonly account: string;
+  /** The keys of all members of the account. */
+  readonly accountKeys: readonly string[];
+}
+
+/** Returns the name of the connection and of the circuit breaker that a candidate uses. */
+export function connectionKey({ provider, member }: Pick<CandidateModel, 'provider' | 'member'>): string {
+  return member?.key ?? provider;
 }
 
 export interface MediaCandidate extends CandidateModel {

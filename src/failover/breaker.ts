@@ -1,6 +1,6 @@
 /**
- * Circuit breakers, one per project and provider. An open breaker moves a provider's models to the end of a plan, but
- * doesn't remove them. If all breakers are open, we call the models anyway.
+ * Circuit breakers, one per project and provider, or member of a provider's pool. An open breaker moves a provider's
+ * models to the end of a plan, but doesn't remove them. If all breakers are open, we call the models anyway.
  *
  * A breaker opens after 5 failures in a row, or if at least half of at least 20 attempts within 60 s failed. It stays
  * open for 30 s at first, and after each failed probe for twice as long as before, up to 5 min. In the half-open state
@@ -19,11 +19,14 @@ export type BreakerState = 'closed' | 'open' | 'half_open';
 
 /** A row of `/status/peek`. */
 export interface BreakerReport {
+  /** The provider, or `<provider>/<member>` for a member of a pool. */
   readonly provider: string;
   readonly state: BreakerState;
   readonly failures: number;
   readonly opened_at: string | null;
   readonly retry_at: string | null;
+  /** Set while this process calls the provider last, because the vendor has responded with a 429. */
+  readonly cooling_until?: string;
 }
 
 export interface Breakers {
@@ -44,8 +47,8 @@ export interface Breakers {
   /** Called after a vendor's 429. Moves its models behind the others until `untilMs`, but for at most five minutes. */
   coolDown(projectId: string, provider: string, untilMs: number): void;
   report(projectId: string, providers: readonly string[]): BreakerReport[];
-  /** For each provider, returns how many projects have an open or half-open breaker for it. */
-  countNotClosed(): ReadonlyMap<string, Readonly<Record<Exclude<BreakerState, 'closed'>, number>>>;
+  /** For each provider, returns how many projects have an open or half-open breaker for it, or let it cool down. */
+  countNotClosed(): ReadonlyMap<string, Readonly<Record<'open' | 'half_open' | 'cooling', number>>>;
 }
 
 interface Breaker {
@@ -203,12 +206,14 @@ export function createBreakers(clock: Clock, onChange: OnChange = () => undefine
       breaker.probingUntil = 0;
     },
     countNotClosed() {
-      const counts = new Map<string, { open: number; half_open: number }>();
+      const counts = new Map<string, { open: number; half_open: number; cooling: number }>();
       for (const ofProject of byProject.values())
-        for (const [provider, { state }] of ofProject) {
-          if (state === 'closed') continue;
-          const ofProvider = counts.get(provider) ?? { open: 0, half_open: 0 };
-          ofProvider[state] += 1;
+        for (const [provider, { state, coolingUntil }] of ofProject) {
+          const isCooling = isAhead(coolingUntil, clock.now());
+          if (state === 'closed' && !isCooling) continue;
+          const ofProvider = counts.get(provider) ?? { open: 0, half_open: 0, cooling: 0 };
+          if (state !== 'closed') ofProvider[state] += 1;
+          if (isCooling) ofProvider.cooling += 1;
           counts.set(provider, ofProvider);
         }
       return counts;
@@ -223,6 +228,7 @@ export function createBreakers(clock: Clock, onChange: OnChange = () => undefine
           failures: breaker ? Math.max(breaker.consecutiveFailures, breaker.brokenStreams) : 0,
           opened_at: isClosed || breaker.openedAt === null ? null : formatTime(breaker.openedAt),
           retry_at: isClosed ? null : formatTime(breaker.retryAt),
+          ...(breaker && isAhead(breaker.coolingUntil, clock.now()) && { cooling_until: formatTime(breaker.coolingUntil) }),
         };
       });
     },

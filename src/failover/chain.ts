@@ -6,11 +6,14 @@
  * while we sent a request, we repeat it once with the same model. After a prompt was too long, we skip models whose
  * window isn't larger.
  *
+ * If a provider has a pool, a model has a candidate for each of its members. After a member's 429 we only try members of
+ * other accounts, also after the candidates of other providers.
+ *
  * @see docs/architecture/routing-and-failover.md
  */
 import type { Candidate } from '../core/candidate.ts';
 import { VendorError } from '../core/errors.ts';
-import { classifyFailure, isContextOverflow, retryDelay } from './classify-failure.ts';
+import { classifyFailure, type FailureKind, isContextOverflow, retryDelay } from './classify-failure.ts';
 import { exceededWindow, mayBeLarger } from './context-window.ts';
 
 export interface AttemptFailure {
@@ -29,6 +32,8 @@ export type ChainResult<Success> =
 
 export interface Chain<Success> {
   readonly candidates: readonly Candidate[];
+  /** True if the call refers to state that one member of a pool has, so that others may refuse it. */
+  readonly hasStateAtMember?: boolean;
   /**
    * Makes one attempt, after a delay of `waitMs`. `isLast` is true if no other candidate is left. Throws a VendorError.
    * Any other error is a bug and ends the chain.
@@ -48,14 +53,14 @@ export interface Chain<Success> {
 export async function runChain<Success>(chain: Chain<Success>): Promise<ChainResult<Success>> {
   const failures: AttemptFailure[] = [];
   let queue = chain.candidates.slice();
-  /** The delay after which we retry the last candidate. Null if we go on to the next one. */
-  let retryMs: number | null = null;
+  /** The candidate that we retry, and the delay. Null if we go on to the next one. */
+  let retry: Retry | null = null;
   for (;;) {
-    const isRetry: boolean = retryMs !== null;
-    const waitMs: number = retryMs ?? 0;
-    const candidate: Candidate | undefined = isRetry ? failures.at(-1)?.candidate : queue.shift();
+    const isRetry: boolean = retry !== null;
+    const waitMs: number = retry?.waitMs ?? 0;
+    const candidate: Candidate | undefined = retry ? retry.candidate : queue.shift();
     if (!candidate) return { kind: 'exhausted', failures };
-    retryMs = null;
+    retry = null;
     const remaining = chain.remainingMs();
     if (remaining !== null && remaining <= 0) return { kind: 'aborted', failures, cut: null };
     if (failures.length > 0 && !(await chain.reserveNext())) return { kind: 'exhausted', failures };
@@ -68,20 +73,63 @@ export async function runChain<Success>(chain: Chain<Success>): Promise<ChainRes
       if (kind === 'aborted') return { kind: 'aborted', failures, cut: { candidate, error } };
       failures.push({ candidate, error });
       if (error.closedWhileSending && !isRetry) {
-        retryMs = 0;
+        retry = { candidate, waitMs: 0 };
         continue;
       }
       if (isContextOverflow(error)) {
         const window = exceededWindow(candidate, error);
         queue = queue.filter((other) => mayBeLarger(other, window));
       }
+      if (candidate.member)
+        queue = withoutUselessMembers(queue, candidate, { kind, failures, hasStateAtMember: chain.hasStateAtMember ?? false });
       if (kind !== 'rate_limited') continue;
       const isSameProvider = (other: Candidate): boolean => other.provider === candidate.provider;
+      const isSameModel = (other: Candidate): boolean => other.id === candidate.id;
       if (queue.some((other) => !isSameProvider(other))) {
         queue = [...queue.filter((other) => !isSameProvider(other)), ...queue.filter(isSameProvider)];
+      } else if (queue.some(isSameModel)) {
+        queue = [...queue.filter(isSameModel), ...queue.filter((other) => !isSameModel(other))];
       } else if (!isRetry) {
-        retryMs = retryDelay(error, chain.remainingMs());
+        retry = shortestRetry(failures, candidate, chain.remainingMs());
       }
     }
   }
+}
+
+interface Retry {
+  readonly candidate: Candidate;
+  readonly waitMs: number;
+}
+
+/** After this many members have failed, the vendor has a problem that other members probably share. */
+const maxFailedMembers = 2;
+
+/**
+ * Returns the queue after a member of a pool has failed. A member can't serve what another one has refused, and has the
+ * rate limit of the other members of its account.
+ */
+function withoutUselessMembers(
+  queue: readonly Candidate[],
+  { id, member }: Candidate,
+  { kind, failures, hasStateAtMember }: { kind: FailureKind; failures: readonly AttemptFailure[]; hasStateAtMember: boolean },
+): Candidate[] {
+  const isSameModel = (other: Candidate): boolean => other.id === id;
+  if (kind === 'rate_limited') return queue.filter((other) => !isSameModel(other) || other.member?.account !== member?.account);
+  // Vendors respond with a 400 or a 404 if they don't have the state.
+  if (hasStateAtMember) return [...queue];
+  if (kind === 'refused') return queue.filter((other) => !isSameModel(other));
+  if (failures.filter(({ candidate }) => isSameModel(candidate)).length < maxFailedMembers) return [...queue];
+  return [...queue.filter((other) => !isSameModel(other)), ...queue.filter(isSameModel)];
+}
+
+/**
+ * Returns the retry of a model after a 429. Other members of its pool may have responded with a 429 before, and we retry
+ * the one that asked for the shortest delay. Null if the model isn't retried.
+ */
+function shortestRetry(failures: readonly AttemptFailure[], { id }: Candidate, remainingMs: number | null): Retry | null {
+  const delays = failures.flatMap(({ candidate, error }) => {
+    const waitMs = candidate.id === id && classifyFailure(error) === 'rate_limited' ? retryDelay(error, remainingMs) : null;
+    return waitMs === null ? [] : [{ candidate, waitMs }];
+  });
+  return delays.reduceRight<Retry | null>((best, delay) => (best === null || delay.waitMs < best.waitMs ? delay : best), null);
 }

@@ -2,6 +2,7 @@
  * Decides what a failed attempt means for the chain of candidates. These are pure functions, and `chain.ts` acts on the
  * results.
  */
+import type { Candidate } from '../core/candidate.ts';
 import type { VendorError } from '../core/errors.ts';
 import { contextOverflowCode } from '../core/errors.ts';
 
@@ -107,12 +108,13 @@ export function isLastingFailure(failures: readonly Failure[]): boolean {
 }
 
 interface Failure {
-  readonly candidate: { readonly id: string };
+  readonly candidate: Pick<Candidate, 'id' | 'member'>;
   readonly error: VendorError;
 }
 
-function lastErrorsOf(failures: readonly Failure[]): VendorError[] {
-  return [...new Map(failures.map(({ candidate, error }) => [candidate.id, error])).values()];
+/** Returns the last failure of each model, or of each member that we called it at. */
+export function lastErrorsOf(failures: readonly Failure[]): VendorError[] {
+  return [...new Map(failures.map(({ candidate: { id, member }, error }) => [member ? `${member.key} ${id}` : id, error])).values()];
 }
 
 /**

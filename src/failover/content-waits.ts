@@ -9,10 +9,13 @@
  * @see docs/architecture/routing-and-failover.md#slow-attempts
  */
 import { LRUCache } from 'lru-cache';
+import { type Candidate, connectionKey } from '../core/candidate.ts';
 
 export interface ContentWait {
   readonly projectId: string;
   readonly provider: string;
+  /** Identifies the breaker, which is that of the provider or of the member of its pool. */
+  readonly breakerKey: string;
   /** The tick at which the wait started. */
   readonly startedAt: number;
   /** True once the attempt has waited far longer than usual and we've reported it. */
@@ -28,7 +31,7 @@ interface UsualWait {
 
 export interface WaitingAttempt {
   readonly projectId: string;
-  readonly candidate: { readonly id: string; readonly provider: string };
+  readonly candidate: Pick<Candidate, 'id' | 'provider' | 'member'>;
   /** A plain response has no content until it's complete, so we compare it only with other plain responses. */
   readonly isStream: boolean;
 }
@@ -84,14 +87,15 @@ export function createContentWaits(onSlow: (wait: ContentWait) => void, tickMs =
   };
 
   return {
-    begin({ projectId, candidate: { id, provider }, isStream }) {
+    begin({ projectId, candidate, isStream }) {
+      const { id, provider } = candidate;
       const byModel = isStream ? streams : plain;
       let usual = byModel.get(id);
       if (!usual) {
         usual = { ticks: 0, count: 0 };
         byModel.set(id, usual);
       }
-      const wait = { projectId, provider, startedAt: now, isSlow: false, usual };
+      const wait = { projectId, provider, breakerKey: connectionKey(candidate), startedAt: now, isSlow: false, usual };
       waiting.add(wait);
       timer ??= setInterval(tick, tickMs).unref();
       return wait;

@@ -12,6 +12,7 @@ export interface AttemptStart {
   readonly n: number;
   readonly provider: string;
   readonly model: string;
+  readonly member?: string;
   readonly startedAt: number;
 }
 
@@ -111,7 +112,7 @@ const metadataSchema: z.ZodType<CallMetadata> = z.object({
   unmetered: z.literal(true).exactOptional(),
 });
 
-const attemptStart = { n: z.number(), provider: z.string(), model: z.string(), startedAt: z.number() };
+const attemptStart = { n: z.number(), provider: z.string(), model: z.string(), member: z.string().exactOptional(), startedAt: z.number() };
 const attemptStartSchema: z.ZodType<AttemptStart> = z.object(attemptStart);
 
 const tokens = z.object({ input: count, cachedInput: count, cacheWrite: count, cacheWrite1h: count, output: count });

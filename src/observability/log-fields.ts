@@ -14,7 +14,9 @@ export const logFields = {
   route: '`chat`, `messages`, `embeddings`, ...',
   asked: 'model or tier that the caller requested, cut to 256 characters',
   model: 'model that served the call or was tried, as `<provider>/<model>`; null if no model served the call',
-  provider: 'provider, by the name in the configuration',
+  provider:
+    'provider, by the name in the configuration; in lines about breakers and slow attempts `<provider>/<member>` for a member of a pool',
+  member: "member of the provider's pool",
   outcome: '`ok`, `refused`, `failed`, `interrupted`, `client_left`, `deadline` or `unknown`',
   status: 'HTTP status of the response',
   code: 'error code ([reference](api/reference.md#errors))',

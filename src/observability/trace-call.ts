@@ -32,7 +32,7 @@ export function traceCall({ metadata, result }: SettledCall): void {
 }
 
 function traceAttempt({ id, route, stream }: CallMetadata, attempt: Attempt, parent: Context): void {
-  const { n, provider, model, status, outcome, waitMs, startedAt, firstByteMs, durationMs, costNanos, tokens } = attempt;
+  const { n, provider, model, member, status, outcome, waitMs, startedAt, firstByteMs, durationMs, costNanos, tokens } = attempt;
   const operation = operations[route];
   const options = {
     kind: SpanKind.CLIENT,
@@ -43,6 +43,7 @@ function traceAttempt({ id, route, stream }: CallMetadata, attempt: Attempt, par
       [attributes.provider]: provider,
       [attributes.requestModel]: model,
       [attributes.attempt]: n,
+      ...(member !== undefined && { [attributes.member]: member }),
       [attributes.waitMs]: waitMs,
       [attributes.outcome]: outcome,
       ...(status !== null && { [attributes.httpStatus]: status }),

@@ -41,6 +41,7 @@ export const attributes = {
   costNanos: 'gateway.cost_nanos',
   estimated: 'gateway.estimated',
   attempt: 'gateway.attempt',
+  member: 'gateway.attempt.member',
   waitMs: 'gateway.attempt.wait_ms',
   calls: 'gateway.calls',
   workflowId: 'temporalWorkflowID',

@@ -6,6 +6,7 @@ import { type Dialect, isDialect, type MediaRoute, type Route, type Tiers } from
 import type { ModelTraits, ResponsesSupport } from '../core/candidate.ts';
 import type { Price, TokenPrice, UnitPrices } from '../core/pricing.ts';
 import type { TakeableField } from '../core/takeable-fields.ts';
+import { buildPool, type Pool, type PoolSource } from './pools.ts';
 
 /** What a model is used for. */
 export type Kind = 'chat' | 'embeddings' | 'moderations' | 'rerank' | 'images' | 'speech' | 'transcriptions' | 'video';
@@ -53,7 +54,9 @@ export interface PricedRow {
 
 /** The part of the configuration that routing uses. `models` and `tiers` are in the order of the file. */
 export interface CatalogSource {
-  readonly providers: Readonly<Record<string, Omit<CatalogProvider, 'dialect'> & { readonly dialect: string }>>;
+  readonly providers: Readonly<
+    Record<string, Omit<CatalogProvider, 'dialect'> & { readonly dialect: string; readonly members?: readonly PoolSource[] }>
+  >;
   readonly models: Readonly<Record<string, CatalogSourceRow>>;
   readonly tiers: Tiers;
   readonly imageTiers?: Tiers;
@@ -93,6 +96,8 @@ export interface Catalog {
   readonly providers: ReadonlyMap<string, CatalogProvider>;
   readonly models: ReadonlyMap<string, CatalogModel>;
   readonly tiers: ReadonlyMap<string, readonly string[]>;
+  /** The pools of the providers that have several members. */
+  readonly pools: ReadonlyMap<string, Pool>;
   /** The routes of each provider, including providers that only serve media routes. */
   readonly served: ReadonlyMap<string, readonly Route[]>;
   readonly media: Readonly<Record<MediaRoute, MediaRouting>>;
@@ -124,6 +129,9 @@ export function buildCatalog(source: CatalogSource): Catalog {
     providers: inferenceProviders,
     models: catalogModels,
     tiers: new Map(Object.entries(tiers)),
+    pools: new Map(
+      Object.entries(providers).flatMap(([name, { members = [] }]) => (members.length === 0 ? [] : [[name, buildPool(name, members)]])),
+    ),
     served: new Map(Object.entries(providers).map(([name, { serves }]) => [name, serves])),
     media: {
       images: mediaRouting(imageTiers, defaults?.imageProvider),

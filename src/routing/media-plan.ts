@@ -2,14 +2,16 @@
  * Selects the one model that serves a media call. The request names `<provider>/<model>`, a tier, from which we take
  * the first permitted model, or a bare name, which we send to the default provider. Media calls have no failover.
  */
+import { randomInt } from 'node:crypto';
 import type { Caller, MediaRoute } from '../core/call.ts';
-import type { MediaCandidate } from '../core/candidate.ts';
+import { connectionKey, type MediaCandidate } from '../core/candidate.ts';
 import { hasModelForm } from '../dialects/media/image-speech.ts';
 import type { Breakers } from '../failover/breaker.ts';
 import type { Catalog } from './catalog.ts';
 import { splitModelId } from './catalog.ts';
 import { findFill } from './fill.ts';
 import { explainNoRoute, noRoute, quoteName } from './no-route.ts';
+import { type MemberLoads, orderMembers } from './pools.ts';
 import type { MediaTiers, ProjectRouting } from './rules.ts';
 import { hasProvider, isPermitted, isRetired } from './rules.ts';
 
@@ -27,6 +29,8 @@ export interface MediaPlanRequest {
   readonly requiresPrice?: boolean;
   /** Absent if no call will follow. */
   readonly breakers?: Breakers;
+  /** Absent if no call will follow. */
+  readonly loads?: MemberLoads;
 }
 
 /** The names of the routes in error messages (docs/api/reference.md#no-route). */
@@ -59,18 +63,32 @@ export function planMedia(request: MediaPlanRequest): MediaCandidate {
     const message = `model not permitted for this key: ${requested.slice(0, maxNameLength)}`;
     throw noRoute(message, explainNoRoute(requested, 'not_permitted_for_key'));
   }
-  return toCandidate(catalog, pickCandidate(open, request));
+  return pickCandidate(
+    open.map((id) => toCandidate(catalog, id)),
+    request,
+  );
 }
 
 /**
  * Like for text, retired models come last, and models of unhealthy providers just before them. Takes no probe slots
  * beyond the chosen model.
  */
-function pickCandidate(open: readonly string[], { project, caller, breakers }: MediaPlanRequest): string {
-  const current = open.filter((id) => !isRetired(project, id));
-  const isHealthy = (id: string): boolean =>
-    open.length === 1 || !breakers || breakers.tryAcquire(caller.projectId, splitModelId(id)?.provider ?? '');
-  return current.find(isHealthy) ?? current[0] ?? open[0] ?? '';
+function pickCandidate(open: readonly MediaCandidate[], request: MediaPlanRequest): MediaCandidate {
+  const { project, caller, breakers } = request;
+  const current = open.filter(({ id }) => !isRetired(project, id));
+  const candidates = (current.length === 0 ? open.slice(0, 1) : current).flatMap((candidate) => withMembers(candidate, request));
+  const isHealthy = (candidate: MediaCandidate): boolean =>
+    candidates.length === 1 || !breakers || breakers.tryAcquire(caller.projectId, connectionKey(candidate));
+  const chosen = candidates.find(isHealthy) ?? candidates[0];
+  if (!chosen) throw new Error('no candidate for a media call');
+  return chosen;
+}
+
+/** Media calls have no conversation, so we only choose members by weight. */
+function withMembers(candidate: MediaCandidate, { catalog, loads }: MediaPlanRequest): MediaCandidate[] {
+  const pool = loads && catalog.pools.get(candidate.provider);
+  if (!pool) return [candidate];
+  return orderMembers(pool, { hash: randomInt(2 ** 32), member: null }, loads).map((member) => ({ ...candidate, member }));
 }
 
 function isPriced(catalog: Catalog, id: string): boolean {

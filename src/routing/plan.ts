@@ -3,13 +3,14 @@
  * skip.
  */
 import type { Caller, PlanEntry, TextRoute } from '../core/call.ts';
-import type { Candidate } from '../core/candidate.ts';
+import { type Candidate, connectionKey } from '../core/candidate.ts';
 import type { Breakers } from '../failover/breaker.ts';
 import type { Catalog } from './catalog.ts';
 import { splitModelId } from './catalog.ts';
 import { type PromptSize, splitByWindow } from './context-windows.ts';
 import { findNearestName } from './nearest-name.ts';
 import { explainNoRoute, noRoute, quoteName } from './no-route.ts';
+import { type Affinity, type MemberLoads, orderMembers } from './pools.ts';
 import type { ProjectRouting } from './rules.ts';
 import { findResponsesSupport, hasProvider, isRetired, tierNames } from './rules.ts';
 import type { Selection, SelectRequest } from './select.ts';
@@ -43,6 +44,13 @@ export interface PlannerDeps {
   readonly breakers: Breakers;
   /** Used for projects without a setting of their own. */
   readonly catalogFill: () => boolean;
+  readonly loads: MemberLoads;
+}
+
+/** What the order of a plan depends on. */
+export interface OrderRequest extends Pick<PlanRequest, 'caller' | 'project'> {
+  /** Only called if a provider of the plan has a pool. */
+  readonly affinity: () => Affinity;
 }
 
 export interface Planner {
@@ -52,17 +60,28 @@ export interface Planner {
    */
   plan(request: PlanRequest): Plan;
   /**
-   * Orders the plan by the current health of the vendors. Only call this if you'll send the call, because it may take
-   * the probe slot of a breaker.
+   * Orders the plan by the current health of the vendors. If a provider has a pool, its candidates are repeated for each
+   * member. Only call this if you'll send the call, because it may take the probe slot of a breaker.
    */
-  order(plan: Plan, request: Pick<PlanRequest, 'caller' | 'project'>): Plan;
+  order(plan: Plan, request: OrderRequest): Plan;
   /** Returns the skipped models of a request for which `plan` throws `no_route`. */
   explain(request: PlanRequest): readonly PlanEntry[];
 }
 
-export function createPlanner({ catalog, breakers, catalogFill }: PlannerDeps): Planner {
+export function createPlanner({ catalog, breakers, catalogFill, loads }: PlannerDeps): Planner {
   const viewOf = (request: PlanRequest): SelectRequest => ({ ...request, catalog: catalog(), catalogFill: catalogFill() });
   const lastPlans = new WeakMap<Caller, LastPlan>();
+
+  /** Repeats each candidate of a pool for its members. Returns the same array if no provider has a pool. */
+  const expandPools = (candidates: readonly Candidate[], affinity: () => Affinity): readonly Candidate[] => {
+    const { pools } = catalog();
+    if (pools.size === 0 || !candidates.some(({ provider }) => pools.has(provider))) return candidates;
+    const wanted = affinity();
+    return candidates.flatMap((candidate) => {
+      const pool = pools.get(candidate.provider);
+      return pool ? orderMembers(pool, wanted, loads).map((member) => ({ ...candidate, member })) : candidate;
+    });
+  };
 
   /** Reuses the plan of the key's last call if this call asks for the same thing. */
   const planAsLast = (request: PlanRequest): Plan => {
@@ -87,11 +106,13 @@ export function createPlanner({ catalog, breakers, catalogFill }: PlannerDeps): 
       const skipped = tooSmall.flatMap(entryOf).map((entry) => ({ ...entry, skipped: 'context_too_small' }));
       return { candidates: fitting, entries: [...fitting.flatMap(entryOf), ...skipped, ...plan.entries.slice(candidates.length)] };
     },
-    order(plan, { caller, project }) {
-      if (plan.candidates.length === 1) return plan;
-      const candidates = orderByPriority(plan.candidates, createPriority(project, caller.projectId, breakers));
+    order(plan, { caller, project, affinity }) {
+      const withMembers = expandPools(plan.candidates, affinity);
+      if (withMembers.length === 1) return withMembers === plan.candidates ? plan : { ...plan, candidates: withMembers };
+      const candidates = orderByPriority(withMembers, createPriority(project, caller.projectId, breakers));
       if (candidates.every((candidate, position) => candidate === plan.candidates[position])) return plan;
-      const positions = new Map(candidates.map(({ id }, position) => [id, position]));
+      // A model has the position of its first member.
+      const positions = new Map(candidates.map(({ id }, position) => [id, position] as const).toReversed());
       const positionOf = ({ model, skipped }: PlanEntry): number => (skipped === null ? (positions.get(model) ?? 0) : positions.size);
       return { candidates, entries: plan.entries.toSorted((left, right) => positionOf(left) - positionOf(right)) };
     },
@@ -168,10 +189,11 @@ function selectFor(view: SelectRequest, { modelAsked, autoTier, route }: PlanReq
  */
 function createPriority(project: ProjectRouting, projectId: string, breakers: Breakers): (candidate: Candidate) => number {
   let hasFirst = false;
-  return ({ id, provider }) => {
-    if (isRetired(project, id)) return 2;
-    if (hasFirst) return breakers.isHealthy(projectId, provider) ? 0 : 1;
-    hasFirst = breakers.tryAcquire(projectId, provider);
+  return (candidate) => {
+    if (isRetired(project, candidate.id)) return 2;
+    const key = connectionKey(candidate);
+    if (hasFirst) return breakers.isHealthy(projectId, key) ? 0 : 1;
+    hasFirst = breakers.tryAcquire(projectId, key);
     return hasFirst ? 0 : 1;
   };
 }

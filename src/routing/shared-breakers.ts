@@ -73,7 +73,10 @@ export function createSharedBreakers(options: SharedBreakersOptions): SharedBrea
     async read(projectId, providers) {
       const own = breakers.report(projectId, providers);
       const others = await readBreakersOfOthers(options, projectId);
-      return own.map((report) => others.filter(({ provider }) => provider === report.provider).reduce(worse, report));
+      return own.map((report) => {
+        const worst = others.filter(({ provider }) => provider === report.provider).reduce(worse, report);
+        return report.cooling_until === undefined ? worst : { ...worst, cooling_until: report.cooling_until };
+      });
     },
     stop: loop.stop,
   };

@@ -65,6 +65,8 @@ export interface AttemptRow {
   readonly n: number;
   readonly provider: string;
   readonly model: string;
+  /** The member of the provider's pool. Null if it had no pool. */
+  readonly member: string | null;
   readonly status: number | null;
   readonly outcome: string;
   readonly wait_ms: number;
@@ -174,7 +176,7 @@ type StoredAttempt = Omit<AttemptRow, 'started_at' | 'cost' | 'price_unknown'> &
 };
 
 const selectAttempts = `
-  select call_id as "callId", n, provider, model, status, outcome, wait_ms, started_at as "startedAt", first_byte_ms, duration_ms,
+  select call_id as "callId", n, provider, model, member, status, outcome, wait_ms, started_at as "startedAt", first_byte_ms, duration_ms,
          cost_nanos as "costNanos", ${attemptErrorSql} as error
     from attempts
     left join attempt_errors using (call_id, n)

@@ -99,6 +99,7 @@ const attemptColumns: readonly Column<CallAttempt>[] = [
   ['n', 'integer', ({ attempt }) => attempt.n],
   ['provider', 'text', ({ attempt }) => attempt.provider],
   ['model', 'text', ({ attempt }) => attempt.model],
+  ['member', 'text', ({ attempt }) => attempt.member ?? null],
   ['status', 'integer', ({ attempt }) => attempt.status],
   ['outcome', 'text', ({ attempt }) => attempt.outcome],
   ['wait_ms', 'integer', ({ attempt }) => toMilliseconds(attempt.waitMs)],

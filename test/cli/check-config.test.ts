@@ -113,4 +113,21 @@ describe('with --online, each provider gets a request that costs nothing', () =>
       for (const { headers } of received) expect(headers.authorization).toBe(`Bearer ${secrets.VENDOR_KEY}`);
     });
   });
+
+  test('each member of a pool is checked with its own key', async () => {
+    const respond: Responder = (response, { headers }) =>
+      headers.authorization === 'Bearer key-of-east' ? response.end(models) : response.writeHead(401).end(invalid);
+    await withVendor(respond, async ({ url }) => {
+      const members = [
+        { name: 'east', api_key: 'key-of-east' },
+        { name: 'west', api_key: 'key-of-west' },
+      ];
+      const pool = { base_url: `${url}/v1`, dialect: 'chat', members };
+      const file = JSON.stringify({ providers: { pool }, tiers: { standard: ['pool/small'] } });
+      const { status, written } = await check(file, { ...secrets, GATEWAY_TEMPORAL: 'off' }, '--online');
+      expect(status).toBe(1);
+      expect(written).toMatch(/pool\/east +works +the key is accepted/);
+      expect(written).toMatch(/pool\/west +fails +the key is not accepted/);
+    });
+  });
 });

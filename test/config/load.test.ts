@@ -29,6 +29,7 @@ describe('gateway.yaml', () => {
     const config = load(text, { OPENAI_API_KEY: 'o', ANTHROPIC_API_KEY: 'a', GEMINI_API_KEY: 'g' });
     expect(config.providers.openai).toEqual({
       name: 'openai',
+      members: [],
       vendor: 'openai',
       egress: null,
       requests: { ...standardFormat, maxTokensField: 'max_completion_tokens' },
@@ -102,6 +103,76 @@ colour: red
       'gateway.yaml:14 defaults.video_provider: there is no provider vimeo',
       'gateway.yaml:15 memory.idle_minutes: Too small',
       'gateway.yaml:16 colour: there is no such setting',
+    ];
+    for (const error of expected) expect(errors).toContainEqual(expect.stringContaining(error));
+    expect(errors.length).toBe(expected.length);
+  });
+
+  test('gives members of a pool the settings of their provider and their own ones', () => {
+    const { pool } = load(`providers:
+  pool:
+    base_url: https://east.example.com/v1
+    dialect: chat
+    api_key: shared
+    headers: { x-team: one }
+    model_names: { gpt: gpt-1 }
+    members:
+      - { name: east, weight: 3 }
+      - name: west
+        base_url: https://west.example.com/v1/
+        api_key: own
+        auth: { header: Api-Key }
+        headers: { X-Region: west }
+        model_names: { gpt: gpt-2 }
+        account: a
+`).providers;
+    expect(pool).toMatchObject({ name: 'pool', baseUrl: 'https://east.example.com/v1', apiKey: 'shared' });
+    expect(pool?.members).toMatchObject([
+      {
+        ...{
+          member: 'east',
+          weight: 3,
+          account: null,
+          baseUrl: 'https://east.example.com/v1',
+          apiKey: 'shared',
+          headers: { 'x-team': 'one' },
+        },
+        requests: { modelNames: { gpt: 'gpt-1' } },
+      },
+      {
+        ...{ member: 'west', weight: 1, account: 'a', baseUrl: 'https://west.example.com/v1', apiKey: 'own', members: [] },
+        ...{ auth: { header: 'api-key', scheme: null }, headers: { 'x-team': 'one', 'x-region': 'west' } },
+        requests: { modelNames: { gpt: 'gpt-2' } },
+      },
+    ]);
+  });
+
+  test('reports an error of a pool once, at the member or at the provider', () => {
+    const errors = errorsOf(`providers:
+  pool:
+    base_url: https://east.example.com/v1
+    dialect: messages
+    serves: [chat]
+    members:
+      - { name: east, weight: 0 }
+      - { name: east, weight: 0, base_url: "https://west.example.com/v1?x=1" }
+  open:
+    dialect: chat
+    members:
+      - { name: a, base_url: "https://a.example.com/v1" }
+      - { name: b }
+  mixed:
+    members:
+      - { name: a, base_url: "https://api.openai.com/v1" }
+      - { name: b, base_url: "https://api.anthropic.com/v1" }
+`);
+    const expected = [
+      'providers.pool.serves.0: a provider of the dialect messages cannot serve chat',
+      'providers.pool.members.1.base_url: must end with the path',
+      'providers.pool.members.1.name: is the name of another member',
+      'providers.pool.members: one member needs a weight above 0',
+      'providers.open.members.1.base_url: is required',
+      'providers.mixed.members.1: has the dialect messages, but the first member has chat',
     ];
     for (const error of expected) expect(errors).toContainEqual(expect.stringContaining(error));
     expect(errors.length).toBe(expected.length);

@@ -5,16 +5,22 @@ import { VendorError } from '../../src/core/errors.ts';
 import type { ChainResult } from '../../src/failover/chain.ts';
 import { runChain } from '../../src/failover/chain.ts';
 
-/** `a1` is model a1 of provider a; `a1@9` has a window of 9 tokens, other windows are unknown. */
+/**
+ * `a1` is model a1 of provider a; `a1@9` has a window of 9 tokens, other windows are unknown. `a1:e` is called at member e
+ * of the provider's pool, and `a1:e=x` at one whose account is x.
+ */
 function candidateOf(text: string): Candidate {
   const [name = '', window] = text.split('@');
+  const [own = '', memberText] = name.split(':');
+  const [member = '', account = member] = memberText?.split('=') ?? [];
   const model = {
-    id: `${name[0]}/${name}`,
-    provider: name[0] ?? '',
-    model: name,
+    id: `${own[0]}/${own}`,
+    provider: own[0] ?? '',
+    model: memberText === undefined ? own : `${own}:${member}`,
     dialect: 'chat',
     price: null,
     maxOutputTokens: null,
+    ...(memberText !== undefined && { member: { name: member, key: `${own[0]}/${member}`, account, accountKeys: [] } }),
   } as const;
   return window === undefined ? model : { ...model, maxInputTokens: Number(window) };
 }
@@ -22,6 +28,7 @@ function candidateOf(text: string): Candidate {
 const answers = 'ok';
 const refuses = new VendorError('status', 'refused', { status: 400 });
 const fails = new VendorError('status', 'failed', { status: 500 });
+const missing = new VendorError('status', 'not found', { status: 404 });
 const unreachable = new VendorError('connect', 'no connection');
 const limited = new VendorError('status', 'limited', { status: 429 });
 const limitedFor = (retryAfterMs: number | null): VendorError => new VendorError('status', 'limited', { status: 429, retryAfterMs });
@@ -52,14 +59,25 @@ interface Script {
   readonly affordable?: number;
   /** The call is cancelled during a delay. */
   readonly stopsInPause?: boolean;
+  /** The call refers to state that one member has. */
+  readonly hasStateAtMember?: boolean;
 }
 
-async function run({ plan, replies, deadlineMs, attemptMs = 10, affordable = 99, stopsInPause = false }: Script): Promise<Outcome> {
+async function run({
+  plan,
+  replies,
+  deadlineMs,
+  attemptMs = 10,
+  affordable = 99,
+  stopsInPause = false,
+  hasStateAtMember = false,
+}: Script): Promise<Outcome> {
   let now = 0;
   const trace: string[] = [];
   const attempts = new Map<string, number>();
   const result = await runChain<string>({
     candidates: plan.split(' ').filter(Boolean).map(candidateOf),
+    hasStateAtMember,
     async attempt({ model }, waitMs) {
       const times = attempts.get(model) ?? 0;
       attempts.set(model, times + 1);
@@ -190,6 +208,100 @@ describe('the order of attempts', () => {
     ['a deadline in the past', { plan: 'a1', replies: {}, deadlineMs: 0 }, '', 'aborted'],
     ['an aborted attempt ends the chain', { plan: 'a1 b1', replies: { a1: [aborted] } }, 'a1', 'aborted'],
     ['cancelled during a delay', { plan: 'a1 a2', replies: { a1: [limitedFor(5)] }, stopsInPause: true }, 'a1 +5', 'aborted'],
+  ])('%s', async (_name, script, trace, kind) => {
+    const outcome = await run(script);
+    expect(outcome.trace).toBe(trace);
+    expect(outcome.result.kind).toBe(kind);
+  });
+});
+
+describe('the members of a pool', () => {
+  test.each<[string, Script, string, string]>([
+    ['after a 429 another vendor comes first', { plan: 'a1:e a1:w b1', replies: { 'a1:e': [limited] } }, 'a1:e b1', 'responded'],
+    [
+      'then the next member, without a delay',
+      { plan: 'a1:e a1:w b1', replies: { 'a1:e': [limited], b1: [fails] } },
+      'a1:e b1 a1:w',
+      'responded',
+    ],
+    [
+      'without another vendor, the next member at once',
+      { plan: 'a1:e a1:w a2:e a2:w', replies: { 'a1:e': [limitedFor(900)] } },
+      'a1:e a1:w',
+      'responded',
+    ],
+    [
+      'an unhealthy member of the model comes before its other models',
+      { plan: 'a1:e a2:e a1:w', replies: { 'a1:e': [limited] } },
+      'a1:e a1:w',
+      'responded',
+    ],
+    [
+      'if all members are limited, one retry after the shortest delay',
+      { plan: 'a1:e a1:w', replies: { 'a1:e': [limitedFor(300), answers], 'a1:w': [limitedFor(900)] } },
+      'a1:e a1:w +300 a1:e(300)',
+      'responded',
+    ],
+    [
+      'the last member is retried if the delays are equal',
+      { plan: 'a1:e a1:w', replies: { 'a1:e': [limited], 'a1:w': [limited] } },
+      'a1:e a1:w +1000 a1:w(1000)',
+      'exhausted',
+    ],
+    [
+      'members of the same account are not tried after a 429',
+      { plan: 'a1:e=x a1:n=x a1:w', replies: { 'a1:e': [limited], 'a1:w': [limitedFor(5)] } },
+      'a1:e a1:w +5 a1:w(5)',
+      'exhausted',
+    ],
+    [
+      'a pool of one account is retried after a delay, as if it had one key',
+      { plan: 'a1:e=x a1:n=x a2:e=x', replies: { 'a1:e': [limitedFor(5)] } },
+      'a1:e +5 a1:e(5) a2:e',
+      'responded',
+    ],
+    [
+      'also after another vendor has failed',
+      { plan: 'a1:e=x a1:n=x b1', replies: { 'a1:e': [limited], b1: [fails] } },
+      'a1:e b1',
+      'exhausted',
+    ],
+    [
+      'after an exhausted quota, the next member and no retry',
+      { plan: 'a1:e a1:w', replies: { 'a1:e': [limitedFor(null)], 'a1:w': [limitedFor(null)] } },
+      'a1:e a1:w',
+      'exhausted',
+    ],
+    ['after a failure, the next member', { plan: 'a1:e a1:w b1', replies: { 'a1:e': [unreachable] } }, 'a1:e a1:w', 'responded'],
+    [
+      'members of the same account too, because only limits are shared',
+      { plan: 'a1:e=x a1:w=x b1', replies: { 'a1:e': [fails] } },
+      'a1:e a1:w',
+      'responded',
+    ],
+    [
+      'after two members have failed, the other models come first',
+      { plan: 'a1:e a1:w a1:n a1:s b1', replies: { 'a1:e': [fails], 'a1:w': [unreachable], b1: [fails], 'a1:n': [fails] } },
+      'a1:e a1:w b1 a1:n a1:s',
+      'responded',
+    ],
+    ['a refusal is not repeated at other members', { plan: 'a1:e a1:w b1', replies: { 'a1:e': [refuses] } }, 'a1:e b1', 'responded'],
+    [
+      'unless one of them may have the state that the call refers to',
+      { plan: 'a1:e a1:w b1', replies: { 'a1:e': [refuses] }, hasStateAtMember: true },
+      'a1:e a1:w',
+      'responded',
+    ],
+    [
+      'and then all members come before the other models, because those cannot have it',
+      {
+        plan: 'a1:e a1:w a1:n b1',
+        replies: { 'a1:e': [missing], 'a1:w': [missing] },
+        hasStateAtMember: true,
+      },
+      'a1:e a1:w a1:n',
+      'responded',
+    ],
   ])('%s', async (_name, script, trace, kind) => {
     const outcome = await run(script);
     expect(outcome.trace).toBe(trace);

@@ -5,7 +5,11 @@ import { createBreakers } from '../../src/failover/breaker.ts';
 import { buildCatalog, splitModelId } from '../../src/routing/catalog.ts';
 import type { Plan, Planner, PlanRequest } from '../../src/routing/plan.ts';
 import { createPlanner } from '../../src/routing/plan.ts';
+import { createPoolState } from '../../src/routing/pools.ts';
 import { type Asked, callerWith, idsOf, plan, price, project, source } from './plans.ts';
+
+const { loads } = createPoolState();
+const affinity = () => ({ hash: 1, member: null });
 
 describe('resolution of a model name', () => {
   test.each<[string, string, string[]]>([
@@ -363,9 +367,9 @@ test('assumes healthy vendors in an unordered plan without probe slots, and keep
   let now = 0;
   const breakers = createBreakers({ now: () => now });
   for (let n = 0; n < 5; n += 1) breakers.recordFailure('acme', 'openai');
-  const planner = createPlanner({ catalog: () => buildCatalog(source), breakers, catalogFill: () => true });
+  const planner = createPlanner({ catalog: () => buildCatalog(source), breakers, catalogFill: () => true, loads });
   const own = { ...project, tiers: { mixed: ['openai/gpt', 'nobody/x', 'azure/mini'] } };
-  const mixed = { caller: callerWith(null), project: own, source: 'acme', route: 'chat', modelAsked: 'mixed' } as const;
+  const mixed = { caller: callerWith(null), project: own, source: 'acme', route: 'chat', modelAsked: 'mixed', affinity } as const;
   const linesOf = ({ entries: lines }: Plan) => lines.map(({ model, skipped }) => [model, skipped]);
   const unordered = planner.plan(mixed);
   const left = ['nobody/x', 'unknown_provider'];
@@ -380,7 +384,7 @@ test('assumes healthy vendors in an unordered plan without probe slots, and keep
 
 test('uses the current catalog', () => {
   let catalog = buildCatalog(source);
-  const planner = createPlanner({ catalog: () => catalog, breakers: createBreakers({ now: () => 0 }), catalogFill: () => false });
+  const planner = createPlanner({ catalog: () => catalog, breakers: createBreakers({ now: () => 0 }), catalogFill: () => false, loads });
   const request = { caller: callerWith(null), project, source: 'acme', route: 'chat', modelAsked: 'auto' } as const;
   expect(planner.plan(request).candidates).toHaveLength(2);
   catalog = buildCatalog({ ...source, tiers: { standard: ['azure/mini'] } });
@@ -391,7 +395,8 @@ test("builds a plan independently of the key's earlier plans", () => {
   const caller = callerWith(['standard', 'mini', 'openai/gpt']);
   const projects = [project, { ...project, tiers: { standard: ['mini'] } }, { ...project, retired: ['openai'] }];
   const catalog = buildCatalog(source);
-  const create = () => createPlanner({ catalog: () => catalog, breakers: createBreakers({ now: () => 0 }), catalogFill: () => false });
+  const create = () =>
+    createPlanner({ catalog: () => catalog, breakers: createBreakers({ now: () => 0 }), catalogFill: () => false, loads });
   const request = fc.record({
     caller: fc.constant(caller),
     project: fc.constantFrom(...projects),

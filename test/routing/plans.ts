@@ -6,6 +6,7 @@ import type { Catalog, CatalogSource } from '../../src/routing/catalog.ts';
 import { buildCatalog } from '../../src/routing/catalog.ts';
 import type { Plan } from '../../src/routing/plan.ts';
 import { createPlanner } from '../../src/routing/plan.ts';
+import { createPoolState } from '../../src/routing/pools.ts';
 import type { ProjectRouting } from '../../src/routing/rules.ts';
 
 export const price = { inputNanos: 1n, outputNanos: 2n, cachedInputNanos: 3n, cacheWriteNanos: 4n, cacheWrite1hNanos: 5n };
@@ -68,6 +69,7 @@ export function plan(asked: Asked): Plan {
     catalog: () => catalog,
     breakers: asked.breakers ?? createBreakers({ now: () => 0 }),
     catalogFill: () => asked.catalogFill ?? false,
+    loads: createPoolState().loads,
   });
   const request = {
     caller: callerWith(asked.keyModels ?? null),
@@ -75,6 +77,7 @@ export function plan(asked: Asked): Plan {
     source: asked.source ?? 'acme',
     route: asked.route ?? 'chat',
     modelAsked: asked.model ?? 'auto',
+    affinity: () => ({ hash: 1, member: null }),
     ...(asked.autoTier === undefined ? {} : { autoTier: asked.autoTier }),
   };
   return planner.order(planner.plan(request), request);

@@ -13,6 +13,7 @@ export const registeredRoutes: readonly ConsoleRoute[] = (() => {
     projects: anything,
     keyring: anything,
     breakers: anything,
+    pools: anything,
     readBreakers: anything,
     reports: anything,
     activeModels: anything,

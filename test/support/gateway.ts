@@ -259,7 +259,12 @@ export interface CallRow {
   readonly outcome: string;
   readonly tokens: { readonly input: number; readonly output: number };
   readonly plan: readonly { readonly model: string; readonly skipped: string | null }[];
-  readonly attempts: readonly { readonly n: number; readonly status: number | null; readonly wait_ms: number }[];
+  readonly attempts: readonly {
+    readonly n: number;
+    readonly member: string | null;
+    readonly status: number | null;
+    readonly wait_ms: number;
+  }[];
 }
 
 /** Returns the latest calls of the project, newest first. */

@@ -88,7 +88,11 @@ describeDatabases('call rows', (database) => {
           { model: 'openai/gpt-4o', skipped: null },
         ],
       },
-      result: { tokens: tokensOf(10), estimated: true },
+      result: {
+        tokens: tokensOf(10),
+        estimated: true,
+        attempts: call({ result: { tokens: tokensOf(10) } }).result.attempts.map((attempt) => ({ ...attempt, member: 'east' })),
+      },
     });
     await store(database(), [stored]);
     expect(await listCalls(database(), projectId)).toEqual([
@@ -132,6 +136,7 @@ describeDatabases('call rows', (database) => {
             n: 1,
             provider: 'openai',
             model: 'gpt-4o',
+            member: 'east',
             status: 200,
             outcome: 'ok',
             wait_ms: 0,

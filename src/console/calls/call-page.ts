@@ -146,26 +146,34 @@ function attemptsOf(call: CallDetail): Html {
 
 /** Lists the vendors' error messages below the table, because they are too long for it. */
 function failuresOf(attempts: readonly AttemptDetail[]): Html | string {
-  const failed = attempts.flatMap(({ n, provider, model, error }): [string, Html][] => {
+  const failed = attempts.flatMap(({ error, ...attempt }): [string, Html][] => {
     if (!error) return [];
     const { reason, type, code, message } = error;
     const names = [reason, type, code].filter((name) => name !== null).map((name) => html`<code>${name}</code> `);
-    return [[`${n}. ${provider}/${model}`, html`${names}${message ?? html`<span class="muted">no message</span>`}`]];
+    return [[labelOf(attempt), html`${names}${message ?? html`<span class="muted">no message</span>`}`]];
   });
   return failed.length === 0 ? '' : section('Why attempts failed', card(definitions(failed)));
 }
 
+function labelOf(attempt: Pick<AttemptDetail, 'n' | 'provider' | 'model' | 'member'>): string {
+  return `${attempt.n}. ${modelOf(attempt)}`;
+}
+
+function modelOf({ provider, model, member }: Pick<AttemptDetail, 'provider' | 'model' | 'member'>): string {
+  return member === null ? `${provider}/${model}` : `${provider}/${model} at ${member}`;
+}
+
 function toSpan(attempt: AttemptDetail, start: number): Span {
-  const { n, provider, model, outcome, firstByteMs, durationMs } = attempt;
+  const { outcome, firstByteMs, durationMs } = attempt;
   const first = firstByteMs === null ? 'no first byte' : `first byte after ${formatDuration(firstByteMs)}`;
   return {
-    label: `${n}. ${provider}/${model}`,
+    label: labelOf(attempt),
     start,
     end: start + durationMs,
     ...(firstByteMs !== null && { mark: start + Math.min(firstByteMs, durationMs) }),
     tone: toneOf(outcome),
     detail: outcomeBadge(attempt),
-    title: `Attempt ${n}, ${provider}/${model}: ${first}, ${formatDuration(durationMs)} in total`,
+    title: `Attempt ${labelOf(attempt)}: ${first}, ${formatDuration(durationMs)} in total`,
   };
 }
 
@@ -177,7 +185,7 @@ function attemptTable(attempts: readonly AttemptDetail[]): Html {
     empty: '',
     columns: [
       { label: 'Attempt', value: ({ n }) => n },
-      { label: 'Model', grow: true, value: ({ provider, model }) => `${provider}/${model}` },
+      { label: 'Model', grow: true, value: modelOf },
       { label: 'Result', value: outcomeBadge },
       { label: 'Wait', align: 'end', value: ({ waitMs }) => formatDuration(waitMs) },
       { label: 'First byte', align: 'end', value: ({ firstByteMs }) => formatDuration(firstByteMs) },

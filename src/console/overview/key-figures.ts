@@ -1,6 +1,6 @@
 /** Shows the key figures of a period and how they've changed since the period before. */
 import type { Figures } from '../../usage/analytics/figures.ts';
-import { share } from '../../usage/analytics/metrics.ts';
+import { cachedInputShare, share } from '../../usage/analytics/metrics.ts';
 import { formatCompact, formatCount, formatDuration, formatPercent, formatUsd, type Stat } from '../frame/components.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext } from '../frame/route.ts';
@@ -73,7 +73,7 @@ export function statsOf(context: ConsoleContext, current: Figures, previous: Fig
       label: 'Tokens',
       value: formatCompact(current.tokens.input + current.tokens.cachedInput + current.tokens.cacheWrite + current.tokens.output),
       href: explore('tokens'),
-      hint: `${formatCompact(current.tokens.output)} of them output`,
+      hint: `${formatCompact(current.tokens.output)} of them output; ${formatPercent(cachedInputShare(current))} of the input was cached`,
     },
   ];
 }

@@ -75,10 +75,19 @@ export function breakerTable(context: ConsoleContext, breakers: readonly Breaker
     empty: 'The project may not use any provider that is configured. Allow some under Routing.',
     columns: [
       { label: 'Provider', value: ({ provider }) => provider },
-      { label: 'Breaker', value: ({ state }) => states[state] },
+      {
+        label: 'Breaker',
+        value: ({ state, cooling_until: coolingUntil = null }) =>
+          state === 'closed' && coolingUntil !== null ? badge('cooldown', 'warning') : states[state],
+      },
       { label: 'Failures in a row', align: 'end', value: ({ failures }) => formatCount(failures) },
       { label: 'Opened', value: ({ opened_at }) => time(opened_at === null ? null : new Date(opened_at), zone), wideOnly: true },
       { label: 'Next probe', value: ({ retry_at }) => time(retry_at === null ? null : new Date(retry_at), zone) },
+      {
+        label: 'Cooldown until',
+        value: ({ cooling_until: coolingUntil = null }) => time(coolingUntil === null ? null : new Date(coolingUntil), zone),
+        wideOnly: true,
+      },
     ],
   });
 }

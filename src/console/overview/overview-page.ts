@@ -43,8 +43,8 @@ export interface OverviewDeps extends CeilingsDeps {
   readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
   readonly listKeys: (projectId: string) => Promise<readonly KeyRecord[]>;
   readonly readBreakers: ReadBreakers;
-  /** Returns the names of the providers that the project may use. */
-  readonly providersOf: (project: Project) => readonly string[];
+  /** Returns the names of the circuit breakers of the project's providers and of the members of their pools. */
+  readonly breakersOf: (project: Project) => readonly string[];
 }
 
 const stackings = ['model', 'source', 'task'] as const;
@@ -66,7 +66,7 @@ export function createOverviewRoutes(deps: OverviewDeps): readonly ConsoleRoute[
 }
 
 async function showOverview(deps: OverviewDeps, context: ConsoleContext): Promise<PageResult> {
-  const { analytics, listKeys, readBreakers, providersOf } = deps;
+  const { analytics, listKeys, readBreakers, breakersOf } = deps;
   const { project, now, signal } = context;
   const view = readView(context);
   const selection = { projectId: project.id, from: view.range.from, to: view.range.to, signal };
@@ -81,7 +81,7 @@ async function showOverview(deps: OverviewDeps, context: ConsoleContext): Promis
     analytics.top({ ...selection, top: shown }, 'source'),
     analytics.top({ ...selection, top: shown, isNamed: true }, 'task'),
     listKeys(project.id),
-    readBreakers(project.id, providersOf(project)),
+    readBreakers(project.id, breakersOf(project)),
   ]);
   const ceilings = await readCeilings(deps, { project, keys, now });
   const content = html`${rangePicker(context, view.range)}

@@ -57,7 +57,11 @@ function candidateTable({ candidates }: DryRun): Html {
     empty: 'No model of the chain can serve the call.',
     columns: [
       { label: 'Attempt', value: ({ position }) => position, align: 'end' },
-      { label: 'Model', value: ({ candidate }) => html`<code>${candidate.id}</code>`, grow: true },
+      {
+        label: 'Model',
+        value: ({ candidate }) => html`<code>${candidate.id}</code>${candidate.member === null ? '' : ` at ${candidate.member}`}`,
+        grow: true,
+      },
       { label: 'Notes', value: ({ candidate }) => notes(candidate) },
     ],
   });

@@ -6,6 +6,7 @@
 import type { Tiers } from '../../core/call.ts';
 import type { Breakers } from '../../failover/breaker.ts';
 import type { Catalog } from '../../routing/catalog.ts';
+import { breakerKeys } from '../../routing/pools.ts';
 import type { ReadBreakers } from '../../routing/shared-breakers.ts';
 import { badge, csvLink, emptyState, notice, section, table } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
@@ -96,11 +97,18 @@ function modelChain(models: readonly string[]): Html {
 async function providerTable(deps: RoutingPageDeps, { project }: ConsoleContext): Promise<Html> {
   const { providers, retired } = project.settings;
   const rows = deps.listProviders();
+  const catalog = deps.catalog();
   const reports = await deps.readBreakers(
     project.id,
-    rows.map(({ name }) => name),
+    rows.flatMap(({ name }) => breakerKeys(catalog, name)),
   );
   const breakers = new Map(reports.map((report) => [report.provider, report]));
+  const health = (key: string): Html => {
+    const { state = 'closed', failures = 0 } = breakers.get(key) ?? {};
+    if (state !== 'closed')
+      return html`${badge(state === 'open' ? 'open' : 'probing', state === 'open' ? 'bad' : 'warning')} ${failures} failures in a row`;
+    return deps.breakers.isHealthy(project.id, key) ? badge('healthy', 'good') : badge('cooldown', 'warning');
+  };
   return table<ProviderSummary>({
     caption: 'Providers',
     hideCaption: true,
@@ -121,10 +129,9 @@ async function providerTable(deps: RoutingPageDeps, { project }: ConsoleContext)
       {
         label: 'Breaker',
         value: ({ name }) => {
-          const { state = 'closed', failures = 0 } = breakers.get(name) ?? {};
-          if (state !== 'closed')
-            return html`${badge(state === 'open' ? 'open' : 'probing', state === 'open' ? 'bad' : 'warning')} ${failures} failures in a row`;
-          return deps.breakers.isHealthy(project.id, name) ? badge('healthy', 'good') : badge('cooldown', 'warning');
+          const members = catalog.pools.get(name)?.members;
+          if (!members) return health(name);
+          return html`${members.map((member) => html`<div>${member.name} ${health(member.key)}</div>`)}`;
         },
       },
     ],

@@ -37,6 +37,8 @@ export interface ResponseSummary extends BillingReport {
   readonly isPending?: true;
   /** Whether every choice has a finish reason. Only chat and messages set this. */
   readonly finished?: boolean;
+  /** The id under which the vendor keeps the response. Only set on the responses route. */
+  readonly responseId?: string;
   /** The number of search units, for rerank vendors that charge by them. */
   readonly searches?: number;
 }

@@ -60,6 +60,7 @@ function parseResponse(response: Readonly<Record<string, unknown>>): ResponseSum
     turn: readAssistantTurn(response),
     generatedCharacters: countGeneratedText(response.output),
     ...(isRunning(response) && { isPending: true }),
+    ...(typeof response.id === 'string' && { responseId: response.id }),
     ...readBillingReport(response),
   };
 }

@@ -6,6 +6,7 @@
  */
 import { type Attempt, type Outcome, outcomes, type Route, routes, type SettledCall } from '../../core/call.ts';
 import { type ErrorCode, errorSpecs } from '../../core/errors.ts';
+import type { Tokens } from '../../core/pricing.ts';
 import { operations } from '../trace-names.ts';
 import { metrics } from './definitions.ts';
 import type { MetricValues, Sample } from './families.ts';
@@ -50,6 +51,13 @@ interface ModelSeries {
   cacheWrite: number;
 }
 
+interface MemberSeries {
+  readonly names: { readonly provider: string; readonly member: string };
+  readonly attempts: Record<AttemptOutcome, number>;
+  input: number;
+  cacheRead: number;
+}
+
 const other = 'other';
 
 export function createCallMetrics({ isProvider, isModel }: KnownNames): CallMetrics {
@@ -59,6 +67,8 @@ export function createCallMetrics({ isProvider, isModel }: KnownNames): CallMetr
    * that have been active.
    */
   const byOperation = new Map<string, Map<string, Map<string, ModelSeries>>>();
+  /** Series of the members of pools. It can't grow beyond the members of all configurations that have been active. */
+  const byMember = new Map<string, MemberSeries>();
   const errors = new Map<ErrorCode, number>();
   let unmetered = 0;
 
@@ -73,10 +83,26 @@ export function createCallMetrics({ isProvider, isModel }: KnownNames): CallMetr
     return getOrAdd(ofProvider, knownModel, createModelSeries);
   };
 
+  const recordMember = (
+    provider: string,
+    member: string,
+    outcome: AttemptOutcome,
+    { input, cachedInput, cacheWrite, cacheWrite1h }: Tokens,
+  ) => {
+    const series = getOrAdd(byMember, `${provider}/${member}`, () => ({
+      ...{ names: { provider, member }, attempts: zeros(attemptOutcomes), input: 0, cacheRead: 0 },
+    }));
+    series.attempts[outcome] += 1;
+    series.input += input + cacheWrite + cacheWrite1h;
+    series.cacheRead += cachedInput;
+  };
+
   const recordAttempt = (operation: string, attempt: Attempt, isStream: boolean): void => {
-    const { outcome, status, tokens, costNanos, durationMs, firstByteMs } = attempt;
+    const { provider, member, status, tokens, costNanos, durationMs, firstByteMs } = attempt;
+    const outcome = attempt.outcome === 'failed' && status === 429 ? 'rate_limited' : attempt.outcome;
     const series = seriesOf(operation, attempt);
-    series.attempts[outcome === 'failed' && status === 429 ? 'rate_limited' : outcome] += 1;
+    series.attempts[outcome] += 1;
+    if (member !== undefined && isProvider(provider)) recordMember(provider, member, outcome, tokens);
     if (costNanos === null) series.unpriced += 1;
     else series.costNanos += costNanos;
     series.input += tokens.input + tokens.cachedInput + tokens.cacheWrite + tokens.cacheWrite1h;
@@ -134,6 +160,13 @@ export function createCallMetrics({ isProvider, isModel }: KnownNames): CallMetr
         outputTokens: ofModels(({ output }) => output),
         cacheReadTokens: ofModels(({ cacheRead }) => cacheRead),
         cacheWriteTokens: ofModels(({ cacheWrite }) => cacheWrite),
+        memberAttempts: [...byMember.values()].flatMap(({ names, attempts }) =>
+          attemptOutcomes.map((outcome) => ({ value: attempts[outcome], labels: { ...names, outcome } })),
+        ),
+        memberInputTokens: [...byMember.values()].flatMap(({ names, input, cacheRead }) => [
+          { value: cacheRead, labels: { ...names, cache: 'read' } },
+          { value: input, labels: { ...names, cache: 'none' } },
+        ]),
       };
     },
   };

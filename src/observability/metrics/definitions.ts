@@ -88,7 +88,22 @@ export const metrics = {
     'Requests to vendors that wait far longer for their first content than is usual for the model. A request is counted while it is still waiting.',
     ['provider'],
   ),
-  breakers: gauge('gateway_breakers', 'Circuit breakers that are not closed. Each project has its own.', { labels: ['provider', 'state'] }),
+  breakers: gauge(
+    'gateway_breakers',
+    'Circuit breakers that are not closed, or `cooling` after a 429. Each project has its own. Only members of a pool have the label `member`.',
+    { labels: ['provider', 'member', 'state'] },
+  ),
+  memberRequests: gauge('gateway_member_requests', 'Requests in flight at the members of pools.', { labels: ['provider', 'member'] }),
+  memberAttempts: counter('gateway_member_attempts_total', 'Requests to the members of pools, by how they ended.', [
+    'provider',
+    'member',
+    'outcome',
+  ]),
+  memberInputTokens: counter(
+    'gateway_member_input_tokens_total',
+    "Input tokens of the members of pools. `cache` is `read` for tokens that were read from the vendor's cache, and otherwise `none`.",
+    ['provider', 'member', 'cache'],
+  ),
   vendorConnections: gauge('gateway_vendor_connections', 'Connections to vendors, by state.', { labels: ['state'] }),
   vendorRequestsWaiting: gauge('gateway_vendor_requests_waiting', 'Requests to vendors that are waiting for a connection.'),
   localEmbedderUp: gauge(

@@ -35,7 +35,7 @@ const identifier = /^[\w.:/-]{1,64}$/;
 export function recordFailure(logger: Logger, call: Call | MediaCall, attempt: Attempt, cause: unknown, readRequest: ReadRequest): Attempt {
   if (attempt.outcome === 'client_left') return attempt;
   const error = toAttemptError(attempt, cause, readRequest);
-  const { n, provider, model, status, outcome } = attempt;
+  const { n, provider, model, member, status, outcome } = attempt;
   const isFault = outcome === 'failed' || outcome === 'interrupted';
   logger[isFault ? 'warn' : 'info'](
     {
@@ -43,6 +43,7 @@ export function recordFailure(logger: Logger, call: Call | MediaCall, attempt: A
       project: call.projectSlug,
       provider,
       model: `${provider}/${model}`,
+      ...(member !== undefined && { member }),
       attempt: n,
       outcome,
       status,

@@ -1,7 +1,7 @@
 /** Sends a call to its candidates in order until one responds. Each attempt is journaled before it is sent. */
 import type { Reservation } from '../../ceilings/reservation.ts';
 import type { Attempt, Call, CallMetadata, Outcome } from '../../core/call.ts';
-import type { Candidate } from '../../core/candidate.ts';
+import { type Candidate, connectionKey } from '../../core/candidate.ts';
 import { VendorError } from '../../core/errors.ts';
 import { noTokens } from '../../core/pricing.ts';
 import type { Clock } from '../../core/time.ts';
@@ -13,10 +13,12 @@ import { classifyFailure } from '../../failover/classify-failure.ts';
 import type { ContentWait, ContentWaits } from '../../failover/content-waits.ts';
 import type { Journal } from '../../journal/journal.ts';
 import type { Logger } from '../../observability/logger.ts';
+import type { PoolState } from '../../routing/pools.ts';
 import type { VendorHttpClient } from '../../vendors/http-client.ts';
 import type { VendorResponse } from '../../vendors/text.ts';
 import { sendToVendor } from '../../vendors/text.ts';
 import type { Provider } from '../../vendors/vendor.ts';
+import { refersToState } from './affinity.ts';
 import { recordFailure, requestReader } from './attempt-error.ts';
 import type { CallCancellation } from './cancellation.ts';
 import { adapterFor } from './dialect-adapter.ts';
@@ -38,6 +40,8 @@ export interface Responded {
    */
   readonly changes: RequestChanges | null;
   readonly failed: readonly Attempt[];
+  /** Ends the request at the member of a pool. The caller has to call this when the response has ended. */
+  readonly endLoad: (() => void) | undefined;
 }
 
 export interface ChainRequest {
@@ -53,6 +57,7 @@ export interface AttemptDeps {
   readonly httpClient: VendorHttpClient;
   readonly findProvider: (name: string) => Provider | undefined;
   readonly breakers: Breakers;
+  readonly pools: PoolState;
   readonly contentWaits: ContentWaits;
   readonly journal: Journal;
   readonly clock: Clock;
@@ -78,18 +83,18 @@ interface AttemptRequest {
   readonly responsesForm: ResponsesForm;
 }
 
-export function createAttemptChain({ httpClient, findProvider, breakers, contentWaits, journal, clock, logger }: AttemptDeps) {
+export function createAttemptChain({ httpClient, findProvider, breakers, pools, contentWaits, journal, clock, logger }: AttemptDeps) {
   const responsesRoutes = createResponsesRoutes(clock);
   const now = (): number => clock.now();
 
   /** Ends the attempt's wait and reports it to the breaker, unless the breaker has counted it as slow already. */
-  function endWait({ firstContentTimeoutMs, stream }: Call, wait: ContentWait, end: WaitEnd): void {
+  function endWait({ firstContentTimeoutMs, stream }: Call, candidate: Candidate, wait: ContentWait, end: WaitEnd): void {
     contentWaits.end(wait, end === 'content');
     if (wait.isSlow || end === 'undecided') return;
     const error = end === 'content' ? null : end;
     // The caller's own timeout may be as short as it likes, so it says nothing about the provider.
     if (error?.kind === 'timeout' && firstContentTimeoutMs !== undefined) return;
-    reportAttempt(breakers, { projectId: wait.projectId, provider: wait.provider, error, isComplete: !stream, now: clock.now() });
+    reportAttempt(breakers, { projectId: wait.projectId, candidate, error, isComplete: !stream, now: clock.now() });
   }
 
   async function send(chain: AttemptChain, { candidate, waitMs, isLast, responsesForm }: AttemptRequest): Promise<Responded> {
@@ -98,14 +103,21 @@ export function createAttemptChain({ httpClient, findProvider, breakers, content
     chain.attempts += 1;
     const n = chain.attempts;
     const startedAt = clock.now();
-    const record = { n, provider: candidate.provider, model: candidate.model, startedAt };
-    await (chain.isJournaled ? journal.attempt(call.id, record) : journal.open(metadata, record));
+    const { provider: name, model: modelName, member } = candidate;
+    const record = { n, provider: name, model: modelName, ...(member && { member: member.name }), startedAt };
+    const endLoad = member && pools.loads.begin(member.key);
+    try {
+      await (chain.isJournaled ? journal.attempt(call.id, record) : journal.open(metadata, record));
+    } catch (error) {
+      endLoad?.();
+      throw error;
+    }
     chain.isJournaled = true;
     let isSent = false;
     let received: Responded | null = null;
     const wait = contentWaits.begin({ projectId: call.caller.projectId, candidate, isStream: call.stream });
     try {
-      const provider = findProvider(candidate.provider);
+      const provider = findProvider(connectionKey(candidate));
       if (!provider) throw new VendorError('connect', 'the provider is no longer configured');
       const mayOmitTools = !hasLaterNative(request.candidates, candidate);
       const {
@@ -134,20 +146,21 @@ export function createAttemptChain({ httpClient, findProvider, breakers, content
       const firstByteMs = clock.now() - startedAt;
       const contentMs = isWithoutContent ? null : firstByteMs;
       const attempt: WinningAttempt = { n, candidate, waitMs, startedAt, status: vendorResponse.status, firstByteMs, contentMs };
-      received = { response: vendorResponse, attempt, changes, failed: chain.failed };
+      received = { response: vendorResponse, attempt, changes, failed: chain.failed, endLoad };
       if (isWithoutContent) {
         const watched = watchContent(vendorResponse, (end) => {
           if (end === 'content') attempt.contentMs = clock.now() - startedAt;
-          endWait(call, wait, end);
+          endWait(call, candidate, wait, end);
         });
         return { ...received, response: toCallerResponse(watched) };
       }
       const response = toCallerResponse(vendorResponse);
-      endWait(call, wait, 'content');
+      endWait(call, candidate, wait, 'content');
       return response === vendorResponse ? received : { ...received, response };
     } catch (error) {
       const vendorError = error instanceof VendorError ? error : null;
-      endWait(call, wait, vendorError ?? (received ? 'content' : 'undecided'));
+      endLoad?.();
+      endWait(call, candidate, wait, vendorError ?? (received ? 'content' : 'undecided'));
       if (!vendorError && received) {
         chain.unsent = received;
         throw error;
@@ -183,6 +196,7 @@ export function createAttemptChain({ httpClient, findProvider, breakers, content
     const chain: AttemptChain = {
       request,
       candidates,
+      hasStateAtMember: refersToState(call),
       attempt: (candidate, waitMs, isLast) =>
         call.route === 'responses'
           ? responsesRoutes.attempt(candidate, waitMs, (responsesForm, wait) =>

@@ -11,6 +11,7 @@ import {
   isContextOverflow,
   isFinalRefusal,
   isLastingFailure,
+  lastErrorsOf,
   retryDelay,
   waitOfLimitedChain,
 } from '../../failover/classify-failure.ts';
@@ -38,7 +39,7 @@ export function toChainFailure(result: FailedChain, cancellation: CallCancellati
 function deadlineForbidsRetry(failures: readonly AttemptFailure[], cancellation: CallCancellation): boolean {
   const last = failures.at(-1);
   if (!last || classifyFailure(last.error) !== 'rate_limited') return false;
-  const wasRetry = failures.at(-2)?.candidate === last.candidate;
+  const wasRetry = failures.slice(0, -1).some(({ candidate }) => candidate === last.candidate);
   return !wasRetry && retryDelay(last.error, null) !== null && retryDelay(last.error, cancellation.remainingMs()) === null;
 }
 
@@ -55,7 +56,7 @@ function exhausted(failures: readonly AttemptFailure[]): ChainFailure {
  * refused.
  */
 export function refusalOf(failures: readonly AttemptFailure[]): GatewayError | null {
-  const errors = [...new Map(failures.map(({ candidate, error }) => [candidate.id, error])).values()];
+  const errors = lastErrorsOf(failures);
   const error = errors.find(({ cause }) => !(cause instanceof UntranslatableError)) ?? errors[0];
   if (!error || !errors.every(isFinalRefusal)) return null;
   const message = error.vendorMessage ?? error.message;

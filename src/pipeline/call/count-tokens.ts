@@ -6,6 +6,7 @@
  * calls, and many that serve messages don't have it.
  */
 import type { Call } from '../../core/call.ts';
+import { connectionKey } from '../../core/candidate.ts';
 import { gatewayError, VendorError } from '../../core/errors.ts';
 import { splice } from '../../core/json/spans.ts';
 import { modelNameAt } from '../../core/request-format.ts';
@@ -16,9 +17,11 @@ import { classifyFailure } from '../../failover/classify-failure.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { TierRequest } from '../../routing/classify.ts';
 import type { Planner } from '../../routing/plan.ts';
+import type { PoolState } from '../../routing/pools.ts';
 import type { VendorHttpClient } from '../../vendors/http-client.ts';
 import { sendToVendor } from '../../vendors/text.ts';
 import type { Provider } from '../../vendors/vendor.ts';
+import { affinityOf } from './affinity.ts';
 import { refusalOf } from './chain-error.ts';
 import { createRuleEnforcer } from './enforce-rules.ts';
 import { forwardedHeadersFor } from './forwarded-headers.ts';
@@ -30,6 +33,7 @@ export interface CountTokensDeps {
   readonly chooseTier: (request: TierRequest) => string | Promise<string>;
   readonly httpClient: VendorHttpClient;
   readonly findProvider: (name: string) => Provider | undefined;
+  readonly pools: PoolState;
   readonly clock: Clock;
   readonly logger: Logger;
 }
@@ -48,7 +52,7 @@ export interface TokenCount {
  */
 export type CountTokens = (call: Call, project: ProjectContext, signal: AbortSignal) => Promise<TokenCount>;
 
-export function createCountTokens({ planner, chooseTier, httpClient, findProvider, clock, logger }: CountTokensDeps): CountTokens {
+export function createCountTokens({ planner, chooseTier, httpClient, findProvider, pools, clock, logger }: CountTokensDeps): CountTokens {
   const { checkInput } = createRuleEnforcer({ logger });
 
   return async function countTokens(call, project, signal) {
@@ -57,7 +61,7 @@ export function createCountTokens({ planner, chooseTier, httpClient, findProvide
     const complete = () => Promise.reject(new Error('counting calls no model'));
     const autoTier = await chooseTier({ project, source, route, modelAsked, body, spans, remainingMs: null, complete });
     const request = { caller, project, source, route, modelAsked, autoTier };
-    const { candidates } = planner.order(planner.plan(request), request);
+    const { candidates } = planner.order(planner.plan(request), { ...request, affinity: () => affinityOf(call, pools) });
     if (!project.mayCall) throw gatewayError('subscription_required');
     if (project.rules.input)
       await checkInput(call, project.rules.input, signal).catch((error: unknown) => {
@@ -67,7 +71,7 @@ export function createCountTokens({ planner, chooseTier, httpClient, findProvide
 
     const failures: AttemptFailure[] = [];
     for (const candidate of candidates) {
-      const provider = findProvider(candidate.provider);
+      const provider = findProvider(connectionKey(candidate));
       if (candidate.dialect !== 'messages' || !provider || provider.requests.paths[codec.path] === null || signal.aborted) continue;
       try {
         const { bytes } = await countAt(call, provider, modelNameAt(provider.requests, candidate.model), signal);

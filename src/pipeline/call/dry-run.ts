@@ -18,7 +18,7 @@ import {
 import { boundOf, type UsageBounds } from '../../ceilings/reservation.ts';
 import type { Call, Caller, PlanEntry, TextRoute } from '../../core/call.ts';
 import { isDialect } from '../../core/call.ts';
-import type { Candidate } from '../../core/candidate.ts';
+import { type Candidate, connectionKey } from '../../core/candidate.ts';
 import { GatewayError, gatewayError } from '../../core/errors.ts';
 import { newId } from '../../core/ids.ts';
 import type { Clock } from '../../core/time.ts';
@@ -26,7 +26,9 @@ import type { Breakers } from '../../failover/breaker.ts';
 import type { Catalog } from '../../routing/catalog.ts';
 import { type Classifier, chooseTier } from '../../routing/classify.ts';
 import { createPlanner, defaultTier, type Plan, type Planner } from '../../routing/plan.ts';
+import type { PoolState } from '../../routing/pools.ts';
 import { findTier, isRetired, type RoutingView, resolveModel } from '../../routing/rules.ts';
+import { affinityOf } from './affinity.ts';
 import { buildInternalCall } from './internal-call.ts';
 import { limitsFor, type ProjectContext } from './project-context.ts';
 import { usageBounds } from './usage-bounds.ts';
@@ -34,6 +36,7 @@ import { usageBounds } from './usage-bounds.ts';
 export interface DryRunDeps {
   readonly catalog: () => Catalog;
   readonly breakers: Breakers;
+  readonly pools: PoolState;
   /** Used for projects without a setting of their own. */
   readonly catalogFill: () => boolean;
   readonly classifier: () => Classifier;
@@ -59,6 +62,8 @@ export type TierOrigin = 'application' | 'project' | 'configuration';
 
 export interface DryRunCandidate {
   readonly id: string;
+  /** The member of the provider's pool. Null if it has no pool. */
+  readonly member: string | null;
   readonly isFilled: boolean;
   readonly isRetired: boolean;
   /**
@@ -95,8 +100,8 @@ export interface DryRun {
 
 export type RunDry = (request: DryRunRequest) => Promise<DryRun>;
 
-export function createDryRun({ catalog, breakers, catalogFill, classifier, readCounters, clock }: DryRunDeps): RunDry {
-  const planner = createPlanner({ catalog, breakers: { ...breakers, tryAcquire: breakers.canAcquire }, catalogFill });
+export function createDryRun({ catalog, breakers, pools, catalogFill, classifier, readCounters, clock }: DryRunDeps): RunDry {
+  const planner = createPlanner({ catalog, breakers: { ...breakers, tryAcquire: breakers.canAcquire }, catalogFill, loads: pools.loads });
 
   return async (request) => {
     const { caller, source, route, modelAsked, ceilings: keyCeilings } = request;
@@ -113,7 +118,9 @@ export function createDryRun({ catalog, breakers, catalogFill, classifier, readC
     return {
       tier: tierOf(view, modelAsked === 'auto' ? usedTier(view, autoTier, route, plan) : modelAsked),
       classifier: modelAsked === 'auto' && isDialect(route) ? classifier() : null,
-      candidates: planner.order(plan, planRequest).candidates.map((candidate) => toReport(candidate, plan, request)),
+      candidates: planner
+        .order(plan, { ...planRequest, affinity: () => affinityOf(call, pools) })
+        .candidates.map((candidate) => toReport(candidate, plan, request)),
       skipped,
       bounds,
       ceilings,
@@ -147,12 +154,14 @@ export function createDryRun({ catalog, breakers, catalogFill, classifier, readC
     });
   }
 
-  function toReport({ id, provider }: Candidate, { entries }: Plan, { caller, project }: DryRunRequest): DryRunCandidate {
+  function toReport(candidate: Candidate, { entries }: Plan, { caller, project }: DryRunRequest): DryRunCandidate {
+    const { id, member } = candidate;
     return {
       id,
+      member: member?.name ?? null,
       isFilled: entries.some((entry) => entry.model === id && entry.filled === true),
       isRetired: isRetired(project.settings, id),
-      isHealthy: breakers.canAcquire(caller.projectId, provider),
+      isHealthy: breakers.canAcquire(caller.projectId, connectionKey(candidate)),
     };
   }
 }

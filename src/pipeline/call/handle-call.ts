@@ -7,7 +7,7 @@ import type { Limits } from '../../ceilings/counters.ts';
 import { hasCostCeiling } from '../../ceilings/counters.ts';
 import type { Reservation } from '../../ceilings/reservation.ts';
 import type { Attempt, Call, Caller, CallMetadata, Outcome, SettledCall } from '../../core/call.ts';
-import type { Candidate } from '../../core/candidate.ts';
+import { type Candidate, connectionKey } from '../../core/candidate.ts';
 import { GatewayError, gatewayError, VendorError } from '../../core/errors.ts';
 import type { ResponseSummary } from '../../dialects/contract/route-codec.ts';
 import { rejectOtherModels } from '../../dialects/json/body-members.ts';
@@ -20,6 +20,7 @@ import type { Plan, Planner } from '../../routing/plan.ts';
 import type { StreamResponse, VendorResponse } from '../../vendors/text.ts';
 import type { CachedResponse } from '../cache/lru-store.ts';
 import type { CacheHit, CacheWriter, ResponseCache } from '../cache/response-cache.ts';
+import { affinityOf } from './affinity.ts';
 import type { AttemptChain, AttemptDeps, Responded } from './attempt.ts';
 import { createAttemptChain } from './attempt.ts';
 import { recordFailure, requestReader } from './attempt-error.ts';
@@ -64,7 +65,7 @@ const none: readonly string[] = [];
 
 export function createHandleCall(deps: HandleCallDeps): HandleCall {
   const { planner, chooseTier, recall, responseCache, revision, getKeyCeilings, admission, usageEstimates } = deps;
-  const { breakers, journal, clock, logger } = deps;
+  const { breakers, pools, journal, clock, logger } = deps;
   const toChain = createAttemptChain(deps);
   const { checkInput, checkResponse, checkBytes } = createRuleEnforcer({ logger });
 
@@ -148,7 +149,7 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
    */
   function orderCandidates(planned: PlannedCall, reservation: Reservation): AdmittedCall {
     const { call, project, cancellation, sent, recalled, cacheWriter } = planned;
-    const ordered = planner.order(planned.plan, { caller: call.caller, project });
+    const ordered = planner.order(planned.plan, { caller: call.caller, project, affinity: () => affinityOf(call, pools) });
     const metadata = toTextCallMetadata(call, ordered, reservation);
     const { candidates } = ordered;
     return { call, project, cancellation, sent, recalled, cacheWriter, candidates, reservation, metadata, isSettled: false };
@@ -224,7 +225,8 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
       await settle(admitted, settleFailed(endOf(admitted, chain.failed), error, outcome));
       throw error;
     }
-    const { response } = result.response;
+    const { response, endLoad } = result.response;
+    admitted.endLoad = endLoad;
     if (response.kind === 'stream') cancellation.lingerWhile(() => response.hasAllOutput(countChoices(call)));
     return result.response;
   }
@@ -291,11 +293,13 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
     const { sent } = admitted;
     // If a stream had no content, its attempt has already reported that.
     if (response.kind === 'stream' && attempt.contentMs !== null && (end === 'ok' || problem !== undefined))
-      breakers.recordStreamEnd(sent.caller.projectId, attempt.candidate.provider, problem !== undefined);
+      breakers.recordStreamEnd(sent.caller.projectId, connectionKey(attempt.candidate), problem !== undefined);
     const describe =
       problem === undefined
         ? undefined
         : (last: Attempt) => recordFailure(logger, sent, last, new VendorError('broken', problem), requestReader(sent));
+    const { member } = attempt.candidate;
+    if (member && summary.responseId !== undefined) pools.responses.set(summary.responseId, member.key);
     const settled = settleResponse(endOf(admitted, failed), attempt, summary, outcome, describe);
     const { caller, body } = sent;
     usageEstimates.observe(caller.quotaKeyId, { bodyBytes: body.length, choices: countChoices(sent) }, settled.result);
@@ -312,6 +316,7 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
   function settle(admitted: AdmittedCall, { metadata, result, content }: SettledCall): Promise<void> {
     const { call, reservation } = admitted;
     admitted.isSettled = true;
+    admitted.endLoad?.();
     return record(call, { metadata, result: reservation.settle(result), content });
   }
 
@@ -383,4 +388,6 @@ interface AdmittedCall extends PreparedCall {
   readonly reservation: Reservation;
   readonly metadata: CallMetadata;
   isSettled: boolean;
+  /** Ends the request at the member of a pool. */
+  endLoad?: (() => void) | undefined;
 }

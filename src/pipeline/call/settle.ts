@@ -116,6 +116,7 @@ export function settleResponse(
   const responded: Attempt = {
     n: attempt.n,
     provider: candidate.provider,
+    ...(candidate.member && { member: candidate.member.name }),
     model: candidate.model,
     status: attempt.status,
     outcome,

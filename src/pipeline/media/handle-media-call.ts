@@ -15,6 +15,7 @@ import { classifyFailure } from '../../failover/classify-failure.ts';
 import { collapseSpace } from '../../guardrails/echoed-text.ts';
 import type { Journal } from '../../journal/journal.ts';
 import type { Logger } from '../../observability/logger.ts';
+import type { PoolState } from '../../routing/pools.ts';
 import { recordFailure } from '../call/attempt-error.ts';
 import type { CallCancellation } from '../call/cancellation.ts';
 import { createRuleEnforcer } from '../call/enforce-rules.ts';
@@ -30,6 +31,7 @@ export interface MediaDeps {
   readonly getKeyCeilings: (caller: Caller) => Limits['key'] | Promise<Limits['key']>;
   readonly admission: Admission;
   readonly breakers: Breakers;
+  readonly pools: PoolState;
   readonly journal: Journal;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -82,7 +84,7 @@ const nothing = Buffer.alloc(0);
 
 export type MediaCalls = ReturnType<typeof createMediaCalls>;
 
-export function createMediaCalls({ getKeyCeilings, admission, breakers, journal, clock, logger }: MediaDeps) {
+export function createMediaCalls({ getKeyCeilings, admission, breakers, pools, journal, clock, logger }: MediaDeps) {
   const { checkTexts, checkOutput: checkOutputTexts } = createRuleEnforcer({ logger });
 
   return {
@@ -166,13 +168,16 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, journal,
       startedAt: call.startedAt,
       bounds: () => mediaUsageBounds(request),
     });
+    const { provider, model, member } = candidate;
+    const endLoad = member && pools.loads.begin(member.key);
     try {
       if (project.rules.input) await checkTexts(call, project.rules.input, texts, request.unsentSignal);
-      const start = { n: 1, provider: candidate.provider, model: candidate.model, startedAt: clock.now() };
+      const start = { n: 1, provider, model, ...(member && { member: member.name }), startedAt: clock.now() };
       const metadata = toMediaCallMetadata(request, reservation);
       await journal.open(metadata, start);
-      return { request, metadata, reservation, start, status: null, firstByteMs: null, progress: { isSettled: false } };
+      return { request, metadata, reservation, start, status: null, firstByteMs: null, progress: { isSettled: false }, endLoad };
     } catch (error) {
+      endLoad?.();
       reservation.release();
       throw asGatewayError(error);
     }
@@ -250,7 +255,7 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, journal,
   }
 
   function report({ call, candidate }: MediaCallRequest, error: VendorError | null): void {
-    reportAttempt(breakers, { projectId: call.caller.projectId, provider: candidate.provider, error, now: clock.now() });
+    reportAttempt(breakers, { projectId: call.caller.projectId, candidate, error, now: clock.now() });
   }
 
   /**
@@ -261,6 +266,7 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, journal,
     const { result, ...call } = settleMediaCall(running, end);
     const failure = unsent && { outcome: unsent.outcome, status: unsent.error.status, code: unsent.error.code };
     running.progress.isSettled = true;
+    running.endLoad?.();
     const settled = { ...call, result: running.reservation.settle({ ...result, ...failure }) };
     await journal.settle(settled);
     logCall(logger, running.request.call, settled);

@@ -1,6 +1,6 @@
 /** `POST /v1/images/generations`: generates images at one provider and returns them in OpenAI's format. */
 import type { MediaCall } from '../../core/call.ts';
-import type { MediaCandidate } from '../../core/candidate.ts';
+import { connectionKey, type MediaCandidate } from '../../core/candidate.ts';
 import { gatewayError } from '../../core/errors.ts';
 import { noTokens } from '../../core/pricing.ts';
 import type { Clock } from '../../core/time.ts';
@@ -91,8 +91,8 @@ export function createGenerateImages({ planMedia, findProvider, mediaCalls, http
 }
 
 /** Returns the candidate's provider. Throws `no_route` if a reload has removed it since the call was planned. */
-export function requireProvider({ provider }: MediaCandidate, findProvider: MediaRouteDeps['findProvider']): MediaProvider {
-  const row = findProvider(provider);
+export function requireProvider(candidate: MediaCandidate, findProvider: MediaRouteDeps['findProvider']): MediaProvider {
+  const row = findProvider(connectionKey(candidate));
   if (!row) throw gatewayError('no_route');
   return row;
 }

@@ -47,6 +47,8 @@ export interface RunningMediaCall {
   readonly firstByteMs: number | null;
   /** Shared by all copies of the call, so that it's settled only once. */
   readonly progress: { isSettled: boolean };
+  /** Ends the request at the member of a pool. */
+  readonly endLoad: (() => void) | undefined;
 }
 
 export interface MediaEnd {

@@ -5,6 +5,7 @@
  */
 import { retry } from '../../core/backoff.ts';
 import type { MediaCall } from '../../core/call.ts';
+import { connectionKey } from '../../core/candidate.ts';
 import { gatewayError } from '../../core/errors.ts';
 import { noTokens } from '../../core/pricing.ts';
 import type { Logger } from '../../observability/logger.ts';
@@ -51,7 +52,7 @@ const retryDelaysMs = [100, 500, 1_500, 4_000];
 export function createStartVideo({ planMedia, findProvider, mediaCalls, vendor, videos, logger }: VideoDeps): StartVideo {
   return async (call, project, request, unsentSignal) => {
     const candidate = planMedia({ ...call, modelAsked: request.model }, project, await mediaCalls.requiresPrice(call, project));
-    const provider = findProvider(candidate.provider);
+    const provider = findProvider(connectionKey(candidate));
     // This is the only format of videos that we support.
     if (provider?.dialect !== 'gemini') throw gatewayError('bad_shape');
     const body = request.writeBody();
@@ -66,7 +67,8 @@ export function createStartVideo({ planMedia, findProvider, mediaCalls, vendor, 
         const video = {
           callId: call.id,
           projectId: call.caller.projectId,
-          provider: candidate.provider,
+          // Only the member that made a video can find it again.
+          provider: connectionKey(candidate),
           model: candidate.model,
           operation: started,
           secondNanos: perSecondNanos === null ? null : Number(perSecondNanos),

@@ -30,6 +30,8 @@ export interface AttemptDetail {
   readonly n: number;
   readonly provider: string;
   readonly model: string;
+  /** The member of the provider's pool. Null if it had no pool. */
+  readonly member: string | null;
   readonly status: number | null;
   readonly outcome: Outcome;
   /** How long we waited before the attempt. */
@@ -65,7 +67,7 @@ export async function readCallDetail(queries: Queries, projectId: string, callId
   const tokens: Tokens = { input, cachedInput, cacheWrite, cacheWrite1h, output };
   const [attempts, prices] = await Promise.all([
     queries.query<AttemptDetail>(
-      `select n, provider, model, status, outcome, wait_ms as "waitMs", started_at as "startedAt", first_byte_ms as "firstByteMs",
+      `select n, provider, model, member, status, outcome, wait_ms as "waitMs", started_at as "startedAt", first_byte_ms as "firstByteMs",
               duration_ms as "durationMs", tokens_input + tokens_cached_input + tokens_cache_write + tokens_cache_write_1h as input,
               tokens_output as output, cost_nanos as "costNanos", ${attemptErrorSql} as error
          from attempts left join attempt_errors using (call_id, n) where call_id = $1::uuid order by n`,

@@ -55,6 +55,10 @@ export const metrics: readonly [Metric, ...Metric[]] = [
     value: ({ cacheHits, cacheLookups }) => share(cacheHits, cacheLookups),
   },
   {
+    ...{ name: 'cached_input_share', label: 'Share of cached input', unit: 'share', isAdditive: false, rank: 'tokens' },
+    value: cachedInputShare,
+  },
+  {
     ...{ name: 'failovers', label: 'Failover rate', unit: 'share', isAdditive: false, rank: 'calls', costly: 'failovers' },
     value: ({ failovers, calls }) => share(failovers, calls),
   },
@@ -74,6 +78,11 @@ export const groupLabels: Readonly<Record<Group, string>> = {
 
 export function totalTokens({ tokens: { input, cachedInput, cacheWrite, output } }: Figures): number {
   return input + cachedInput + cacheWrite + output;
+}
+
+/** Returns which part of the input tokens the vendors read from their prompt caches. Null if there are no input tokens. */
+export function cachedInputShare({ tokens: { input, cachedInput, cacheWrite } }: Figures): number | null {
+  return share(cachedInput, input + cachedInput + cacheWrite);
 }
 
 /** Returns null if the whole is 0. */

@@ -59,6 +59,7 @@ const attempt = z.looseObject({
   n: z.int().min(1),
   provider: z.string(),
   model: z.string(),
+  member: text.describe("the member of the provider's pool; null if it had none"),
   status: z.int().nullable(),
   outcome,
   wait_ms: count,

@@ -105,11 +105,12 @@ const status = z.looseObject({
   credit: z.looseObject({ state: z.enum(['ok', 'near_cap', 'exhausted']), monthly_cap: usd.nullable(), spent: usd }),
   breakers: z.array(
     z.looseObject({
-      provider: z.string(),
+      provider: z.string().describe('`<provider>/<member>` for a member of a pool'),
       state: z.enum(['closed', 'open', 'half_open']),
       failures: count,
       opened_at: time.nullable(),
       retry_at: time.nullable(),
+      cooling_until: time.optional().describe('set while the responding process calls it last, after a 429 of the vendor'),
     }),
   ),
   demo: z.literal(true).optional().describe('present if the models come from the demo vendor'),

@@ -1,0 +1,75 @@
+/**
+ * Finds out which conversation a call belongs to, so that its turns go to the same member of a pool. A conversation is
+ * identified by its first user message, because that stays the same from turn to turn, and many conversations may have
+ * the same system prompt.
+ */
+import { randomInt } from 'node:crypto';
+import type { Call } from '../../core/call.ts';
+import { decodeString, type Member, scanElements, scanMembers } from '../../core/json/spans.ts';
+import { type Affinity, hashText, type PoolState } from '../../routing/pools.ts';
+
+/** The members of a responses request that refer to something that the vendor keeps in the account of the key. */
+const stateMembers = ['previous_response_id', 'conversation', 'prompt'];
+
+/** Reports whether only the member of a pool that keeps some state may be able to serve the call. */
+export function refersToState({ route, spans }: Call): boolean {
+  return route === 'responses' && stateMembers.some((name) => isSet(spans.members.get(name)));
+}
+
+export function affinityOf(call: Call, { responses }: PoolState): Affinity {
+  const { route, body, spans } = call;
+  if (route === 'responses') {
+    const previous = spans.members.get('previous_response_id');
+    if (previous?.kind === 'string') {
+      const id = decodeString(body, previous.value);
+      return { hash: hashText(id), member: responses.get(id) ?? null };
+    }
+    const conversation = spans.members.get('conversation');
+    if (isSet(conversation)) return { hash: hashText(body.subarray(conversation.value.start, conversation.value.end)), member: null };
+  }
+  const text = firstUserText(body, spans.members.get(route === 'responses' ? 'input' : 'messages'));
+  return { hash: text === null ? randomInt(2 ** 32) : hashText(text), member: null };
+}
+
+function isSet(member: Member | undefined): member is Member {
+  return member !== undefined && member.kind !== 'null';
+}
+
+const messageKeys: ReadonlySet<string> = new Set(['role', 'content']);
+/** The content of a message's parts. Other members, such as `cache_control`, may change from turn to turn. */
+const partKeys: ReadonlySet<string> = new Set(['text', 'image_url', 'source', 'input_audio', 'file', 'file_data', 'file_id']);
+
+function firstUserText(body: Buffer, list: Member | undefined): Buffer | null {
+  if (list?.kind === 'string') return textOf(body, list);
+  if (list?.kind !== 'array') return null;
+  for (const { kind, value } of scanElements(body, list.value.start)) {
+    if (kind !== 'object') continue;
+    const { members } = scanMembers(body, value.start, messageKeys);
+    const role = members.get('role');
+    const content = members.get('content');
+    if (role?.kind !== 'string' || !content || decodeString(body, role.value) !== 'user') continue;
+    return content.kind === 'array' ? textOfParts(body, content) : textOf(body, content);
+  }
+  return null;
+}
+
+function textOfParts(body: Buffer, content: Member): Buffer {
+  const texts: Buffer[] = [];
+  for (const { kind, value } of scanElements(body, content.value.start))
+    if (kind === 'object') for (const member of scanMembers(body, value.start, partKeys).members.values()) texts.push(textOf(body, member));
+  return texts.length === 0 ? textOf(body, content) : sample(Buffer.concat(texts));
+}
+
+function textOf(body: Buffer, { kind, value: { start, end } }: Pick<Member, 'kind' | 'value'>): Buffer {
+  return sample(kind === 'string' ? body.subarray(start + 1, end - 1) : body.subarray(start, end));
+}
+
+const sampleBytes = 8_192;
+
+/**
+ * Returns the beginning and the end of a long text, so that hashing it doesn't take time. Coding agents often put long
+ * instructions, which many conversations share, before the user's own text.
+ */
+function sample(text: Buffer): Buffer {
+  return text.length <= 2 * sampleBytes ? text : Buffer.concat([text.subarray(0, sampleBytes), text.subarray(-sampleBytes)]);
+}
