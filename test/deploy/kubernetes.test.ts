@@ -76,7 +76,7 @@ const templates = manifests.flatMap(({ kind, metadata: { name }, spec }) => {
     ? [{ kind, name, spec, pod: spec.template.spec, labels: spec.template.metadata.labels, container }]
     : [];
 });
-/** What runs the gateway's image; other Jobs prepare its services. */
+/** These run the gateway's image. The other Jobs prepare its services. */
 const workloads = templates.filter(({ container }) => container.args !== undefined);
 const find = (kind: string, name: string): Manifest | undefined =>
   manifests.find((object) => object.kind === kind && object.metadata.name === name);
