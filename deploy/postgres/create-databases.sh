@@ -1,7 +1,8 @@
 #!/bin/bash
-# Runs once, when PostgreSQL creates its data directory, as its superuser. Creates one role and its databases for the gateway and for
-# Temporal. Neither is a superuser, and neither can connect to the databases of the other. The extension is created here because that
-# needs a superuser; `gateway migrate` then finds it.
+# Creates a role for the gateway and one for Temporal, together with their databases. Neither role is a superuser, and
+# neither can connect to the other's databases. PostgreSQL runs this script as its superuser once, when it creates its
+# data directory. Only a superuser can create the extension `vector`, so we do that here, before `gateway migrate` needs
+# it.
 set -euo pipefail
 : "${GATEWAY_DB_PASSWORD:?}" "${TEMPORAL_DB_PASSWORD:?}"
 

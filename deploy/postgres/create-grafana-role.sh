@@ -1,6 +1,7 @@
 #!/bin/bash
-# Runs at every start of the profile `observability`, as PostgreSQL's superuser, after the migrations. Creates the role of Grafana or changes
-# its password. The role reads sums of usage and the names of projects; not calls, texts, keys or people.
+# Creates Grafana's role, or changes its password if it exists. The role can read sums of usage and the names of
+# projects, but no calls, texts, keys or people. Compose runs this script as PostgreSQL's superuser, after the
+# migrations, whenever you start the profile `observability`.
 set -euo pipefail
 : "${GRAFANA_DB_PASSWORD:?set GRAFANA_DB_PASSWORD in .env}"
 

@@ -61,7 +61,7 @@ export const providers = ['failing', 'down', 'hanging', 'cutting', 'throttling']
 /** @type {Readonly<Record<string, Kind>>} */
 export const kinds = {
   'api-killed': {
-    title: 'kill -9 of an API process, which stays down',
+    title: 'an API process is killed (kill -9) and stays down',
     expected: { readyz: /^gateway-1: no response/, metric: 'up{job="gateway"} == 0', alert: 'GatewayDown', log: null },
     begin: async (stack) => void (await stack.processOf('gateway-1').end('SIGKILL')),
     end: (stack) => stack.start('gateway-1'),
@@ -69,7 +69,7 @@ export const kinds = {
     isKept: inFlightOnly,
   },
   'worker-killed': {
-    title: 'kill -9 of the worker, which stays down',
+    title: 'the worker is killed (kill -9) and stays down',
     expected: {
       readyz: /^worker: no response/,
       metric: 'up{job="gateway-worker"} == 0',
@@ -82,7 +82,7 @@ export const kinds = {
     isKept: none,
   },
   'postgres-stopped': {
-    title: 'PostgreSQL stopped',
+    title: 'PostgreSQL is stopped',
     expected: {
       readyz: /^gateway-1: 200 .*database/,
       metric: 'gateway_database_up == 0',
@@ -95,7 +95,7 @@ export const kinds = {
     isKept: none,
   },
   'temporal-stopped': {
-    title: 'Temporal stopped',
+    title: 'Temporal is stopped',
     expected: {
       readyz: /^gateway-1: 200 .*Temporal/,
       metric: 'gateway_temporal_up == 0',
@@ -108,7 +108,7 @@ export const kinds = {
     isKept: none,
   },
   'disk-full': {
-    title: 'disk of an API process full',
+    title: 'the disk of an API process is full',
     expected: {
       readyz: /^gateway-1: 503 .*disk is full/,
       metric: 'gateway_journal_accepting == 0',
@@ -121,7 +121,7 @@ export const kinds = {
     isKept: atFirstOnly,
   },
   'vendor-failing': {
-    title: 'a vendor responds 500, the tier has another one',
+    title: 'a vendor responds with 500, and the tier has another vendor',
     model: 'failing',
     expected: {
       readyz: null,
@@ -134,7 +134,7 @@ export const kinds = {
     isKept: none,
   },
   'vendors-failing': {
-    title: 'the only vendor of a tier responds 500',
+    title: 'the only vendor of a tier responds with 500',
     model: 'only-down',
     expected: {
       readyz: null,
@@ -147,7 +147,7 @@ export const kinds = {
     isKept: (failed) => failed.every(({ failure }) => /^50[23] /.test(failure ?? '')),
   },
   'vendor-hanging': {
-    title: 'a vendor accepts requests and is silent, the tier has another one',
+    title: 'a vendor accepts requests but sends no response, and the tier has another vendor',
     model: 'hanging',
     expected: {
       readyz: null,
@@ -160,7 +160,7 @@ export const kinds = {
     isKept: none,
   },
   'vendor-cutting': {
-    title: 'a vendor cuts its responses, the tier has another one',
+    title: 'a vendor cuts off its responses, and the tier has another vendor',
     model: 'cutting',
     expected: {
       readyz: null,
@@ -173,7 +173,7 @@ export const kinds = {
     isKept: (failed) => failed.length <= 40 && failed.every(({ failure }) => /^broken connection/.test(failure ?? '')),
   },
   'vendor-throttling': {
-    title: 'a vendor responds 429, the tier has another one',
+    title: 'a vendor responds with 429, and the tier has another vendor',
     model: 'throttling',
     expected: {
       readyz: null,

@@ -111,6 +111,7 @@ async function send(httpClient: VendorHttpClient, provider: ProviderConfig, { pa
     },
     body: bytes,
     ...{ connectTimeoutMs: Math.min(timeoutMs, provider.connectTimeoutMs), firstByteTimeoutMs: timeoutMs, idleTimeoutMs: timeoutMs },
+    egress: provider.egress,
     signal: AbortSignal.timeout(2 * timeoutMs),
   });
   const received = await response.readAll(maxBytes);

@@ -17,10 +17,9 @@ import { takeableFields } from '../core/takeable-fields.ts';
 import type { CatalogRow, Kind, ProviderConfig, RowSource } from './config.ts';
 import { type ModelValues, modelId, modelRow } from './file-schema.ts';
 import { findImageTokens } from './image-tokens.ts';
-import type { AddError } from './providers.ts';
 import { findStarterRow, inferKind } from './starter-models.ts';
 import { findVendorByName } from './vendors/known-vendors.ts';
-import type { Path } from './yaml-file.ts';
+import type { AddError, Path } from './yaml-file.ts';
 
 export interface CatalogOptions {
   readonly source: RowSource;

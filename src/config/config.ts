@@ -4,6 +4,7 @@
  */
 import type { Dialect, Route, Tiers } from '../core/call.ts';
 import type { ModelTraits, ResponsesSupport } from '../core/candidate.ts';
+import type { Egress } from '../core/egress.ts';
 import type { Price } from '../core/pricing.ts';
 import type { RequestFormat } from '../core/request-format.ts';
 import type { TakeableField } from '../core/takeable-fields.ts';
@@ -26,6 +27,8 @@ export interface ProviderConfig {
   readonly auth: { readonly header: string; readonly scheme: string | null };
   readonly headers: Readonly<Record<string, string>>;
   readonly requests: RequestFormat;
+  /** Null if we connect to the provider in the usual way. */
+  readonly egress: Egress | null;
   readonly connectTimeoutMs: number;
   readonly firstByteTimeoutMs: number;
   readonly idleTimeoutMs: number;

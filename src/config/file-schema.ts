@@ -39,16 +39,24 @@ const headerValue = z.string().regex(/^[\t\x20-\x7e]*$/, 'contains a character t
 const amount = z.union([z.number(), z.string()]).meta({ title: 'USD' });
 const factor = z.union([z.number(), z.string()]).meta({ title: 'decimal number' });
 const tokenPrices = {
-  input: setting(amount, 'per million input tokens; needed with every other token price'),
-  output: setting(amount, 'per million output tokens; needed with `input` for chat models'),
-  cached_input: setting(amount, 'per million input tokens that the vendor read from its cache', '`input`'),
-  cache_write: setting(amount, 'per million input tokens written to its cache', '`input`; 1.25 times `input` with the dialect `messages`'),
-  cache_write_1h: setting(amount, 'the same, kept for an hour', '`cache_write`; 2 times `input` with the dialect `messages`'),
+  input: setting(amount, 'The price of a million input tokens. It is required if you set any other token price.'),
+  output: setting(amount, 'The price of a million output tokens. Chat models need it if you set `input`.'),
+  cached_input: setting(amount, 'The price of a million input tokens that the vendor reads from its cache.', '`input`'),
+  cache_write: setting(
+    amount,
+    'The price of a million input tokens that the vendor writes to its cache.',
+    '`input`; 1.25 times `input` with the dialect `messages`',
+  ),
+  cache_write_1h: setting(
+    amount,
+    'The price of a million input tokens that the vendor keeps in its cache for an hour.',
+    '`cache_write`; 2 times `input` with the dialect `messages`',
+  ),
 };
 /** The name of a service tier, or of a tool that the vendor runs. */
 const extraName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, 'is a name of letters, digits, ".", "_" and "-"');
 const tokenCount = z.int().min(1).max(100_000_000);
-const builtIn = "that of the vendor's built-in row";
+const builtIn = "from the vendor's built-in row";
 
 /** A path of the gateway's own API after `/v1`. */
 const standardPath = z
@@ -61,160 +69,182 @@ const betaFlag = z.string().regex(/^[A-Za-z0-9._-]{1,100}$/, 'must be the name o
 const provider = z.strictObject({
   vendor: setting(
     z.string(),
-    'name of a [known vendor](vendors.md#known-vendors), whose address, format and models then apply',
+    'The name of a [known vendor](vendors.md#known-vendors), so that you do not have to configure its address, format and models.',
     'the known vendor at `base_url`, if there is one',
   ),
   base_url: setting(
     z.string(),
-    '`http://` or `https://` address including the version prefix; the path of the route is appended',
+    'The `http://` or `https://` address of the vendor, including the version prefix. The gateway appends the path of the route.',
     'the address of the `vendor`, if it has only one',
   ),
-  api_key: setting(apiKey.nullable(), 'API key of the vendor', 'none is sent'),
+  api_key: setting(apiKey.nullable(), 'The API key for the vendor.', 'no key is sent'),
   dialect: setting(
     z.enum(['chat', 'messages', 'gemini']),
-    "format of the vendor: OpenAI's, Anthropic's, or Google's for videos",
-    'that of the vendor, if it is a known one',
+    "The format that the vendor uses. `chat` is OpenAI's, `messages` is Anthropic's, and `gemini` is Google's format for videos.",
+    'the dialect of the known vendor',
   ),
   serves: setting(
     z.array(z.enum(routes)),
-    'routes that the vendor has. `/v1/responses` is translated to chat for a vendor without `responses`',
-    'all of the dialect but `video` for `chat`',
+    'The routes that the vendor has. If it does not have `responses`, the gateway translates `/v1/responses` to chat.',
+    'all routes of the dialect, except `video` for `chat`',
   ),
   auth: setting(
     z.strictObject({
-      header: fixedHeader.describe('header of the API key'),
-      scheme: setting(headerValue.min(1).nullable(), 'what precedes the key, such as `Bearer`', 'the bare key'),
+      header: fixedHeader.describe('The header that contains the API key.'),
+      scheme: setting(headerValue.min(1).nullable(), 'The word in front of the key, such as `Bearer`.', 'none, only the key is sent'),
     }),
-    'how the API key is sent',
-    '`authorization: Bearer`, `x-api-key` with `messages`, `x-goog-api-key` with `gemini`',
+    'How the gateway sends the API key.',
+    '`authorization: Bearer` with `chat`, `x-api-key` with `messages`, `x-goog-api-key` with `gemini`',
   ),
-  headers: setting(z.record(fixedHeader, headerValue), 'further headers for the vendor', 'none'),
-  query: setting(z.record(z.string().min(1), z.string()), 'query parameters of every address, such as `api-version`', "the vendor's"),
+  headers: setting(z.record(fixedHeader, headerValue), 'Additional headers for the vendor.', 'none'),
+  query: setting(
+    z.record(z.string().min(1), z.string()),
+    'Query parameters that the gateway adds to every address, such as `api-version`.',
+    'from the known vendor',
+  ),
   paths: setting(
     z.record(standardPath, pathTemplate.nullable()),
-    'paths in place of the standard ones, such as `/chat/completions: /deployments/{model}/chat/completions`; `null` if the vendor does not have the route',
-    "the vendor's",
+    'Paths that replace the standard ones, such as `/chat/completions: /deployments/{model}/chat/completions`. Use `null` if the vendor does not have the route.',
+    'from the known vendor',
   ),
-  stream_paths: setting(z.record(standardPath, pathTemplate), 'the same for streamed requests', "the vendor's, else `paths`"),
+  stream_paths: setting(z.record(standardPath, pathTemplate), 'Paths for streamed requests.', 'from the known vendor, else `paths`'),
   model_names: setting(
     z.record(z.string().min(1), z.string().min(1)),
-    'names of models at this vendor, such as the names of deployments: `gpt-4o: my-deployment`',
+    'The names of models at this vendor, if they differ from the catalog. For example, `gpt-4o: my-deployment` names a deployment.',
     'the names in the catalog',
   ),
   beta_flags: setting(
     z.strictObject({
-      allowed: setting(z.array(betaFlag).nullable(), 'flags that are forwarded; `null` forwards all of them', "the vendor's"),
-      aliases: setting(z.record(betaFlag, betaFlag), 'names that the vendor has for flags', "the vendor's"),
+      allowed: setting(z.array(betaFlag).nullable(), 'The flags that are forwarded. `null` forwards all of them.', 'from the known vendor'),
+      aliases: setting(z.record(betaFlag, betaFlag), 'Other names that this vendor uses for some flags.', 'from the known vendor'),
     }),
-    'which flags of `anthropic-beta` the vendor gets; `x-gateway-dropped` names the others',
-    "the vendor's, else all of them",
+    'Which flags in `anthropic-beta` are forwarded to the vendor. `x-gateway-dropped` names the others.',
+    'from the known vendor, else all of them',
   ),
-  connect_timeout_ms: setting(milliseconds, 'longest wait for a connection', '`5000`'),
-  first_byte_timeout_ms: setting(milliseconds, 'longest wait for the headers of the response', '`300000`'),
-  idle_timeout_ms: setting(milliseconds, 'longest pause within a response', '`60000`'),
+  proxy: setting(
+    z.string(),
+    'The proxy for connections to this vendor, such as `http://user:password@proxy.example.com:3128`. With `none`, the gateway connects directly.',
+    'from `HTTPS_PROXY` or `HTTP_PROXY`, unless `NO_PROXY` names the host',
+  ),
+  ca_file: setting(z.string().min(1), 'A PEM file with further certificate authorities that are trusted for this vendor.', 'none'),
+  connect_timeout_ms: setting(milliseconds, 'How long the gateway waits for a connection.', '`5000`'),
+  first_byte_timeout_ms: setting(milliseconds, 'How long the gateway waits for the headers of the response.', '`300000`'),
+  idle_timeout_ms: setting(milliseconds, 'How long a response may pause.', '`60000`'),
   first_content_timeout_ms: setting(
     milliseconds,
-    'longest wait for text, a tool call or reasoning, after which the next model of the chain is called ([first content](architecture/routing-and-failover.md#first-content))',
+    'How long the gateway waits for text, a tool call or reasoning before it calls the next model of the chain ([first content](architecture/routing-and-failover.md#first-content)).',
     'none',
   ),
   image_shape: setting(
     z.enum(['openai', 'artifacts']),
-    'format of image requests; `artifacts` appends the model to the address ([vendors](vendors.md#artifacts))',
+    'The format of image requests. With `artifacts`, the gateway appends the model to the address ([vendors](vendors.md#artifacts)).',
     '`openai`',
   ),
   image_response_format: setting(
     z.boolean(),
-    'whether models that take `response_format` get `b64_json`; `false` sends it to none',
+    'Whether the gateway sends `response_format: b64_json` to models that accept it. With `false`, it never does.',
     '`true`',
   ),
-  speech_shape: setting(z.enum(['openai', 'voice']), 'format of speech requests ([vendors](vendors.md#voice))', '`openai`'),
+  speech_shape: setting(z.enum(['openai', 'voice']), 'The format of speech requests ([vendors](vendors.md#voice)).', '`openai`'),
   speech_media_type: setting(
     z.string().regex(/^[\w.+-]+\/[\w.+-]+/, 'must be a media type'),
-    'media type of speech, where the vendor sends none or a wrong one',
-    "the vendor's",
+    'The media type of speech, if the vendor sends none or a wrong one.',
+    'from the response',
   ),
   speech: setting(
     z.strictObject({
-      voice_in: setting(z.enum(['path', 'query']), 'where the voice is sent', '`path`'),
-      path: setting(z.string().startsWith('/'), 'path after `base_url`', '`/text-to-speech/{voice}`; `/speak` with `voice_in: query`'),
-      text_field: setting(z.string().min(1), 'member of the text', '`text`'),
-      body: setting(z.record(z.string(), z.unknown()), 'fixed members of the body', 'none'),
+      voice_in: setting(z.enum(['path', 'query']), 'The part of the address that contains the voice.', '`path`'),
+      path: setting(
+        z.string().startsWith('/'),
+        'The path after `base_url`.',
+        '`/text-to-speech/{voice}`, or `/speak` with `voice_in: query`',
+      ),
+      text_field: setting(z.string().min(1), 'The member of the body that contains the text.', '`text`'),
+      body: setting(z.record(z.string(), z.unknown()), 'Members that the gateway adds to every body.', 'none'),
     }),
-    'details of `speech_shape: voice`',
+    'The details of requests with `speech_shape: voice`.',
   ),
   asset_hosts: setting(
     z.array(z.string().regex(/^[A-Za-z0-9.-]+(?::\d+)?$/, 'must be a host, without a scheme')),
-    "further hosts from which the vendor's files are downloaded",
-    'that of `base_url` alone',
+    "Additional hosts from which the gateway may download the vendor's files.",
+    'only the host of `base_url`',
   ),
 });
 
 export const modelRow = z.strictObject({
   kind: setting(
     z.enum(['chat', 'embeddings', 'moderations', 'rerank', 'images', 'speech', 'transcriptions', 'video']),
-    'what the model is for',
-    'derived from `per_image`, `per_million_characters`, `per_second` and `per_search`, else `chat`',
+    'What the model is used for.',
+    'follows from `per_image`, `per_million_characters`, `per_second` or `per_search`, else `chat`',
   ),
   ...tokenPrices,
   above_tokens: setting(
     z.record(z.string().regex(/^\d+$/, 'must be a number of tokens').meta({ title: '<tokens>' }), z.strictObject(tokenPrices)),
-    'prices of calls whose input has more tokens than the key says',
+    'Prices for calls whose input has more tokens than the key says.',
   ),
   max_output_tokens: setting(
     tokenCount,
-    'most tokens of a response; a call without a limit reserves their cost',
-    `${builtIn}, else \`context_window\`, at most 131,072`,
+    'The most tokens that a response can have. If a call does not limit its output, the gateway reserves the cost of this many tokens.',
+    `${builtIn}, else \`context_window\`, but at most 131,072`,
   ),
   service_tiers: setting(
     z.record(extraName.meta({ title: '<tier>' }), factor),
-    'factors of the token prices in other service tiers of the vendor, such as `priority: 2` ([extra charges](vendors.md#extra-charges))',
+    "Factors by which the token prices are multiplied in the vendor's other service tiers, such as `priority: 2` ([extra charges](vendors.md#extra-charges)).",
     builtIn,
   ),
   per_tool_use: setting(
     z.record(extraName.meta({ title: '<tool>' }), amount),
-    'per use of a tool that the vendor runs, such as `web_search: 0.01`',
+    'The price for each use of a tool that the vendor runs, such as `web_search: 0.01`.',
     builtIn,
   ),
   image_tokens: setting(
     tokenCount,
-    'most input tokens of one image; of the kind `images`, most tokens of one image of 1024x1536 or smaller',
-    'that of the family of the model ([image tokens](vendors.md#image-tokens)), else `5000`',
+    'The most tokens of one image in the input. For the kind `images`, the most tokens of one generated image of up to 1024x1536 pixels.',
+    'from the family of the model ([image tokens](vendors.md#image-tokens)), else `5000`; with the kind `images`, `6240`',
   ),
-  max_input_tokens: setting(tokenCount, 'most tokens of a prompt; longer ones skip the model', builtIn),
-  context_window: setting(tokenCount, 'tokens of prompt and requested output together, where the vendor checks their sum', builtIn),
+  max_input_tokens: setting(tokenCount, 'The most tokens of a prompt. If a prompt is longer, the gateway skips the model.', builtIn),
+  context_window: setting(
+    tokenCount,
+    'The most tokens of the prompt and the requested output together, if the vendor checks their sum.',
+    builtIn,
+  ),
   first_content_timeout_ms: setting(
     milliseconds,
-    'longest wait for text, a tool call or reasoning ([first content](architecture/routing-and-failover.md#first-content))',
-    'that of the provider',
+    'How long the gateway waits for text, a tool call or reasoning ([first content](architecture/routing-and-failover.md#first-content)).',
+    "the provider's setting",
   ),
   supports_schema: setting(
     z.boolean(),
-    'dialect `messages`: accepts `output_config.format`; otherwise a forced tool call asks for JSON',
+    'Whether a model of the dialect `messages` accepts `output_config.format`. If it does not, the gateway forces a tool call to get JSON.',
     builtIn,
   ),
-  thinking: setting(z.enum(['budget', 'adaptive', 'none']), 'dialect `messages`: form of thinking', builtIn),
-  reasons: setting(z.boolean(), 'dialect `chat`: accepts `reasoning_effort`', builtIn),
+  thinking: setting(
+    z.enum(['budget', 'adaptive', 'none']),
+    'How a model of the dialect `messages` thinks, either with a token budget, adaptively, or not at all.',
+    builtIn,
+  ),
+  reasons: setting(z.boolean(), 'Whether a model of the dialect `chat` accepts `reasoning_effort`.', builtIn),
   takes_reasoning: setting(
     z.enum(['none', 'text', 'details']),
-    'dialect `chat`: form in which reasoning of earlier turns is sent ([reasoning](architecture/translation.md#reasoning))',
+    'In which form the gateway sends the reasoning of earlier turns to a model of the dialect `chat` ([reasoning](architecture/translation.md#reasoning)).',
     builtIn,
   ),
   serves: setting(
     z.array(z.enum(['chat', 'messages', 'responses'])).min(1),
-    'routes of a chat model; calls of the others use the next model of the chain',
-    `${builtIn}, else all of its provider`,
+    'The routes that a chat model has. Calls on other routes go to the next model of the chain.',
+    `${builtIn}, else all routes of its provider`,
   ),
   takes: setting(
     z.array(z.enum([...takeableFields.images, ...takeableFields.speech])),
-    'optional fields that are forwarded to an image or speech model ([media fields](api/reference.md#media-fields))',
+    'The optional fields that the gateway forwards to an image or speech model ([media fields](api/reference.md#media-fields)).',
     builtIn,
   ),
-  image_input: setting(amount, 'per million image tokens in the input of image edits', '`input`'),
-  per_image: setting(amount, 'per image'),
-  per_million_characters: setting(amount, 'per million characters of text, for speech'),
-  per_second: setting(amount, 'per second of video or audio'),
-  per_search: setting(amount, 'per search of a rerank'),
-  per_million_tokens: setting(amount, 'one price for tokens of every kind, instead of `input` and `output`'),
+  image_input: setting(amount, 'The price of a million image tokens in the input of image edits.', '`input`'),
+  per_image: setting(amount, 'The price of an image.'),
+  per_million_characters: setting(amount, 'The price of a million characters of text, for speech.'),
+  per_second: setting(amount, 'The price of a second of video or audio.'),
+  per_search: setting(amount, 'The price of a search, for rerank.'),
+  per_million_tokens: setting(amount, 'The price of a million tokens of any kind. Use it instead of `input` and `output`.'),
 });
 
 const providerName = z
@@ -232,88 +262,102 @@ const origin = z
 export const fileSchema = z.strictObject({
   providers: setting(
     z.record(providerName, provider),
-    'the vendors',
-    'those with an API key in the environment, with built-in models and tiers; with `start` and no key the demo vendor',
+    'The vendors that the gateway can call.',
+    'the vendors whose API keys are in the environment, with built-in models and tiers; without a key, `start` uses the demo vendor',
   ),
   models: setting(
     z.record(modelId, modelRow),
-    'the catalog. A row replaces imported and built-in rows of the model',
+    'The model catalog. A row replaces the imported and built-in rows of the same model.',
     'built-in rows with list prices',
   ),
-  tiers: setting(tiers, 'chains of models, in the order of attempts'),
-  image_tiers: setting(tiers, 'the same for images'),
-  speech_tiers: setting(tiers, 'the same for speech'),
-  transcription_tiers: setting(tiers, 'the same for transcriptions'),
+  tiers: setting(tiers, 'Chains of models, in the order in which the gateway tries them.'),
+  image_tiers: setting(tiers, 'Chains of models for images.'),
+  speech_tiers: setting(tiers, 'Chains of models for speech.'),
+  transcription_tiers: setting(tiers, 'Chains of models for transcriptions.'),
   defaults: setting(
     z.strictObject({
-      image_provider: setting(z.string(), 'provider of images', 'the first that serves them'),
-      speech_provider: setting(z.string(), 'provider of speech', 'the first that serves it'),
-      transcription_provider: setting(z.string(), 'provider of transcriptions', 'the first that serves them'),
-      video_provider: setting(z.string(), 'provider of videos', 'the first that serves them'),
-      video_model: setting(z.string().min(1), 'model of videos, without the provider'),
+      image_provider: setting(z.string(), 'The provider for images.', 'the first one that serves them'),
+      speech_provider: setting(z.string(), 'The provider for speech.', 'the first one that serves it'),
+      transcription_provider: setting(z.string(), 'The provider for transcriptions.', 'the first one that serves them'),
+      video_provider: setting(z.string(), 'The provider for videos.', 'the first one that serves them'),
+      video_model: setting(z.string().min(1), 'The model for videos, without the provider.'),
     }),
-    'what media calls use that do not name it',
+    'Which provider and model the gateway uses if a media call does not name them.',
   ),
   auto: setting(
     z.strictObject({
-      classifier: setting(z.enum(['rules', 'model', 'off']), 'how the tier is chosen', '`rules`'),
+      classifier: setting(z.enum(['rules', 'model', 'off']), 'How the gateway chooses the tier.', '`rules`'),
     }),
-    'the model `auto` ([routing](architecture/routing-and-failover.md))',
+    'Settings of the model `auto` ([routing](architecture/routing-and-failover.md)).',
   ),
-  catalog_fill: setting(z.boolean(), 'substitute catalog models when no provider of the project serves the chain', '`true`'),
+  catalog_fill: setting(
+    z.boolean(),
+    'Whether the gateway substitutes other models from the catalog if no provider of the project serves the chain.',
+    '`true`',
+  ),
   on_budget_store_down: setting(
     z.enum(['allow', 'refuse']),
-    'calls while the counters of ceilings cannot be reached: admitted up to a tenth of each ceiling and recorded, or 503; projects and keys may choose otherwise',
+    'What happens to calls while the gateway cannot reach the counters of the ceilings. `allow` admits and records them, up to a tenth of each ceiling. `refuse` returns 503. Projects and keys can override this.',
     '`allow`',
   ),
   error_retention_days: setting(
     z.int().min(1).max(365),
-    'days for which the [reason of a failed attempt](operating.md#failed-calls) is kept; less where the project deletes its conversations earlier',
+    'How many days the gateway keeps the [reason of a failed attempt](operating.md#failed-calls). It keeps it for less time if the project deletes its conversations earlier.',
     '`30`',
   ),
   memory: setting(
     z.strictObject({
-      idle_minutes: setting(z.number().positive().max(1_440), 'pause after which a conversation has ended', '`10`'),
-      recall_deadline_ms: setting(z.int().min(1).max(60_000), 'longest wait of a call for its memories', '`800`'),
+      idle_minutes: setting(
+        z.number().positive().max(1_440),
+        'The number of minutes without a call after which a conversation is closed.',
+        '`10`',
+      ),
+      recall_deadline_ms: setting(z.int().min(1).max(60_000), 'How long a call waits for its memories.', '`800`'),
       retry: setting(
         z.strictObject({
-          first_minutes: setting(z.number().positive().max(1_440), 'the first delay', '`1`'),
-          factor: setting(z.number().min(1).max(10), 'growth of the delay', '`2`'),
-          longest_minutes: setting(z.number().positive().max(10_080), 'the longest delay', '`360`'),
+          first_minutes: setting(z.number().positive().max(1_440), 'The first delay.', '`1`'),
+          factor: setting(z.number().min(1).max(10), 'The factor by which the delay grows after each attempt.', '`2`'),
+          longest_minutes: setting(z.number().positive().max(10_080), 'The longest delay.', '`360`'),
         }),
-        'delays between the attempts of a learning batch',
+        'The delays between the attempts of a learning batch.',
       ),
     }),
-    'memory of the whole deployment; each project has [settings](memory.md#turn-it-on) too',
+    'Memory settings for the whole deployment. Each project also has [its own](memory.md#turn-it-on).',
   ),
   cors: setting(
     z.strictObject({
       origins: z
         .array(origin)
         .max(100)
-        .describe('origins of web pages that may call `/v1/*`, `/status/peek` and `/usage/me` with a virtual key; `"*"` for all'),
+        .describe(
+          'The origins of the web pages that may call `/v1/*`, `/status/peek` and `/usage/me` with a virtual key. `"*"` allows all origins.',
+        ),
     }),
-    'access for pages of other origins',
+    'Lets web pages from other origins call the gateway.',
     'none',
   ),
-  public_url: setting(z.string(), 'scheme and host under which browsers reach the gateway; needed with `oidc`', 'as requests name it'),
+  public_url: setting(
+    z.string(),
+    'The scheme and host under which browsers reach the gateway. It is required if you set `oidc`.',
+    'taken from each request',
+  ),
   oidc: setting(
     z.strictObject({
-      issuer: setting(z.string(), 'its `https://` address'),
-      client_id: setting(z.string().min(1), 'client that is registered there; needed with `issuer`'),
-      client_secret: setting(z.string().min(1), 'secret of that client', 'none: a public client'),
+      issuer: setting(z.string(), 'The `https://` address of the identity provider.'),
+      client_id: setting(z.string().min(1), 'The id of the client that you registered there. It is required if you set `issuer`.'),
+      client_secret: setting(z.string().min(1), 'The secret of this client.', 'none, for a public client'),
       allowed_domains: setting(
         z.array(z.string()),
-        'domains whose verified e-mail addresses get an account at their first sign-in',
+        'Domains whose people get an account when they first sign in with a verified e-mail address.',
         'none',
       ),
     }),
-    '[identity provider](architecture/people.md#identity-provider) of the console',
+    'The [identity provider](architecture/people.md#identity-provider) for the console.',
   ),
   admin_token: setting(
     z.string().trim().regex(adminTokensPattern, adminTokensMessage),
-    'token of `/provision` and the command line, at least 16 characters',
-    'that of `GATEWAY_ADMIN_TOKEN`',
+    'The token for `/provision` and the command line, with at least 16 characters.',
+    'the value of `GATEWAY_ADMIN_TOKEN`',
   ),
 });
 

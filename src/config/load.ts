@@ -12,17 +12,18 @@ import { dayMs } from '../core/time.ts';
 import { buildCatalogRows, type CatalogOptions, getProviderName } from './catalog.ts';
 import { type Config, ConfigError, type ProviderConfig } from './config.ts';
 import { demoDefaults, vendorDefaults } from './default-catalog.ts';
+import { type FindProxy, noProxy, readProxies } from './egress.ts';
 import { type Environment, parseEnvironment, splitTokens } from './environment.ts';
 import { type FileValues, fileSchema } from './file-schema.ts';
 import { hasEmbeddingTier, isLocalEmbedderUsed, localEmbedderValues } from './local-embedder.ts';
-import { type AddError, buildProviders } from './providers.ts';
+import { buildProviders } from './providers.ts';
 import { noSecretFiles, readSecretFiles, type SecretFiles } from './secret-files.ts';
 import { parseSignInSettings } from './sign-in-settings.ts';
 import { starterModels } from './starter-models.ts';
 import type { Command } from './variables.ts';
 import { knownVendors } from './vendors/known-vendors.ts';
 import { findWarnings } from './warnings.ts';
-import { type Path, parseYamlFile, type YamlFile } from './yaml-file.ts';
+import { type AddError, type Path, parseYamlFile, type YamlFile } from './yaml-file.ts';
 
 export interface ConfigSource {
   readonly env: Environment;
@@ -59,7 +60,7 @@ export function loadConfig({ env: variables, secrets = noSecretFiles, fileText, 
   ]);
   const usesLocalEmbedder = isLocalEmbedderUsed(settings.localEmbedder.mode, { tiers: values.tiers ?? {}, providerNames });
   if (settings.localEmbedder.mode !== 'off') providerNames.add(localProvider);
-  const parts = buildSections(values, { source: 'file', getSourceText: file.getSourceText, addError });
+  const parts = buildSections(values, { source: 'file', getSourceText: file.getSourceText, addError, findProxy: readProxies(env, errors) });
   // Skip these checks for the demo vendor, because its providers aren't known until it runs.
   if (!demo) {
     checkNames(values, (name) => providerNames.has(name), addError);
@@ -210,13 +211,15 @@ function omitRows(values: Readonly<Record<string, unknown>>, paths: readonly Pat
 
 type CatalogSections = Pick<Config, 'providers' | 'models' | 'tiers' | 'imageTiers' | 'speechTiers' | 'transcriptionTiers' | 'defaults'>;
 
-type Origin = Omit<CatalogOptions, 'findProvider'>;
+interface Origin extends Omit<CatalogOptions, 'findProvider'> {
+  readonly findProxy: FindProxy;
+}
 
 /** Used for built-in values. Tests make sure that they don't have any errors. */
-const builtInOrigin: Origin = { source: 'starter', getSourceText: () => null, addError: () => undefined };
+const builtInOrigin: Origin = { source: 'starter', getSourceText: () => null, addError: () => undefined, findProxy: noProxy };
 
 function buildSections(values: FileValues, origin: Origin): CatalogSections {
-  const providers = buildProviders(values.providers ?? {}, origin.addError);
+  const providers = buildProviders(values.providers ?? {}, origin);
   const { defaults } = values;
   const findProvider = (name: string) => providers[name] ?? null;
   const ownRows = buildCatalogRows(values.models ?? {}, { ...origin, findProvider });

@@ -3,13 +3,11 @@ import type { Route } from '../core/call.ts';
 import type { ResponsesSupport } from '../core/candidate.ts';
 import { type RequestFormat, standardFormat } from '../core/request-format.ts';
 import type { ProviderConfig, ProviderDialect } from './config.ts';
+import { buildEgress, type FindProxy } from './egress.ts';
 import type { ProviderValues } from './file-schema.ts';
 import { findVendorByAddress, findVendorByName, knownVendors } from './vendors/known-vendors.ts';
 import type { VendorDescription } from './vendors/vendor-description.ts';
-import type { Path } from './yaml-file.ts';
-
-/** Adds an error at a path. */
-export type AddError = (path: Path, message: string) => void;
+import type { AddError } from './yaml-file.ts';
 
 /** What a provider of each dialect serves if its row doesn't set `serves`. */
 const servedByDefault: Readonly<Record<ProviderDialect, readonly Route[]>> = {
@@ -31,16 +29,24 @@ const defaultAuth: Readonly<Record<ProviderDialect, ProviderConfig['auth']>> = {
   gemini: { header: 'x-goog-api-key', scheme: null },
 };
 
-export function buildProviders(values: Readonly<Record<string, ProviderValues>>, addError: AddError): Record<string, ProviderConfig> {
+interface ProviderOptions {
+  readonly addError: AddError;
+  readonly findProxy: FindProxy;
+}
+
+export function buildProviders(
+  values: Readonly<Record<string, ProviderValues>>,
+  { addError, findProxy }: ProviderOptions,
+): Record<string, ProviderConfig> {
   return Object.fromEntries(
     Object.entries(values).map(([name, row]) => [
       name,
-      buildProvider(name, row, (path, message) => addError(['providers', name, ...path], message)),
+      buildProvider(name, row, { addError: (path, message) => addError(['providers', name, ...path], message), findProxy }),
     ]),
   );
 }
 
-function buildProvider(name: string, row: ProviderValues, addError: AddError): ProviderConfig {
+function buildProvider(name: string, row: ProviderValues, { addError, findProxy }: ProviderOptions): ProviderConfig {
   const vendor = findVendor(row, addError);
   const dialect = row.dialect ?? vendor?.dialect ?? 'chat';
   if (row.dialect === undefined && vendor === null) addError(['dialect'], 'is required, because the vendor is not a known one');
@@ -52,10 +58,12 @@ function buildProvider(name: string, row: ProviderValues, addError: AddError): P
     if (!servable[dialect].includes(served)) addError(['serves', index], `a provider of the dialect ${dialect} cannot serve ${served}`);
   }
   checkSpeech(row, addError);
+  const baseUrl = parseBaseUrl(row, vendor, addError);
   return {
     name,
     vendor: vendor?.name ?? null,
-    baseUrl: parseBaseUrl(row, vendor, addError),
+    baseUrl,
+    egress: buildEgress(row, baseUrl, findProxy, addError),
     apiKey: row.api_key ?? null,
     dialect,
     serves,

@@ -5,8 +5,8 @@
 import type { OidcConfig } from './config.ts';
 import type { Environment } from './environment.ts';
 import type { FileValues } from './file-schema.ts';
-import type { AddError } from './providers.ts';
 import type { VariableName } from './variables.ts';
+import type { AddError } from './yaml-file.ts';
 
 export interface SignInSettings {
   /** The scheme and host that browsers use to reach the gateway, without a trailing slash. */

@@ -8,6 +8,9 @@ import type { Environment } from './environment.ts';
 
 export type Path = readonly (string | number)[];
 
+/** Adds an error at a path. */
+export type AddError = (path: Path, message: string) => void;
+
 const reference = /\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g;
 
 export interface YamlFile {

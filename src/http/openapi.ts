@@ -31,7 +31,7 @@ export function describeApi(): JsonObject {
     info: {
       title: 'Model gateway',
       version: apiVersion,
-      description: 'One key for all model vendors: routed inference with failover, cost records and project memory.',
+      description: 'Calls models of all vendors with one key, with routing, failover, cost records and project memory.',
       contact: { name: 'The operator of this deployment' },
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
@@ -48,7 +48,7 @@ export function describeApi(): JsonObject {
           type: 'apiKey',
           in: 'header',
           name: 'x-api-key',
-          description: 'A virtual key; `Authorization` takes precedence when both are sent.',
+          description: 'A virtual key. If a request also has `Authorization`, that header takes precedence.',
         },
         adminToken: { type: 'http', scheme: 'bearer', description: 'The admin token of the deployment.' },
       },
@@ -57,12 +57,12 @@ export function describeApi(): JsonObject {
 }
 
 const tags = {
-  inference: 'Calls of models: routed, with failover, ceilings and a record.',
-  media: 'Images, speech and videos, each served by one provider.',
-  memory: 'What the project remembers, and its erasure.',
-  status: 'What a key may still use, and what its project has spent.',
-  provision: 'Projects, keys, people and settings, for operators with the admin token.',
-  operation: 'Health of a process, and this document.',
+  inference: 'Calls models, with routing, failover and ceilings. Each call is recorded.',
+  media: 'Creates images, speech and videos. One provider serves each call.',
+  memory: 'Manages what the project remembers, and erases it.',
+  status: 'Shows what a key may still use, and what its project has spent.',
+  provision: 'Manages projects, keys, people and settings. Operators need the admin token.',
+  operation: 'Shows the health of a process, and this document.',
 };
 
 const operations: OperationSpecs = {

@@ -17,38 +17,45 @@ export interface KeySettings {
 
 /** Zero is allowed. A key with such a ceiling can only make calls that don't count towards it. */
 const wholeLimit = z.int().min(0).nullable().optional();
-const window = z.enum(['day', 'month', 'total']).optional().describe('window of the ceiling; default: month');
+const window = z.enum(['day', 'month', 'total']).optional().describe('window of the ceiling, by default a month');
 
 /** The body of "issue a key". */
 export const keyInput = z.strictObject({
   name: z.string().trim().min(1).max(200),
-  models: z.array(z.string().min(1).max(300)).max(1_000).nullable().optional().describe('models and tiers; null: all of them'),
+  models: z
+    .array(z.string().min(1).max(300))
+    .max(1_000)
+    .nullable()
+    .optional()
+    .describe('models and tiers that the key may use; null allows all of them'),
   ceilings: z
     .strictObject({
-      calls: wholeLimit.describe('calls per window'),
-      cost: z.number().min(0).max(9_000_000).nullable().optional().describe('cost of the calls per window, in USD'),
-      rpm: wholeLimit.describe('calls per minute'),
-      tpm: wholeLimit.describe('tokens per minute'),
+      calls: wholeLimit.describe('most calls per window'),
+      cost: z.number().min(0).max(9_000_000).nullable().optional().describe('highest cost of the calls per window, in USD'),
+      rpm: wholeLimit.describe('most calls per minute'),
+      tpm: wholeLimit.describe('most tokens per minute'),
     })
     .optional(),
-  windows: z.strictObject({ calls: window, cost: window }).optional().describe('each requires the ceiling of the same name'),
+  windows: z.strictObject({ calls: window, cost: window }).optional().describe('each window requires the ceiling of the same name'),
   expires_at: z.iso
     .datetime({ offset: true, error: 'must be a time in RFC 3339, for example 2027-01-01T00:00:00Z' })
     .nullable()
     .optional()
-    .describe('must be in the future'),
+    .describe('when the key expires; must be in the future'),
   on_budget_store_down: z
     .enum(['allow', 'refuse'])
     .nullable()
     .optional()
-    .describe('calls whose ceilings cannot be checked because the database is unavailable; null: as the project says'),
+    .describe(
+      'whether to allow calls whose ceilings cannot be checked because the database is unavailable; null uses the setting of the project',
+    ),
   default_max_output_tokens: z
     .int()
     .min(1)
     .max(2_147_483_647)
     .nullable()
     .optional()
-    .describe('limit of the output that is sent to the vendor with calls that set none; null: none is sent'),
+    .describe('output limit for calls that do not set one; with null, the gateway does not send a limit to the vendor'),
 });
 
 /** Expresses a rule of `parseKeyInput` in the OpenAPI schema. */

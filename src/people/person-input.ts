@@ -20,24 +20,26 @@ const password = z.string().meta({ description: '12 to 256 characters', minLengt
 /** The body of "create a person". */
 export const newPersonInput = z.strictObject({
   email,
-  name: name.optional().describe('default: the part of the e-mail address before the @'),
-  password: password.optional().describe('omitted: the response contains a one-time sign-in link'),
-  admin: z.boolean().optional().describe('deployment admin'),
+  name: name.optional().describe('by default the part of the e-mail address before the @'),
+  password: password.optional().describe('if you omit it, the response contains a one-time sign-in link'),
+  admin: z.boolean().optional().describe('whether the person is a deployment admin'),
 });
 
 /** The body of "change a person". */
 export const personChange = z.strictObject({
   name: name.optional(),
-  admin: z.boolean().optional().describe('deployment admin'),
-  disabled: z.boolean().optional().describe('a disabled person cannot sign in; their sessions end'),
+  admin: z.boolean().optional().describe('whether the person is a deployment admin'),
+  disabled: z.boolean().optional().describe('a disabled person cannot sign in, and their sessions end'),
 });
 
 /** The body of "create a sign-in link". */
 export const signInLinkInput = z.strictObject({
   email: email
     .optional()
-    .describe('created when nobody has it; omitted: the link creates the account of a deployment admin, and `admin` must be true'),
-  admin: z.boolean().optional().describe('makes the person a deployment admin'),
+    .describe(
+      'e-mail address, for which an account is created if nobody has it; without an address, the link creates the account of a deployment admin, and `admin` must be true',
+    ),
+  admin: z.boolean().optional().describe('whether to make the person a deployment admin'),
 });
 
 /** The body of "add or change a member". */

@@ -31,9 +31,9 @@ export interface ApplicationSettings {
 export type StoredApplication = z.output<typeof storedApplication>;
 
 /** Zero is allowed. An application with such a ceiling can only make calls that don't count towards it. */
-const calls = z.int().min(0).nullable().describe('calls per window');
-const cost = z.number().min(0).max(9_000_000).nullable().describe('cost of the calls per window, in USD');
-const window = z.enum(['day', 'month', 'total']).describe('window of the ceiling; default: month');
+const calls = z.int().min(0).nullable().describe('most calls per window');
+const cost = z.number().min(0).max(9_000_000).nullable().describe('highest cost of the calls per window, in USD');
+const window = z.enum(['day', 'month', 'total']).describe('window of the ceiling, by default a month');
 
 const ceilings = { calls, cost };
 const windows = { calls: window, cost: window };

@@ -50,24 +50,29 @@ const cache = z.strictObject({
 const timeZone = z.string().max(64).refine(isTimeZone, 'must be the IANA name of a time zone, for example Europe/Berlin');
 
 const fields = {
-  providers: z.array(providerName).max(200).nullable().describe('providers that the project may use; null: every provider'),
+  providers: z.array(providerName).max(200).nullable().describe('providers that the project may use; null allows every provider'),
   tiers,
   image_tiers: tiers,
   speech_tiers: tiers,
   transcription_tiers: tiers,
-  retired: z.array(retiredName).max(1_000).describe('models and providers that are called only after all others'),
-  catalog_fill: z.boolean().nullable().describe('null: the value of the configuration file applies'),
-  may_call: z.boolean().describe('whether the project may send calls'),
-  monthly_cap: z.number().min(0).max(9_000_000).nullable().describe('spend of a calendar month, in USD'),
+  retired: z.array(retiredName).max(1_000).describe('models and providers that are only called after all others'),
+  catalog_fill: z
+    .boolean()
+    .nullable()
+    .describe('whether to substitute other models from the catalog; null uses the value of the configuration file'),
+  may_call: z.boolean().describe('whether the project may make calls'),
+  monthly_cap: z.number().min(0).max(9_000_000).nullable().describe('the most that the project may spend in a calendar month, in USD'),
   on_budget_store_down: z
     .enum(['allow', 'refuse'])
     .nullable()
-    .describe('calls whose ceilings cannot be checked because the database is unavailable; null: as the configuration file says'),
-  cache_sampled: z.boolean().describe('the response cache also answers calls with a temperature above 0, or with n above 1'),
+    .describe(
+      'whether to allow calls whose ceilings cannot be checked because the database is unavailable; null uses the value of the configuration file',
+    ),
+  cache_sampled: z.boolean().describe('whether the response cache also answers calls with a temperature above 0 or with n above 1'),
   error_codes: z
     .enum(['gateway', 'vendor'])
-    .describe("vendor: `code` of an error is the vendor's code where it names one, `type` stays the gateway's"),
-  time_zone: timeZone.describe('IANA name of the zone in which the console splits days'),
+    .describe("with vendor, the `code` of an error is the vendor's code if there is one, and `type` stays the gateway's"),
+  time_zone: timeZone.describe('IANA name of the time zone in which the console splits days'),
 };
 
 /** The body of `PUT /provision/teams/{project}`. */

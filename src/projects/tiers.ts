@@ -18,4 +18,4 @@ const tierName = z
         : 'a tier name consists of letters, digits, ".", "_" and "-"',
   });
 
-export const tiers = z.record(tierName, z.array(modelId).max(100)).describe('chains of models by tier name; `auto` is reserved');
+export const tiers = z.record(tierName, z.array(modelId).max(100)).describe('chains of models by tier; the name `auto` is reserved');

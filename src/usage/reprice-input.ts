@@ -7,12 +7,18 @@ const instant = z
   .union([z.iso.datetime({ offset: true }), z.iso.date()], {
     error: 'must be a time in RFC 3339, for example 2026-11-01T00:00:00Z, or a day, for example 2026-11-01',
   })
-  .describe('RFC 3339, or a day, which means its start in UTC');
+  .describe('a time in RFC 3339, or a day, which stands for its start in UTC');
 
 export const repriceInput = z.strictObject({
   from: instant,
-  to: instant.describe('RFC 3339, or a day; exclusive: calls that started then or later are not changed'),
-  project: z.string().min(1).max(256).nullable().optional().describe('slug of a project; absent: all projects; not with `prices: now`'),
+  to: instant.describe('a time in RFC 3339, or a day; calls that started then or later are not changed'),
+  project: z
+    .string()
+    .min(1)
+    .max(256)
+    .nullable()
+    .optional()
+    .describe('slug of a project, by default all projects; not allowed with `prices: now`'),
   models: z
     .array(
       z
@@ -24,12 +30,12 @@ export const repriceInput = z.strictObject({
     .max(500)
     .nullable()
     .optional()
-    .describe('only calls that these models served; null or absent: all calls'),
+    .describe('only calls that these models served, by default all calls'),
   prices: z
     .enum(['dated', 'now'])
     .optional()
     .describe(
-      '`dated` (default): the prices in force when the calls started. `now`: the current prices, which also replace the price history of the window.',
+      '`dated` (the default) uses the prices that applied when the calls started; `now` uses the current prices, and also replaces the price history in the window with them',
     ),
 });
 

@@ -5,11 +5,13 @@
  * There is one undici pool per origin. We don't follow redirects, all sizes are limited, and every wait has a timeout.
  */
 import { Readable } from 'node:stream';
-import { buildConnector, type Dispatcher, errors, Pool } from 'undici';
+import { type buildConnector, type Dispatcher, errors, Pool } from 'undici';
+import type { Egress } from '../core/egress.ts';
 import { errorCode } from '../core/error-messages.ts';
 import { VendorError } from '../core/errors.ts';
 import { asObject, asString, isObject } from '../core/json/narrow.ts';
 import { describeConnectionError } from './connection-error.ts';
+import { createConnector } from './connector.ts';
 import { createDecodedBody, parseContentEncoding } from './decode-body.ts';
 import { createResponseBody, type IncomingBody, type ResponseBody } from './response-body.ts';
 
@@ -35,6 +37,8 @@ export interface HttpRequest extends Timeouts {
    * If the body consists of chunks, set the `content-length` header, because otherwise it's sent with chunked encoding.
    */
   readonly body: Buffer | AsyncIterable<Buffer> | null;
+  /** Null or absent to connect in the usual way. */
+  readonly egress?: Egress | null | undefined;
   /** Aborts the request with VendorError `aborted`. Without a signal, only the timeouts end the request. */
   readonly signal?: AbortSignal | undefined;
 }
@@ -65,28 +69,33 @@ export interface VendorConnections {
 }
 
 export function createVendorHttpClient(): VendorHttpClient {
-  /** Maps origins and connect timeouts to pools. */
-  const pools = new Map<string, Map<number, Pool>>();
+  /** Maps origins and ways to connect to pools. */
+  const pools = new Map<string, Map<PoolKey, Pool>>();
   /** Pools that get no new requests, but whose running requests haven't ended yet. */
   const retired = new Set<Pool>();
   let abortedWith: VendorError | null = null;
 
-  const poolFor = (origin: string, connectTimeoutMs: number): Pool => {
-    const known = pools.get(origin)?.get(connectTimeoutMs);
+  const poolFor = (
+    origin: string,
+    key: PoolKey,
+    { connectTimeoutMs, egress = null }: Pick<HttpRequest, 'connectTimeoutMs' | 'egress'>,
+  ): Pool => {
+    const known = pools.get(origin)?.get(key);
     if (known) return known;
-    const pool = new Pool(origin, { connect: createConnector(connectTimeoutMs), keepAliveTimeout: 30_000, pipelining: 1 });
-    const ofOrigin = pools.get(origin) ?? new Map<number, Pool>();
-    pools.set(origin, ofOrigin.set(connectTimeoutMs, pool));
+    const connect = watchClosing(createConnector(connectTimeoutMs, egress));
+    const pool = new Pool(origin, { connect, keepAliveTimeout: 30_000, pipelining: 1 });
+    const ofOrigin = pools.get(origin) ?? new Map<PoolKey, Pool>();
+    pools.set(origin, ofOrigin.set(key, pool));
     return pool;
   };
   /**
    * Closes the pool's idle connections so that the next request gets a new one, because the vendor has probably closed
    * them as well.
    */
-  const retire = (pool: Pool, origin: string, connectTimeoutMs: number): void => {
+  const retire = (pool: Pool, origin: string, key: PoolKey): void => {
     const ofOrigin = pools.get(origin);
-    if (ofOrigin?.get(connectTimeoutMs) !== pool) return;
-    ofOrigin.delete(connectTimeoutMs);
+    if (ofOrigin?.get(key) !== pool) return;
+    ofOrigin.delete(key);
     retired.add(pool);
     pool
       .close()
@@ -96,16 +105,18 @@ export function createVendorHttpClient(): VendorHttpClient {
   const listPools = (): Pool[] => [...[...pools.values()].flatMap((ofOrigin) => [...ofOrigin.values()]), ...retired];
 
   return {
-    send({ url, method, headers, body, connectTimeoutMs, firstByteTimeoutMs, idleTimeoutMs, signal }) {
+    send(request) {
+      const { url, method, headers, body, connectTimeoutMs, firstByteTimeoutMs, idleTimeoutMs, egress, signal } = request;
       if (abortedWith) return Promise.reject(new VendorError('connect', abortedWith.message));
       if (signal?.aborted) return Promise.reject(toVendorError(signal.reason, 'unsent'));
-      const pool = poolFor(url.origin, connectTimeoutMs);
+      const key = egress ? `${egress.key} ${connectTimeoutMs}` : connectTimeoutMs;
+      const pool = poolFor(url.origin, key, request);
       const upload = body === null || Buffer.isBuffer(body) ? body : Readable.from(body, { objectMode: false });
       const path = url.pathname + url.search;
       const options = { path, method, headers, body: upload, headersTimeout: firstByteTimeoutMs, bodyTimeout: idleTimeoutMs };
       return new Promise((resolve, reject) => {
         const fail = (error: VendorError): void => {
-          if (error.closedWhileSending) retire(pool, url.origin, connectTimeoutMs);
+          if (error.closedWhileSending) retire(pool, url.origin, key);
           reject(error);
         };
         pool.dispatch(options, createExchange({ upload, firstByteTimeoutMs, signal, resolve, reject: fail }));
@@ -129,6 +140,9 @@ export function createVendorHttpClient(): VendorHttpClient {
     },
   };
 }
+
+/** The connect timeout, and the key of the egress if it isn't the usual one. */
+type PoolKey = number | string;
 
 interface ExchangeOptions {
   readonly upload: Buffer | Readable | null;
@@ -244,12 +258,11 @@ export function toVendorError(cause: unknown, phase: 'unsent' | 'start' | 'body'
 const closingErrors = new WeakSet<object>();
 
 /**
- * Connects to a vendor, and records whether a closing connection had sent its whole request. If not, the vendor can't
+ * Records whether a closing connection had sent its whole request. If not, the vendor can't
  * have processed it. We know this if a write failed, or if the operating system hasn't accepted the last bytes. A reset
  * after this point proves nothing, because the vendor may have read the request first.
  */
-function createConnector(timeout: number): buildConnector.connector {
-  const connect = buildConnector({ timeout });
+function watchClosing(connect: buildConnector.connector): buildConnector.connector {
   return (options, callback) => {
     connect(options, (...[failure, socket]) => {
       if (failure !== null) return callback(failure, null);

@@ -110,7 +110,7 @@ export async function sendMediaRequest(
       ...provider.headers,
     },
     body: body === null || Buffer.isBuffer(body) ? body : body.chunks,
-    ...timeoutsFor(provider),
+    ...connectionOf(provider),
     ...(signal ? { signal } : {}),
   });
   if (!isSuccess(response)) throw await readStatusError(response, provider, now);
@@ -196,7 +196,7 @@ export async function fetchVendorFile(
       method: 'GET',
       headers: { accept, 'accept-encoding': 'identity', ...(isProviderOrigin ? provider.headers : {}) },
       body: null,
-      ...timeoutsFor(provider),
+      ...connectionOf(provider),
       ...(signal ? { signal } : {}),
     });
     const location = isRedirect(response.status) ? getHeader(response, 'location') : null;
@@ -214,6 +214,6 @@ function isRedirect(status: number): boolean {
   return status === 301 || status === 302 || status === 303 || status === 307 || status === 308;
 }
 
-function timeoutsFor({ connectTimeoutMs, firstByteTimeoutMs, idleTimeoutMs }: MediaProvider) {
-  return { connectTimeoutMs, firstByteTimeoutMs, idleTimeoutMs };
+function connectionOf({ connectTimeoutMs, firstByteTimeoutMs, idleTimeoutMs, egress }: MediaProvider) {
+  return { connectTimeoutMs, firstByteTimeoutMs, idleTimeoutMs, egress };
 }

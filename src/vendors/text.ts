@@ -113,6 +113,7 @@ function send(httpClient: VendorHttpClient, request: TextRequest): Promise<Vendo
     connectTimeoutMs: provider.connectTimeoutMs,
     firstByteTimeoutMs: provider.firstByteTimeoutMs,
     idleTimeoutMs: provider.idleTimeoutMs,
+    egress: provider.egress,
     signal,
   });
   return sent.then((response) => {

@@ -3,6 +3,7 @@
  * configuration.
  */
 import type { Dialect } from '../core/call.ts';
+import type { Egress } from '../core/egress.ts';
 import type { RequestFormat } from '../core/request-format.ts';
 import type { Timeouts } from './http-client.ts';
 
@@ -14,6 +15,8 @@ export interface ProviderConnection extends Timeouts {
   /** The authentication and fixed headers, with lower-case names. We only send them to the provider's origin. */
   readonly headers: Readonly<Record<string, string>>;
   readonly requests: RequestFormat;
+  /** Null or absent if we connect in the usual way. */
+  readonly egress?: Egress | null;
   /** Values that no message may contain. */
   readonly secrets: readonly string[];
 }

@@ -53,7 +53,7 @@ const references: Exception = {
   case: 'references',
   vendor: 'messages',
   sees: /item_reference: this model's vendor stores no responses; send the item, as SDKs do with store: false/,
-  because: 'the gateway stores no responses; set `store: false`, as the other cases do',
+  because: "the gateway doesn't store responses, so set `store: false`, as the other cases do",
 };
 
 /** The message of a refusal is the vendor's, and its code is in `upstream_code`. */
@@ -61,12 +61,12 @@ const foreignOverflow = (vendor: Vendor): Exception => ({
   case: 'overflow',
   vendor,
   sees: /^not recognized: .*(?:prompt is too long|Input tokens exceed)/s,
-  because: 'the client knows an overflow by the sentence of one vendor only, and the sentence is that of the other',
+  because: 'the client only recognizes the error message of its own vendor, and here another vendor served the call',
 });
 
 const overflowByCode = (vendor: Vendor): Exception => ({
   ...foreignOverflow(vendor),
-  because: "the client knows an overflow by `code`, which is the gateway's unless the project has `error_codes: vendor`",
+  because: "the client recognizes an overflow by `code`, which holds the gateway's code unless the project has `error_codes: vendor`",
 });
 
 /** Both clients are built in one folder, because they share most of what has to be compiled. */

@@ -14,22 +14,30 @@ export function renderFailures(clients: readonly ClientRecord[]): string[] {
   ]);
   const differences = tried.flatMap((client) => failureNames.flatMap((name) => differencesOf(client, name)));
   return [
-    'Each client makes the same call twice: directly to a vendor that fails, and through the gateway with that vendor as the only choice. The',
-    'vendor of the gateway speaks first the chat and then the messages dialect. The client then raises an `error`, recognizes an `overflow` of',
-    'the context window, returns the `complete` text, possibly after a retry of its own, returns a `truncated` text as if it were complete, or',
-    '`hangs`, which means that it neither returns nor raises. An arrow leads from the direct call to the calls through the gateway, when these',
-    'differ. An empty cell is a call that the client does not have. dspy, agno and inspect-ai recognize an overflow of the chat API by',
-    '`code`, so their project has `error_codes: vendor` here.',
+    'Each client calls a vendor that fails, first directly and then through a gateway that has no other vendor. We make the',
+    'call through the gateway once with a vendor of the chat dialect and once with a vendor of the messages dialect. A cell',
+    'shows what the client does:',
+    '',
+    '- `error`: it raises an error.',
+    '- `overflow`: it recognizes that the prompt exceeds the context window.',
+    '- `complete`: it returns the complete text, possibly after a retry of its own.',
+    '- `truncated`: it returns a truncated text as if it were complete.',
+    '- `hangs`: it neither returns nor raises an error.',
+    '',
+    'If the client behaves differently through the gateway, the cell shows what it does directly, an arrow, and what it does',
+    "through the gateway. A cell is empty if the client doesn't support the call. In this test, the project of dspy, agno and",
+    'inspect-ai has `error_codes: vendor`, because these clients recognize an overflow of the chat API by its `code`.',
     '',
     ...renderTable(head, rows),
     '',
-    'A 401 or 529 of the vendor is 502 `upstream_failed` at the gateway, like any failure of every model in the plan, so clients raise the class',
-    "that they have for a server error. After a 401 the response also has `x-should-retry: false`, and the SDKs of OpenAI and Anthropic don't",
-    'send the call again. LangChain for TypeScript does not read the header and repeats the call six times, for about a minute.',
+    'If every model in the plan fails, the gateway responds with 502 `upstream_failed`, even if the vendor sent 401 or 529.',
+    'Clients therefore raise the class that they use for server errors. After a 401, the response also has',
+    "`x-should-retry: false`, so the SDKs of OpenAI and Anthropic don't send the call again. LangChain for TypeScript ignores",
+    'this header and repeats the call six times over about a minute.',
     '',
     ...(differences.length === 0
-      ? ['Every error has the same class and status.']
-      : ['These errors have another class or status through the gateway:', '', ...differences]),
+      ? ['Every error has the same class and status through the gateway as directly.']
+      : ['Through the gateway, these errors have a different class or status:', '', ...differences]),
   ];
 }
 

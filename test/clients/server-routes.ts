@@ -130,7 +130,7 @@ const otherCases: readonly RouteCase[] = [
     check: (text) => assert.ok(JSON.parse(text).data[0].b64_json.length > 50),
   },
   {
-    title: 'images of a model of which nothing is known',
+    title: 'images of an unknown model',
     use: 'unknown-images',
     path: '/v1/images/generations',
     body: (model) => ({ model, prompt: 'A cat' }),

@@ -30,6 +30,7 @@ describe('gateway.yaml', () => {
     expect(config.providers.openai).toEqual({
       name: 'openai',
       vendor: 'openai',
+      egress: null,
       requests: { ...standardFormat, maxTokensField: 'max_completion_tokens' },
       baseUrl: 'https://api.openai.com/v1',
       apiKey: 'o',

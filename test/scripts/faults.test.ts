@@ -53,5 +53,5 @@ test('prints a line for each fault and the speed of the rules in the table', () 
   const row = { kind: 'api-killed', seconds: 9, calls: 40, failed: { 'no answer': 2 }, lost: [], doubled: ['a'], facts: 1, signs };
   const table = formatTable([{ ...row, others: [], broken: [] }], 5);
   expect(table).toContain('5 times as fast');
-  expect(table).toContain('| kill -9 of an API process, which stays down | 40 | 2 × no answer | 0 | 1 |  | 3 s: up == 0 |  |  |');
+  expect(table).toContain('| an API process is killed (kill -9) and stays down | 40 | 2 × no answer | 0 | 1 |  | 3 s: up == 0 |  |  |');
 });

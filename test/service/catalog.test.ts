@@ -51,7 +51,9 @@ onBothDatabases('the catalog', (database) => {
       ['vendor/echo', 'import'],
     ]);
     expect(data[0]?.price).toEqual({ input: 1, output: 1, cached_input: 1, cache_write: 1, cache_write_1h: 1 });
-    expect(providers).toEqual([{ name: 'vendor', host: '127.0.0.1', dialect: 'chat', serves: expect.arrayContaining(['chat']) }]);
+    expect(providers).toEqual([
+      { name: 'vendor', vendor: null, host: '127.0.0.1', dialect: 'chat', serves: expect.arrayContaining(['chat']) },
+    ]);
   });
 
   test('reports every mistake of an import with 400 and stores nothing', async () => {

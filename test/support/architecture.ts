@@ -187,7 +187,7 @@ export const RESTRICTED_IMPORTS: readonly RestrictedImport[] = [
   { name: 'process.exit', pattern: /\bprocess\s*\.\s*exit\b/, allowed: ['src/config/', 'src/main.ts'] },
   { name: 'Date.now', pattern: /\bDate\s*\.\s*now\b/, allowed: ['src/core/time.ts', 'workflows/'] },
   { name: 'node:cluster', packages: ['node:cluster'], allowed: ['src/service/'] },
-  { name: 'undici', packages: ['undici'], allowed: ['src/vendors/http-client.ts'] },
+  { name: 'undici', packages: ['undici'], allowed: ['src/vendors/http-client.ts', 'src/vendors/connector.ts'] },
   { name: 'pg', packages: ['pg', '@electric-sql/'], allowed: ['src/db/'] },
   { name: '@prometheus-io/client', packages: ['@prometheus-io/client'], allowed: ['src/observability/metrics/'] },
   { name: 'express', packages: ['express'], allowed: ['src/http/', 'src/console/frame/', 'src/mcp/'] },

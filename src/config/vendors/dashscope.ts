@@ -1,4 +1,7 @@
-/** Alibaba Model Studio. Its models aren't listed here, because there are too many of them. `gateway catalog import` adds their prices. */
+/**
+ * Alibaba Model Studio. We don't list its models, because there are too many. `gateway catalog import` adds their
+ * prices.
+ */
 import type { VendorDescription } from './vendor-description.ts';
 
 export const dashscope: VendorDescription = {

@@ -1,4 +1,4 @@
-/** DeepInfra. Its models aren't listed here, because there are too many of them. `gateway catalog import` adds their prices. */
+/** DeepInfra. We don't list its models, because there are too many. `gateway catalog import` adds their prices. */
 import type { VendorDescription } from './vendor-description.ts';
 
 export const deepinfra: VendorDescription = {

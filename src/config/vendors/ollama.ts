@@ -1,4 +1,4 @@
-/** Ollama, which runs models on your own machines. Its address is yours, so a provider has to name the vendor. */
+/** Ollama, which runs models on your own machines. Providers have to name it, because you choose its address. */
 import type { VendorDescription } from './vendor-description.ts';
 
 export const ollama: VendorDescription = {

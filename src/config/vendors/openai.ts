@@ -1,6 +1,6 @@
 /**
- * OpenAI with its models and list prices. See starter-models.ts for units and dates. For calls with more than 272,000 input
- * tokens, the newer models charge twice the input price and 1.5 times the output price for the whole call. Models
+ * OpenAI with its models and list prices. See starter-models.ts for units and dates. For calls with more than 272,000
+ * input tokens, the newer models charge twice the input price and 1.5 times the output price for the whole call. Models
  * without reasoning reject `reasoning_effort`. They also reject a call if its prompt and requested output together
  * exceed `context_window`.
  */

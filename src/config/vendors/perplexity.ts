@@ -1,4 +1,4 @@
-/** Perplexity. Its models aren't listed here, because there are too many of them. `gateway catalog import` adds their prices. */
+/** Perplexity. We don't list its models, because there are too many. `gateway catalog import` adds their prices. */
 import type { VendorDescription } from './vendor-description.ts';
 
 export const perplexity: VendorDescription = {

@@ -37,109 +37,123 @@ const genAi = ['gen_ai_operation_name', 'gen_ai_provider_name', 'gen_ai_request_
 
 export const metrics = {
   // Calls.
-  calls: counter('gateway_calls_total', 'Calls that were recorded, by how they ended.', ['route', 'outcome']),
-  callDuration: histogram('gateway_call_duration_seconds', 'Time from the request to the record of successful calls, without cache hits.', [
+  calls: counter('gateway_calls_total', 'Recorded calls, by outcome.', ['route', 'outcome']),
+  callDuration: histogram(
+    'gateway_call_duration_seconds',
+    'Time from the request until the call is recorded. Only counts successful calls that were not answered from the cache.',
+    ['route'],
+  ),
+  callFirstChunk: histogram('gateway_call_first_chunk_seconds', 'Time from the request to the first chunk of a streamed response.', [
     'route',
   ]),
-  callFirstChunk: histogram('gateway_call_first_chunk_seconds', 'Time from the request to the first chunk of streams.', ['route']),
-  callsInFlight: gauge('gateway_calls_in_flight', 'Calls that have been sent to a vendor and are not settled.'),
+  callsInFlight: gauge('gateway_calls_in_flight', 'Calls that were sent to a vendor and are not settled yet.'),
   uncheckedRefusals: counter(
     'gateway_unchecked_refusals_total',
-    'Calls that were refused because the quota store was down: by on_budget_store_down (policy), or because no more may pass unmetered (exhausted).',
+    'Calls refused because the quota store was down. The reason is policy if on_budget_store_down refuses such calls, or exhausted if no more calls may pass unmetered.',
     ['reason'],
   ),
-  unmeteredCalls: counter('gateway_unmetered_calls_total', 'Calls that were admitted without ceilings, because the quota store was down.'),
-  errorResponses: counter('gateway_error_responses_total', 'Error responses of all routes, by error code.', ['code']),
-  bodyMemory: gauge('gateway_body_memory_bytes', 'Bytes of request bodies that are held.'),
-  bodyMemoryLimit: gauge('gateway_body_memory_limit_bytes', 'Limit of the bytes of request bodies (GATEWAY_BODY_MEMORY_MIB).'),
+  unmeteredCalls: counter('gateway_unmetered_calls_total', 'Calls admitted without checking ceilings because the quota store was down.'),
+  errorResponses: counter('gateway_error_responses_total', 'Error responses from all routes, by error code.', ['code']),
+  bodyMemory: gauge('gateway_body_memory_bytes', 'Memory that request bodies take up.'),
+  bodyMemoryLimit: gauge('gateway_body_memory_limit_bytes', 'Maximum memory for request bodies (GATEWAY_BODY_MEMORY_MIB).'),
 
   // Requests to vendors.
-  attempts: counter('gateway_attempts_total', 'Requests to vendors, by how they ended.', [...model, 'outcome']),
-  cost: counter('gateway_cost_usd_total', 'Cost of attempts in US dollars.', model),
-  unpricedAttempts: counter('gateway_unpriced_attempts_total', 'Attempts of unknown cost: the model has no price.', model),
-  inferenceDuration: histogram('gen_ai_client_inference_duration_seconds', 'Duration of attempts that succeeded.', genAi),
+  attempts: counter('gateway_attempts_total', 'Requests to vendors, by outcome.', [...model, 'outcome']),
+  cost: counter('gateway_cost_usd_total', 'Cost of requests to vendors, in US dollars.', model),
+  unpricedAttempts: counter(
+    'gateway_unpriced_attempts_total',
+    'Requests to vendors whose cost is unknown because the model has no price.',
+    model,
+  ),
+  inferenceDuration: histogram('gen_ai_client_inference_duration_seconds', 'Duration of successful requests to vendors.', genAi),
   inferenceFirstChunk: histogram(
     'gen_ai_client_inference_time_to_first_chunk_seconds',
-    "Time from the start of an attempt to its stream's first chunk.",
+    'Time from the start of a streamed request to a vendor until its first chunk.',
     genAi,
   ),
-  inputTokens: counter('gen_ai_client_inference_usage_input_tokens_total', 'Input tokens, cached ones included.', genAi),
+  inputTokens: counter('gen_ai_client_inference_usage_input_tokens_total', 'Input tokens, including cached ones.', genAi),
   outputTokens: counter('gen_ai_client_inference_usage_output_tokens_total', 'Output tokens.', genAi),
   cacheReadTokens: counter(
     'gen_ai_client_inference_usage_cache_read_input_tokens_total',
-    "Input tokens that were read from the vendor's cache.",
+    "Input tokens read from the vendor's cache.",
     genAi,
   ),
   cacheWriteTokens: counter(
     'gen_ai_client_inference_usage_cache_write_input_tokens_total',
-    "Input tokens that were written to the vendor's cache.",
+    "Input tokens written to the vendor's cache.",
     genAi,
   ),
   slowAttempts: counter(
     'gateway_slow_attempts_total',
-    'Requests to vendors that have waited far longer for their first content than is usual for their model. Counted while they wait.',
+    'Requests to vendors that wait far longer for their first content than is usual for the model. A request is counted while it is still waiting.',
     ['provider'],
   ),
-  breakers: gauge('gateway_breakers', 'Circuit breakers of projects that are not closed.', { labels: ['provider', 'state'] }),
-  vendorConnections: gauge('gateway_vendor_connections', 'Connections to vendors.', { labels: ['state'] }),
-  vendorRequestsWaiting: gauge('gateway_vendor_requests_waiting', 'Requests to vendors that wait for a connection.'),
+  breakers: gauge('gateway_breakers', 'Circuit breakers that are not closed. Each project has its own.', { labels: ['provider', 'state'] }),
+  vendorConnections: gauge('gateway_vendor_connections', 'Connections to vendors, by state.', { labels: ['state'] }),
+  vendorRequestsWaiting: gauge('gateway_vendor_requests_waiting', 'Requests to vendors that are waiting for a connection.'),
   localEmbedderUp: gauge(
     'gateway_local_embedder_up',
-    '1 while the local embedder responds; 0: what embeds with it searches memory by text.',
+    '1 while the local embedder responds. While it is 0, projects that use it search memory by text only.',
     {
       aggregator: 'min',
     },
   ),
 
   // Response cache.
-  cacheLookups: counter('gateway_response_cache_lookups_total', 'Lookups in the response cache.', ['result']),
-  cacheEvictions: counter('gateway_response_cache_evictions_total', 'Responses deleted to stay within the size of the cache.'),
+  cacheLookups: counter('gateway_response_cache_lookups_total', 'Lookups in the response cache, by result.', ['result']),
+  cacheEvictions: counter('gateway_response_cache_evictions_total', 'Responses evicted because the response cache was full.'),
   cacheEntries: gauge('gateway_response_cache_entries', 'Responses in the response cache.'),
   cacheBytes: gauge('gateway_response_cache_bytes', 'Size of the response cache.'),
 
   // Journal and drain.
-  journalAccepting: gauge('gateway_journal_accepting', '1 while the journal can be written; 0: every call is rejected.', {
+  journalAccepting: gauge('gateway_journal_accepting', '1 while the journal can be written. While it is 0, every call is rejected.', {
     aggregator: 'min',
   }),
-  journalSegments: gauge('gateway_journal_segments', 'Segment files of the journal.'),
-  journalBytes: gauge('gateway_journal_bytes', 'Size of the segment files.'),
-  journalBacklog: gauge('gateway_journal_backlog_bytes', 'Bytes of the journal that are not in the database yet.'),
-  journalLag: gauge('gateway_journal_lag_seconds', 'Age of the oldest record that is not in the database yet; 0 when there is none.', {
-    aggregator: 'max',
-  }),
-  parkedCalls: gauge('gateway_journal_parked_calls', 'Settled calls that wait in memory, because the journal cannot be written.'),
+  journalSegments: gauge('gateway_journal_segments', 'Number of journal segment files.'),
+  journalBytes: gauge('gateway_journal_bytes', 'Size of the journal segment files.'),
+  journalBacklog: gauge('gateway_journal_backlog_bytes', 'Bytes in the journal that are not stored in the database yet.'),
+  journalLag: gauge(
+    'gateway_journal_lag_seconds',
+    'Age of the oldest journal record that is not stored in the database yet, or 0 if there is none.',
+    {
+      aggregator: 'max',
+    },
+  ),
+  parkedCalls: gauge('gateway_journal_parked_calls', 'Settled calls that are kept in memory because the journal cannot be written.'),
   lostCalls: counter(
     'gateway_journal_lost_calls_total',
-    'Settled calls that were lost: no disk, and the memory for parked calls was full.',
+    'Settled calls that were lost because the journal could not be written and the memory for parked calls was full.',
   ),
   storedCalls: counter(
     'gateway_stored_calls_total',
-    "Calls that were stored, by the drain or by the recovery of a dead process's journal.",
+    "Calls stored in the database, either by the drain or by the recovery of a dead process's journal.",
     ['source'],
   ),
-  rejectedCalls: counter('gateway_rejected_calls_total', 'Calls that the database rejected in every form.', ['source']),
-  quarantinedRecords: gauge('gateway_quarantined_records', "Files in the quarantine of this host's data directory.", { aggregator: 'max' }),
+  rejectedCalls: counter('gateway_rejected_calls_total', 'Calls that the database rejected even without their texts.', ['source']),
+  quarantinedRecords: gauge('gateway_quarantined_records', "Files in the quarantine folder of this host's data directory.", {
+    aggregator: 'max',
+  }),
 
   // State in the database, the same for all processes.
-  databaseUp: gauge('gateway_database_up', '1 when the state in the database could be read for this scrape, 0 when it could not.', {
+  databaseUp: gauge('gateway_database_up', '1 if the metrics that come from the database could be read for this scrape, otherwise 0.', {
     aggregator: 'min',
   }),
-  outboxRows: gauge('gateway_outbox_rows', 'Rows of the outbox: due, or rejected by Temporal and postponed.', {
+  outboxRows: gauge('gateway_outbox_rows', 'Outbox rows that are due, or that were postponed because Temporal rejected them.', {
     labels: ['state'],
     aggregator: 'max',
   }),
-  outboxLag: gauge('gateway_outbox_lag_seconds', 'Age of the oldest due row of the outbox; 0 when there is none.', { aggregator: 'max' }),
+  outboxLag: gauge('gateway_outbox_lag_seconds', 'Age of the oldest outbox row that is due, or 0 if there is none.', { aggregator: 'max' }),
   conversationsKept: gauge(
     'gateway_conversations_kept_unlearned',
-    'Conversations that are kept after their deletion period, because memory has not learned from them; at most 10,000.',
+    'Conversations that are kept after their deletion period because memory has not learned from them yet. Stops counting at 10,000.',
   ),
   promptsToConvert: gauge(
     'gateway_prompts_to_convert',
-    'Prompts that an older release stored, and that the daily cleanup converts; beyond 10,000 an estimate.',
+    'Prompts that an older release stored and that the daily cleanup still has to convert. An estimate above 10,000.',
   ),
   learningBatches: gauge(
     'gateway_learning_batches',
-    'Learning batches that run, fail with unusable responses, are parked until a replay, or were stopped.',
+    'Learning batches that are running, are failing because of unusable responses, are parked until a replay, or were stopped.',
     {
       labels: ['state'],
       aggregator: 'max',
@@ -147,73 +161,83 @@ export const metrics = {
   ),
   learningLag: gauge(
     'gateway_learning_lag_seconds',
-    'How long the oldest message has been due that memory has still to learn; 0 when none is due.',
+    'How long the oldest message that memory still has to learn from has been due, or 0 if none is due.',
     { aggregator: 'max' },
   ),
-  ownerlessLeases: gauge('gateway_leases_without_owner', 'Leases of open windows that are held by processes without a heartbeat.', {
+  ownerlessLeases: gauge('gateway_leases_without_owner', 'Leases in open windows whose process has no heartbeat any more.', {
     aggregator: 'max',
   }),
-  ceilings: gauge('gateway_ceilings', 'Ceilings of calls and cost of which 90 % are used (near), or all (reached).', {
+  ceilings: gauge('gateway_ceilings', 'Ceilings on calls and cost that are at least 90 % used (near) or used up (reached).', {
     labels: ['scope', 'ceiling', 'state'],
     aggregator: 'max',
   }),
 
   // Durable work.
-  temporalUp: gauge('gateway_temporal_up', '1 while durable work is connected to Temporal; in a worker, while it also polls.', {
+  temporalUp: gauge('gateway_temporal_up', '1 while durable work is connected to Temporal. In a worker, 1 only while it also polls.', {
     aggregator: 'max',
   }),
-  workerPolling: gauge('gateway_worker_polling', '1 while the worker of this process polls Temporal.', { aggregator: 'max' }),
+  workerPolling: gauge('gateway_worker_polling', '1 while the worker in this process polls Temporal.', { aggregator: 'max' }),
 
-  temporalBacklog: gauge('gateway_temporal_backlog_tasks', "Tasks that wait in Temporal's queue for a worker, by type.", {
+  temporalBacklog: gauge('gateway_temporal_backlog_tasks', "Tasks waiting in Temporal's queue for a worker, by type.", {
     labels: ['type'],
     aggregator: 'max',
   }),
   temporalBacklogAge: gauge(
     'gateway_temporal_backlog_age_seconds',
-    "How long the oldest task has waited in Temporal's queue for a worker, by type; 0 when there is none.",
+    "How long the oldest task in Temporal's queue has been waiting for a worker, by type, or 0 if there is none.",
     { labels: ['type'], aggregator: 'max' },
   ),
   temporalFairness: gauge(
     'gateway_temporal_fairness',
-    '1 when the Temporal server is of a version that can let projects take turns in the queue, 0 when it is older.',
+    '1 if the Temporal server is recent enough to let projects take turns in the queue, otherwise 0.',
     { aggregator: 'min' },
   ),
   activityWait: histogram(
     'gateway_activity_schedule_to_start_seconds',
-    'Time that activities waited until the worker of this process started them.',
+    'How long activities waited until the worker in this process started them.',
     [],
   ),
 
   // The process.
-  cachedKeys: gauge('gateway_cached_keys', 'Virtual keys in memory, whose calls are served while the database is unavailable.', {
-    aggregator: 'min',
+  cachedKeys: gauge(
+    'gateway_cached_keys',
+    'Virtual keys that are cached in memory. Only their calls can be served while the database is unavailable.',
+    {
+      aggregator: 'min',
+    },
+  ),
+  databaseConnections: gauge('gateway_database_connections', 'Connections to the database, by pool and state.', {
+    labels: ['pool', 'state'],
   }),
-  databaseConnections: gauge('gateway_database_connections', 'Connections to the database.', { labels: ['pool', 'state'] }),
-  databaseConnectionsLimit: gauge('gateway_database_connections_limit', 'Limit of the connections to the database.', { labels: ['pool'] }),
-  databaseWaiting: gauge('gateway_database_waiting_queries', 'Queries that wait for a connection to the database.', { labels: ['pool'] }),
-  eventLoopLag: gauge('gateway_event_loop_lag_seconds', 'Delay of timers since the last scrape: 99th percentile and maximum.', {
+  databaseConnectionsLimit: gauge('gateway_database_connections_limit', 'Maximum number of connections to the database, by pool.', {
+    labels: ['pool'],
+  }),
+  databaseWaiting: gauge('gateway_database_waiting_queries', 'Queries that are waiting for a connection to the database.', {
+    labels: ['pool'],
+  }),
+  eventLoopLag: gauge('gateway_event_loop_lag_seconds', 'How late timers ran since the last scrape, as 99th percentile and maximum.', {
     labels: ['quantile'],
     aggregator: 'max',
   }),
   eventLoopUtilization: gauge(
     'gateway_event_loop_utilization_ratio',
-    'Share of the time since the last scrape in which the event loop ran.',
+    'Share of the time since the last scrape in which the event loop was busy.',
     {
       aggregator: 'max',
     },
   ),
   processes: gauge(
     'gateway_processes',
-    'API processes on the port (GATEWAY_WORKERS): those that this scrape contains, and those that did not respond.',
+    'API processes on the port (GATEWAY_WORKERS), by whether they are included in this scrape or did not respond.',
     {
       labels: ['state'],
     },
   ),
-  cpu: counter('process_cpu_seconds_total', 'CPU time.'),
-  residentMemory: gauge('process_resident_memory_bytes', 'Resident memory.'),
-  heapUsed: gauge('nodejs_heap_size_used_bytes', 'Memory of objects in the heap.'),
-  externalMemory: gauge('nodejs_external_memory_bytes', 'Memory of buffers outside of the heap.'),
-  openFiles: gauge('process_open_fds', 'Open file descriptors; only on Linux.', { aggregator: 'max' }),
+  cpu: counter('process_cpu_seconds_total', 'Total CPU time of the process.'),
+  residentMemory: gauge('process_resident_memory_bytes', 'Resident memory of the process.'),
+  heapUsed: gauge('nodejs_heap_size_used_bytes', 'Memory used by objects on the JavaScript heap.'),
+  externalMemory: gauge('nodejs_external_memory_bytes', 'Memory used by buffers outside the JavaScript heap.'),
+  openFiles: gauge('process_open_fds', 'Open file descriptors. Only available on Linux.', { aggregator: 'max' }),
 } as const satisfies Record<string, MetricDefinition>;
 
 export type MetricKey = keyof typeof metrics;

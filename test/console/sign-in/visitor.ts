@@ -5,6 +5,8 @@ export interface Visitor {
   /** The `set-cookie` headers of the last response. */
   setCookies(): readonly string[];
   get(path: string): Promise<Response>;
+  /** Opens the page and returns the hidden fields of its form with this action. */
+  readForm(page: string, action: string): Promise<Record<string, string>>;
   /** Opens the page and submits its form with these fields. */
   submit(page: string, action: string, fields: Record<string, string>): Promise<Response>;
   post(path: string, fields: Record<string, string>): Promise<Response>;
@@ -25,19 +27,18 @@ export function createVisitor(url: string, headers: Record<string, string> = {})
     return response;
   };
   const post: Visitor['post'] = (path, fields) => send(path, { method: 'POST', body: new URLSearchParams(fields) });
+  const readForm: Visitor['readForm'] = async (page, action) => {
+    const text = await (await send(page, {})).text();
+    const form = text.split('<form').find((part) => part.includes(`action="${action}"`)) ?? '';
+    const hidden = form.matchAll(/<input type="hidden" name="([^"]*)" value="([^"]*)"/g);
+    return Object.fromEntries([...hidden].map(([, name = '', value = '']) => [name, value]));
+  };
   return {
     cookies,
     setCookies: () => last,
     get: (path) => send(path, {}),
     post,
-    async submit(page, action, fields) {
-      const text = await (await send(page, {})).text();
-      const form = text.split('<form').find((part) => part.includes(`action="${action}"`)) ?? '';
-      const hidden = [...form.matchAll(/<input type="hidden" name="([^"]*)" value="([^"]*)"/g)].map(([, name = '', value = '']) => [
-        name,
-        value,
-      ]);
-      return post(action, { ...Object.fromEntries(hidden), ...fields });
-    },
+    readForm,
+    submit: async (page, action, fields) => post(action, { ...(await readForm(page, action)), ...fields }),
   };
 }

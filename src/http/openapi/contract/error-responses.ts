@@ -29,21 +29,21 @@ const furtherMembers = {
   upstream_code: z
     .string()
     .optional()
-    .describe("The vendor's code; `context_length_exceeded` for every prompt that is too long, whatever the vendor calls it."),
+    .describe("The vendor's code. If a prompt is too long, this is always `context_length_exceeded`, whatever the vendor calls it."),
   upstream_type: z.string().optional().describe("The vendor's type."),
-  hint: z.string().optional().describe('What was requested, and what would work.'),
+  hint: z.string().optional().describe('What the caller requested, and what would work instead.'),
   details: z
     .looseObject({ error_code: z.string(), unsupported: z.array(z.string()).optional() })
     .optional()
     .describe(
-      "Details of the vendor, in the form of Anthropic's API, by which its SDKs decide whether to send a whole conversation again.",
+      "The vendor's details in the format of Anthropic's API. Its SDKs use them to decide whether to send a whole conversation again.",
     ),
 };
 
 export const errorSchemas = {
   ChatError: z
     .looseObject({ error: z.looseObject({ message: z.string(), type: z.string(), code: z.string(), ...furtherMembers }) })
-    .describe('`type` and `code` hold the same value, unless the caller or the project asks for codes of vendors.'),
+    .describe("`type` and `code` have the same value, unless the caller or the project has asked for the vendor's codes."),
   MessagesError: z.looseObject({
     type: z.literal('error'),
     error: z.looseObject({ type: z.string(), message: z.string(), ...furtherMembers }),
@@ -85,7 +85,7 @@ export function describeErrors({ style, codes, plain, headers }: ErrorResponsesS
       },
     ];
   });
-  return { ...Object.fromEntries(described), '431': { description: 'The header block is too large. No body.' } };
+  return { ...Object.fromEntries(described), '431': { description: 'The header block is too large. The response has no body.' } };
 }
 
 /**

@@ -11,54 +11,58 @@ import { callCodes, keyCodes, type OperationSpec, type OperationSpecs } from '..
 import { requestHeadersFor } from '../../openapi/contract/parameters.ts';
 import { jsonContent } from '../../openapi/describe-operation.ts';
 
-const modelForms = 'a tier, `auto`, or `<provider>/<model>` of `GET /v1/models`';
-const stream = z.boolean().optional().describe('`true`: respond with server-sent events');
+const modelForms = 'a tier, `auto`, or a `<provider>/<model>` from `GET /v1/models`';
+const stream = z.boolean().optional().describe('whether to respond with server-sent events');
 const forwarded = (members: z.ZodRawShape = {}) =>
-  z.looseObject({ model: z.string().min(1).describe(modelForms), ...members }).describe('Goes to the vendor unchanged, but for the model.');
+  z
+    .looseObject({ model: z.string().min(1).describe(modelForms), ...members })
+    .describe('The gateway forwards everything unchanged except for the model.');
 
 export const inferenceRequests = {
   ChatBody: z
     .looseObject({
-      model: z.string().nullable().optional().describe(`${modelForms}; without it \`auto\` is used`),
+      model: z.string().nullable().optional().describe(`${modelForms}; by default \`auto\``),
       messages: z.array(z.unknown()),
       stream,
-      user: z.unknown().optional().describe('a string names the end user where `x-gateway-memory-subject` is not sent'),
+      user: z.unknown().optional().describe('if it is a string, the end user, unless the request has `x-gateway-memory-subject`'),
     })
-    .describe('A chat completion. `stream: true` sets `stream_options.include_usage`; all other members are forwarded unchanged.'),
+    .describe(
+      'A chat completion. If `stream` is true, the gateway sets `stream_options.include_usage`. It forwards all other members unchanged.',
+    ),
   MessagesBody: z
     .looseObject({
-      model: z.string().optional().describe(`${modelForms}; without it \`auto\` is used`),
+      model: z.string().optional().describe(`${modelForms}; by default \`auto\``),
       max_tokens: z.number(),
       messages: z.array(z.unknown()),
       stream,
-      metadata: z.unknown().optional().describe('`user_id` names the end user where `x-gateway-memory-subject` is not sent'),
+      metadata: z.unknown().optional().describe('`user_id` is the end user, unless the request has `x-gateway-memory-subject`'),
     })
-    .describe('A message. All other members are forwarded unchanged.'),
+    .describe('A message. The gateway forwards all other members unchanged.'),
   CompletionBody: z
     .looseObject({
-      model: z.string().nullable().optional().describe(`${modelForms}; without it \`auto\` is used`),
-      prompt: z.union([z.string(), z.array(z.string()).length(1)]).describe('becomes the message of the user'),
+      model: z.string().nullable().optional().describe(`${modelForms}; by default \`auto\``),
+      prompt: z.union([z.string(), z.array(z.string()).length(1)]).describe('the text of the user message'),
       stream: stream.nullable(),
       suffix: z.literal('').nullable().optional().describe('not supported'),
       echo: z.literal(false).nullable().optional().describe('not supported'),
       logprobs: z.null().optional().describe('not supported'),
     })
-    .describe('A legacy completion, made by a chat model. Members that chat completions have too are forwarded.'),
+    .describe('A legacy completion, which a chat model writes. The gateway forwards the members that chat completions also have.'),
   CountTokensBody: z
     .looseObject({
-      model: z.string().optional().describe(`${modelForms}; without it \`auto\` is used`),
+      model: z.string().optional().describe(`${modelForms}; by default \`auto\``),
       messages: z.array(z.unknown()),
     })
-    .describe('A message without `max_tokens`. All other members are forwarded unchanged.'),
+    .describe('A message without `max_tokens`. The gateway forwards all other members unchanged.'),
   EmbeddingsBody: forwarded(),
   ModerationsBody: forwarded(),
   RerankBody: forwarded(),
   ResponsesBody: forwarded({ stream }).describe(
-    'Goes unchanged, but for the model, to a vendor that has the route; translated to other vendors.',
+    'If the vendor has the route, the gateway forwards everything unchanged except for the model. For other vendors, it translates the request.',
   ),
 };
 
-const vendorResponse = (members: z.ZodRawShape = {}) => z.looseObject(members).describe('The vendor’s answer, unchanged.');
+const vendorResponse = (members: z.ZodRawShape = {}) => z.looseObject(members).describe("The vendor's response, unchanged.");
 
 export const inferenceResponses = {
   ChatCompletion: vendorResponse({ choices: z.array(z.unknown()) }),
@@ -84,9 +88,9 @@ interface InferenceRouteSpec {
 export const inferenceRoutes: Readonly<Record<TextRoute, InferenceRouteSpec>> = {
   chat: {
     path: '/v1/chat/completions',
-    summary: 'Chat completion',
+    summary: 'Creates a chat completion',
     details:
-      "OpenAI's chat completions, also at vendors of the messages dialect. For ten minutes an identical request is answered from the response cache; `cache-control: no-cache` asks a vendor again.",
+      "This is OpenAI's chat completions API, which the gateway also offers for vendors of the messages dialect. For ten minutes, it answers identical requests from the response cache. Send `cache-control: no-cache` to call a vendor again.",
     example: { model: 'standard', messages: [{ role: 'user', content: 'Hello!' }] },
     body: 'ChatBody',
     response: 'ChatCompletion',
@@ -94,9 +98,9 @@ export const inferenceRoutes: Readonly<Record<TextRoute, InferenceRouteSpec>> = 
   },
   messages: {
     path: '/v1/messages',
-    summary: 'Message',
+    summary: 'Creates a message',
     details:
-      "Anthropic's messages, also at vendors of the chat dialect. For ten minutes an identical request is answered from the response cache; `cache-control: no-cache` asks a vendor again.",
+      "This is Anthropic's messages API, which the gateway also offers for vendors of the chat dialect. For ten minutes, it answers identical requests from the response cache. Send `cache-control: no-cache` to call a vendor again.",
     example: { model: 'standard', max_tokens: 200, messages: [{ role: 'user', content: 'Hello!' }] },
     body: 'MessagesBody',
     response: 'Message',
@@ -104,32 +108,32 @@ export const inferenceRoutes: Readonly<Record<TextRoute, InferenceRouteSpec>> = 
   },
   embeddings: {
     path: '/v1/embeddings',
-    summary: 'Embeddings',
-    details: 'The body goes to a vendor unchanged but for the model, and its answer comes back unchanged.',
+    summary: 'Creates embeddings',
+    details: "The gateway forwards the body unchanged except for the model, and returns the vendor's response unchanged.",
     example: { model: 'embed', input: 'Hello!' },
     body: 'EmbeddingsBody',
     response: 'VendorAnswer',
   },
   moderations: {
     path: '/v1/moderations',
-    summary: 'Moderation',
-    details: 'The body goes to a vendor unchanged but for the model, and its answer comes back unchanged.',
+    summary: 'Classifies content for moderation',
+    details: "The gateway forwards the body unchanged except for the model, and returns the vendor's response unchanged.",
     example: { model: 'auto', input: 'Hello!' },
     body: 'ModerationsBody',
     response: 'VendorAnswer',
   },
   rerank: {
     path: '/v1/rerank',
-    summary: 'Ranking of documents',
-    details: 'The body goes to a vendor unchanged but for the model, and its answer comes back unchanged.',
+    summary: 'Ranks documents',
+    details: "The gateway forwards the body unchanged except for the model, and returns the vendor's response unchanged.",
     example: { model: 'auto', query: 'Which is a greeting?', documents: ['Hello!', 'Good night'] },
     body: 'RerankBody',
     response: 'VendorAnswer',
   },
   responses: {
     path: '/v1/responses',
-    summary: 'Response',
-    details: "OpenAI's responses. `auto` means the tier `standard`.",
+    summary: 'Creates a response',
+    details: "This is OpenAI's responses API. The model `auto` stands for the tier `standard`.",
     example: { model: 'standard', input: 'Hello!' },
     body: 'ResponsesBody',
     response: 'Response',
@@ -141,20 +145,22 @@ export const inferenceOperations: OperationSpecs = {
   ...Object.fromEntries(textRoutes.map((route) => [`post ${inferenceRoutes[route].path}`, operationOf(route)])),
   'post /v1/completions': {
     ...operationOf('chat'),
-    summary: 'Legacy completion, made by a chat model',
-    details: 'The prompt becomes the message of the user; the response has the shape of completions. Errors and the cache are as on chat.',
+    summary: 'Creates a legacy completion with a chat model',
+    details:
+      'The prompt becomes a user message, and the response has the format of legacy completions. Errors and the cache work as they do for chat completions.',
     body: { name: 'CompletionBody', example: { model: 'standard', prompt: 'Say hello.' } },
     responses: { 200: { ...jsonContent('Completion'), 'text/event-stream': {} } },
   },
   'post /v1/messages/count_tokens': {
     tag: 'inference',
     summary: 'Counts the input tokens of a message',
-    details: 'Costs nothing and takes no call slot. `x-gateway-token-count` says whether the vendor counted or the gateway estimated.',
+    details:
+      'Counting costs nothing and does not take a call slot. If the gateway had to estimate the count, the response has `x-gateway-token-count: estimated`.',
     auth: 'messages',
     parameters: ['x-gateway-source', 'x-gateway-timeout-ms', 'x-gateway-memory'],
     body: { name: 'CountTokensBody', example: { model: 'standard', messages: [{ role: 'user', content: 'Hello!' }] } },
     responses: { 200: 'TokenCount' },
-    description: 'The count of the vendor; an estimate when no vendor of the plan counts tokens.',
+    description: "The vendor's count, or an estimate if no vendor in the plan counts tokens.",
     headers: ['x-gateway-model', 'x-gateway-token-count', 'cache-control'],
     codes: [
       ...keyCodes,
@@ -175,7 +181,7 @@ function operationOf(route: TextRoute): OperationSpec {
     parameters: requestHeadersFor(route),
     body: { name: body, example },
     responses: { 200: { ...jsonContent(response), ...(streams && { 'text/event-stream': {} }) } },
-    description: streams ? 'The response; with `stream: true` as server-sent events.' : 'The response.',
+    description: streams ? 'The response, which is sent as server-sent events if `stream` is true.' : 'The response.',
     headers: [
       'x-gateway-call-id',
       route === 'messages' ? 'request-id' : 'x-request-id',

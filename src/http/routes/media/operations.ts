@@ -6,7 +6,7 @@ import { correlationHeaders } from '../../openapi/contract/parameters.ts';
 import { jsonContent } from '../../openapi/describe-operation.ts';
 import { vendorInteger, vendorNumber, vendorText } from '../../openapi/schemas/primitives.ts';
 
-const modelForms = '`<provider>/<model>`, a tier of the route, or a model of its default provider';
+const modelForms = 'a `<provider>/<model>`, a tier of the route, or a model of its default provider';
 
 const imageModel = z
   .string()
@@ -27,44 +27,48 @@ export const mediaRequests = {
     .looseObject({
       model: imageModel,
       prompt: vendorText.describe('what the image shows'),
-      n: vendorInteger.describe('number of images; default 1; standard shape only'),
-      size: vendorText.describe('`<width>x<height>`; default `1024x1024`'),
-      steps: vendorInteger.describe('default 4; artifacts shape only'),
-      seed: vendorInteger.describe('artifacts shape only'),
-      cfg_scale: vendorNumber.describe('artifacts shape only'),
-      response_format: z.unknown().optional().describe('images are returned as `b64_json`, whatever it says'),
+      n: vendorInteger.describe('number of images, by default 1; only for the standard shape'),
+      size: vendorText.describe('`<width>x<height>`, by default `1024x1024`'),
+      steps: vendorInteger.describe('by default 4; only for the artifacts shape'),
+      seed: vendorInteger.describe('only for the artifacts shape'),
+      cfg_scale: vendorNumber.describe('only for the artifacts shape'),
+      response_format: z.unknown().optional().describe('ignored, because images are always returned as `b64_json`'),
     })
-    .describe(`An image. Sent only to models that take them: ${optionalFields('images')}. Other members are ignored.`),
+    .describe(
+      `An image. The gateway only forwards these members to models that accept them: ${optionalFields('images')}. It ignores members that are not listed here.`,
+    ),
   SpeechBody: z
     .looseObject({
-      model: z.string().min(1).describe(`${modelForms}; of a vendor whose models are voices \`<provider>/<voice>\``),
+      model: z.string().min(1).describe(`${modelForms}; if a vendor's models are voices, \`<provider>/<voice>\``),
       input: vendorText.describe('the text to speak'),
-      voice: vendorText.describe('default `alloy`; standard shape only'),
-      response_format: vendorText.describe('default `mp3`; standard shape only'),
+      voice: vendorText.describe('by default `alloy`; only for the standard shape'),
+      response_format: vendorText.describe('by default `mp3`; only for the standard shape'),
     })
-    .describe(`Speech. Sent only to models that take them: ${optionalFields('speech')}. Other members are ignored.`),
+    .describe(
+      `Speech. The gateway only forwards these members to models that accept them: ${optionalFields('speech')}. It ignores members that are not listed here.`,
+    ),
   ImageEditUpload: z
     .looseObject({
       model: imageModel,
-      image: file.describe('the image to edit; several as `image[]`'),
-      prompt: z.string().optional().describe('what the result shows'),
-      n: z.string().optional().describe('number of images; default 1'),
-      response_format: z.string().optional().describe('images are returned as `b64_json`, whatever it says'),
+      image: file.describe('the image to edit; name the parts `image[]` if there are several'),
+      prompt: z.string().optional().describe('what the edited image shows'),
+      n: z.string().optional().describe('number of images, by default 1'),
+      response_format: z.string().optional().describe('ignored, because images are always returned as `b64_json`'),
     })
-    .describe('All parts are forwarded unchanged; `model` is replaced with that of the vendor.'),
+    .describe("The gateway forwards all parts unchanged, but replaces `model` with the vendor's name for it."),
   AudioUpload: z
     .looseObject({
       model: z.string().min(1).describe(modelForms),
       file: file.describe('the audio'),
-      prompt: z.string().optional().describe('guides the style of the text'),
+      prompt: z.string().optional().describe('a text that guides the style of the transcript'),
     })
-    .describe('All parts are forwarded unchanged; `model` is replaced with that of the vendor.'),
+    .describe("The gateway forwards all parts unchanged, but replaces `model` with the vendor's name for it."),
 } as const;
 
 export const mediaResponses = {
   ImageResult: z
     .looseObject({ created: z.int(), data: z.array(z.looseObject({ b64_json: z.string().min(1) })).min(1) })
-    .describe('One base64 entry per image, in any response format of the vendor.'),
+    .describe('One base64 entry for each image, whatever format the vendor uses.'),
 };
 
 const base = {
@@ -78,7 +82,7 @@ const base = {
 const imageHeaders = [...base.headers, 'x-gateway-warning'] as const;
 
 /** Transcriptions and translations return whatever the vendor sends, which may be JSON, text, subtitles or events. */
-const transcribed = 'The parts go to exactly one provider while they arrive; the response is what the provider sends.';
+const transcribed = "The gateway forwards the parts to exactly one provider while they arrive, and returns the provider's response.";
 const transcript = { 'application/json': {}, 'text/plain': {}, 'text/event-stream': {} };
 const transcribe: Pick<OperationSpec, 'body' | 'responses' | 'codes'> = {
   body: { name: 'AudioUpload', mediaType: 'multipart/form-data' },
@@ -90,7 +94,7 @@ export const mediaOperations: OperationSpecs = {
   'post /v1/images/generations': {
     ...base,
     summary: 'Generates images',
-    details: 'Exactly one provider is called. The response has base64 in every case.',
+    details: 'The gateway calls exactly one provider. The response always contains base64.',
     body: { name: 'ImageBody', example: { model: 'standard', prompt: 'a lighthouse at night' } },
     responses: { 200: 'ImageResult' },
     headers: imageHeaders,
@@ -99,7 +103,7 @@ export const mediaOperations: OperationSpecs = {
   'post /v1/images/edits': {
     ...base,
     summary: 'Edits images',
-    details: 'The parts go to exactly one provider while they arrive.',
+    details: 'The gateway forwards the parts to exactly one provider while they arrive.',
     body: { name: 'ImageEditUpload', mediaType: 'multipart/form-data' },
     responses: { 200: { ...jsonContent('ImageResult'), 'text/event-stream': {} } },
     headers: imageHeaders,
@@ -109,8 +113,8 @@ export const mediaOperations: OperationSpecs = {
   'post /v1/audio/translations': { ...base, ...transcribe, summary: 'Translates audio into English text', details: transcribed },
   'post /v1/audio/speech': {
     ...base,
-    summary: 'Streams speech',
-    details: 'Exactly one provider is called, and the audio is sent while it arrives.',
+    summary: 'Turns text into speech',
+    details: 'The gateway calls exactly one provider, and forwards the audio while it arrives.',
     body: { name: 'SpeechBody', example: { model: 'standard', input: 'Hello!' } },
     // The content type comes from the provider's configuration, or else from the vendor. The default is audio/mpeg.
     responses: { 200: { 'audio/*': {} } },

@@ -11,7 +11,8 @@ export const memoryOperations: OperationSpecs = {
   'post /v1/memory/items': {
     ...base,
     summary: 'Saves a memory',
-    details: 'Its origin is `agent`, its author `key:<prefix>`. Credentials in the text are replaced with placeholders.',
+    details:
+      'The memory has the origin `agent` and the author `key:<prefix>`. The gateway replaces credentials in the text with placeholders.',
     body: { name: 'MemoryItemBody', example: { text: 'Prefers metric units', kind: 'preference', subject: 'user-42' } },
     responses: { 201: 'MemoryItem' },
     codes: [...bodyCodes, 'bad_request', 'forbidden', 'guardrail_blocked', 'memory_off'],
@@ -19,8 +20,8 @@ export const memoryOperations: OperationSpecs = {
   },
   'patch /v1/memory/items/{id}': {
     ...base,
-    summary: 'Corrects a memory: closes it and creates its replacement',
-    details: 'Only memories with origin `agent` or `observed`.',
+    summary: 'Corrects a memory by closing it and creating its replacement',
+    details: 'Only memories with the origin `agent` or `observed` can be corrected.',
     parameters: ['item'],
     body: { name: 'MemoryCorrectionBody' },
     responses: { 200: 'MemoryItem' },
@@ -30,7 +31,7 @@ export const memoryOperations: OperationSpecs = {
   'delete /v1/memory/items/{id}': {
     ...base,
     summary: 'Removes a memory',
-    details: 'Only memories with origin `agent` or `observed`. A closed memory is not found.',
+    details: 'Only memories with the origin `agent` or `observed` can be removed. For a closed memory, the response is 404.',
     parameters: ['item'],
     responses: { 200: 'MemoryRemoval' },
     codes: [...codes, 'forbidden', 'not_found'],
@@ -38,8 +39,8 @@ export const memoryOperations: OperationSpecs = {
   },
   'post /v1/memory/items/{id}/rating': {
     ...base,
-    summary: 'Rates a memory; two `wrong` ratings exclude it from recall',
-    details: 'A person can confirm the memory in the console, which includes it again.',
+    summary: 'Rates a memory as useful or wrong',
+    details: 'Two `wrong` ratings exclude a memory from recall, until a person confirms it in the console.',
     parameters: ['item'],
     body: { name: 'MemoryRatingBody' },
     responses: { 200: 'MemoryItem' },
@@ -50,7 +51,7 @@ export const memoryOperations: OperationSpecs = {
     ...base,
     summary: 'Searches memories and conversations by text and by meaning',
     details:
-      'Vectors take part when the project has a route for embeddings. A subject limits the search to this end user and the whole project.',
+      'The search uses vectors if the project has a route for embeddings. With a subject, it only finds memories of this end user and of the whole project.',
     body: { name: 'MemorySearchBody', example: { query: 'units of measurement' } },
     responses: { 200: 'MemorySearch' },
     codes: [...bodyCodes, 'bad_request'],
@@ -60,7 +61,7 @@ export const memoryOperations: OperationSpecs = {
     ...base,
     summary: 'Shows what recall would insert into a call',
     details:
-      'Does what recall does for a call with this text or these messages, within the same deadline, but makes no call of chat. The embedding and the rerank are charged to the key.',
+      'This does the same as recall for a call with this text or these messages, within the same deadline, but does not call a chat model. The key is charged for the embedding and the rerank.',
     body: { name: 'MemoryRecallBody', example: { text: 'Which units do I use?', subject: 'user-42', dry_run: true } },
     responses: { 200: 'MemoryRecall' },
     codes: [...bodyCodes, 'bad_request'],
@@ -68,8 +69,8 @@ export const memoryOperations: OperationSpecs = {
   },
   'post /v1/memory/wake-up': {
     ...base,
-    summary: 'Gets the context for the start of an agent',
-    details: 'Pinned and trusted memories, the newest conversations, and the pages of the project and the subject.',
+    summary: 'Gets the context with which an agent starts',
+    details: 'The context contains pinned and trusted memories, the newest conversations, and the pages of the project and the subject.',
     body: { name: 'MemoryWakeUpBody', optional: true, example: { subject: 'user-42' } },
     responses: { 200: 'MemoryWakeUp' },
     codes: [...bodyCodes, 'bad_request'],
@@ -77,8 +78,8 @@ export const memoryOperations: OperationSpecs = {
   },
   'post /v1/memory/graph': {
     ...base,
-    summary: 'Lists live facts of the graph',
-    details: 'The newest first. Without a body: all facts, up to the default limit.',
+    summary: 'Lists the live facts of the graph',
+    details: 'The list starts with the newest fact. Without a body, it contains all facts up to the default limit.',
     body: { name: 'MemoryGraphBody', optional: true, example: { entity: 'Ada' } },
     responses: { 200: 'MemoryFacts' },
     codes: bodyCodes,
@@ -86,8 +87,8 @@ export const memoryOperations: OperationSpecs = {
   },
   'delete /v1/memory/subjects/{subject}': {
     ...base,
-    summary: 'Erases a subject: memories, profile, conversations, and the prompts and responses of its calls',
-    details: 'One transaction, which cannot be undone. Any key of the project may do it.',
+    summary: 'Erases the memories, profile and conversations of a subject, and the prompts and responses of its calls',
+    details: 'This happens in one transaction and cannot be undone. Any key of the project may do it.',
     parameters: ['subject'],
     responses: { 200: 'MemoryErasure' },
     codes: [...codes, 'bad_request'],
@@ -95,15 +96,15 @@ export const memoryOperations: OperationSpecs = {
   'delete /v1/memory/subjects': {
     ...base,
     summary: 'Erases the subject `.` or `..`, which clients remove from a path',
-    details: 'As `DELETE /v1/memory/subjects/{subject}`, which is for all other subjects.',
+    details: 'This works like `DELETE /v1/memory/subjects/{subject}`, which is for all other subjects.',
     parameters: ['dot_subject'],
     responses: { 200: 'MemoryErasure' },
     codes: [...codes, 'bad_request'],
   },
   'post /v1/memory/episodes/{id}/remember': {
     ...base,
-    summary: 'Learns from a whole conversation at once',
-    details: 'A batch starts at once, also for a conversation that would not be learned otherwise.',
+    summary: 'Learns from a whole conversation immediately',
+    details: 'A batch starts immediately, even if memory would not learn from this conversation otherwise.',
     parameters: ['id'],
     body: { name: 'MemoryRememberBody', optional: true },
     responses: { 202: 'MemoryRemembered' },
@@ -113,7 +114,7 @@ export const memoryOperations: OperationSpecs = {
   'get /v1/memory/episodes/{id}': {
     ...base,
     summary: 'Gets a conversation',
-    details: 'With the text that the memory worker reads.',
+    details: 'The response includes the text that the memory worker reads.',
     parameters: ['id'],
     responses: { 200: 'Episode' },
     codes: [...codes, 'not_found'],

@@ -13,9 +13,9 @@ const item = z.looseObject({
   subject: text,
   pinned: z.boolean(),
   origin: z.enum(['agent', 'observed', 'person']),
-  author: z.string().describe('`key:<prefix>` of a key'),
+  author: z.string().describe('`key:<prefix>` if it was written with a key'),
   state: z.enum(['live', 'closed']),
-  in_recall: z.boolean().describe('false after two `wrong` ratings, until a person confirms it'),
+  in_recall: z.boolean().describe('false after two `wrong` ratings, until a person confirms the memory'),
   ratings: z.looseObject({ useful: count, wrong: count }),
   episode_id: id.nullable(),
   supersedes: id.nullable(),
@@ -31,13 +31,17 @@ const found = z.looseObject({
   matched_by: z.array(z.enum(['vector', 'text'])),
   why: z
     .looseObject({
-      similarity: z.number().nullable().describe('cosine of the vectors; null: not compared'),
-      terms: z.number().describe('share of the terms of the query, weighted by their rarity'),
-      time: z.number().describe('what it adds to the score that the query names the time of the memory'),
+      similarity: z.number().nullable().describe('cosine similarity of the vectors, or null if they were not compared'),
+      terms: z.number().describe('how much of the query the memory contains, where rare terms count more'),
+      time: z.number().describe('what it adds to the score if the query mentions the time of the memory'),
       neighbours: z.number().describe('what other memories of its conversation add to the score'),
-      relevance: z.number().nullable().optional().describe('by the model of `memory-rerank`, which then decides the order'),
+      relevance: z
+        .number()
+        .nullable()
+        .optional()
+        .describe('score from the model of the tier `memory-rerank`, which then decides the order'),
     })
-    .describe('what decided its place'),
+    .describe('why the memory has this place in the list'),
 });
 
 const page = z.looseObject({ text: z.string(), updated_at: time }).nullable();
@@ -46,9 +50,9 @@ const entity = z.looseObject({ id, name: z.string() });
 
 const progress = {
   messages: count,
-  attempts: count.describe('calls of the memory model'),
+  attempts: count.describe('how often the memory model was called'),
   next_try_at: time.nullable(),
-  error: z.looseObject({ code: z.string(), message: text }).nullable().describe('of the last attempt; null after a successful one'),
+  error: z.looseObject({ code: z.string(), message: text }).nullable().describe('error of the last attempt, or null if it succeeded'),
   cost: z.number().min(0).describe('USD'),
   memories: z.looseObject({ written: count, repeated: count, dropped: count, merged: count }),
   facts: count,
@@ -58,38 +62,40 @@ const batch = z.looseObject({
   id,
   object: z.literal('memory.batch'),
   project: z.string().describe('slug of the project'),
-  kind: z.enum(['normal', 'remember', 'page']).describe('`page`: rebuilds a page after one of its memories was removed or corrected'),
+  kind: z
+    .enum(['normal', 'remember', 'page'])
+    .describe('a `page` batch rebuilds a page after one of its memories was removed or corrected'),
   state: z
     .enum(['running', 'waiting', 'retrying', 'failing', 'done', 'failed', 'stopped'])
     .describe(
-      '`failing`: the responses of the model are unusable, and it is tried again at most daily; `stopped`: an operator gave it up, or ended its run in Temporal',
+      'for a `failing` batch, the responses of the model are unusable, and the gateway tries again at most once a day; a `stopped` batch was given up by an operator, or its run was ended in Temporal',
     ),
-  episode_id: id.nullable().describe('for `remember`'),
+  episode_id: id.nullable().describe('the conversation, if the batch was started by `remember`'),
   workflow_id: z.string().describe('the workflow id in Temporal'),
-  run_url: z.string().nullable().describe('the latest run in the web UI of Temporal; null when its address is unknown'),
+  run_url: z.string().nullable().describe('address of the latest run in the web UI of Temporal, or null if the web UI is unknown'),
   ...progress,
   created_at: time,
   finished_at: time.nullable(),
   groups: z
     .array(z.looseObject({ position: count, subject_sha256: text, state: z.enum(['waiting', 'learned', 'done', 'failed']), ...progress }))
     .optional()
-    .describe('not in lists'),
+    .describe('absent in lists'),
 });
 
 const erasure = z.looseObject({
   object: z.literal('memory.erasure'),
   id,
-  subject_sha256: z.string().describe('hexadecimal'),
-  erased_at: time.describe('data from before this time is deleted; later data is kept'),
+  subject_sha256: z.string().describe('SHA-256 of the subject in hexadecimal'),
+  erased_at: time.describe('only data from before this time is deleted'),
   deleted: z.looseObject({
     memories: count,
     profile_pages: count,
     episodes: count,
-    calls: count.describe('calls that named the subject; their cost is kept'),
+    calls: count.describe('calls that named the subject, whose cost is kept'),
     call_parts: count,
     graph_facts: count,
     cache_entries: count,
-    queued_messages: count.describe('calls in progress or not yet stored'),
+    queued_messages: count.describe('calls that were in progress or not stored yet'),
   }),
   workflows: z.looseObject({
     id: z.string(),
@@ -103,7 +109,7 @@ const erasureOfAll = erasure.extend({
   asked_by: z.string(),
   processes: z.looseObject({ told: count, drained: count }),
   done_at: time.nullable(),
-  restored_at: time.nullable().describe('when an import restored data from before the erasure'),
+  restored_at: time.nullable().describe('the time at which an import restored data from before the erasure'),
 });
 
 export const memoryResponses = {
@@ -118,7 +124,7 @@ export const memoryResponses = {
     started_at: time,
     last_turn_at: time,
     read_at: time.nullable(),
-    text: z.string().describe('what the memory worker reads'),
+    text: z.string().describe('the text that the memory worker reads'),
     messages: z.array(
       z.looseObject({
         role: z.enum(['user', 'assistant']),
@@ -140,37 +146,37 @@ export const memoryResponses = {
     closed_at: time,
   }),
   MemorySearch: z.looseObject({
-    vector: z.boolean().describe('vectors were used: the project has an embeddings route, which responded in time'),
+    vector: z.boolean().describe('whether vectors were used, which requires an embeddings route that responded in time'),
     memories: z.array(z.looseObject({ item, score, matched_by: z.array(z.enum(['vector', 'text'])) })),
     episodes: z.array(z.looseObject({ id, title: text, subject: text, snippet: z.string(), score, started_at: time, last_turn_at: time })),
   }),
   MemoryRecall: z.looseObject({
     object: z.literal('memory.recall'),
     dry_run: z.literal(true),
-    enabled: z.boolean().describe('false: memory is off and nothing is recalled'),
-    query: text.describe('what was searched for: the end of the last user message; null: there is none'),
-    block: text.describe('the message that recall would insert; null: none'),
-    memories: z.array(found).describe('in the order of the block'),
+    enabled: z.boolean().describe('false if memory is off, so that nothing is recalled'),
+    query: text.describe('the text that was searched for, which is the end of the last user message; null if there is no user message'),
+    block: text.describe('the message that recall would insert, or null if there is nothing to insert'),
+    memories: z.array(found).describe('memories in the order of the block'),
     left_out: z.array(
       found.extend({
         reason: z
           .enum(['near_duplicate', 'unsafe', 'limit', 'rated_wrong'])
-          .describe('`unsafe`: reads like an instruction, or has no text but markup; `limit`: the block is full'),
+          .describe('an `unsafe` memory reads like an instruction or contains only markup; `limit` means that the block is full'),
       }),
     ),
-    vector: z.boolean().describe('a vector was used'),
+    vector: z.boolean().describe('whether a vector was used'),
     reranked: z.boolean(),
-    late: z.boolean().describe('the deadline ended a search; what had been found by then is used, and `rated_wrong` may be missing'),
+    late: z.boolean().describe('true if the deadline ended a search; recall then uses what it had found, and `rated_wrong` may be missing'),
     duration_ms: z.number().min(0),
   }),
   MemoryWakeUp: z.looseObject({
     pinned: z.array(item),
-    trusted: z.array(item).describe('written by a person, or rated useful and never wrong'),
+    trusted: z.array(item).describe('memories that a person wrote, or that were rated useful and never wrong'),
     subject_memories: z.array(item),
     episodes: z.array(z.looseObject({ id, title: text, last_turn_at: time })),
     knowledge_page: page,
     profile: page,
-    text: z.string().describe('all of it as a prompt block; empty when memory has nothing'),
+    text: z.string().describe('everything as a block for the prompt; empty if there are no memories'),
   }),
   MemoryFacts: z.looseObject({
     facts: z.array(
@@ -199,11 +205,11 @@ export const memoryResponses = {
       .looseObject({
         delete_conversations_after_days: z.int(),
         delete_unlearned: z.boolean(),
-        effective_at: time.describe('the first daily cleanup after this time uses it'),
-        conversations: count.describe('which that will delete, counted when the change was made; at most 10,000'),
+        effective_at: time.describe('the change applies from the first daily cleanup after this time'),
+        conversations: count.describe('how many conversations the change will delete, counted when it was made; at most 10,000'),
       })
       .nullable()
-      .describe('a change that deletes more than before, until it takes effect'),
+      .describe('a change that deletes more than before and is not in effect yet'),
   }),
   MemoryRemembered: z.looseObject({ episode_id: id, batch_id: id, status: z.literal('queued'), focus: text }),
   Batch: batch,

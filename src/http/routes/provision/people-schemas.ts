@@ -6,9 +6,9 @@ import { count, id, listSchema, text, time } from '../../openapi/schemas/primiti
 
 export const peopleRequests = {
   PersonBody: newPersonInput.describe('A new person.'),
-  PersonChangeBody: personChange.describe('Omitted members stay unchanged.'),
+  PersonChangeBody: personChange.describe('Omitted members keep their values.'),
   SignInLinkBody: signInLinkInput.meta({
-    description: 'Who the link is for.',
+    description: 'The person who gets the link.',
     anyOf: [{ required: ['email'] }, { required: ['admin'], properties: { admin: { const: true } } }],
   }),
   PersonalTokenBody: personalTokenInput.describe('A new personal token.'),
@@ -19,24 +19,24 @@ const personFields = {
   id,
   email: z.string(),
   name: z.string(),
-  admin: z.boolean().describe('deployment admin'),
+  admin: z.boolean().describe('whether the person is a deployment admin'),
   has_password: z.boolean(),
-  has_oidc: z.boolean().describe('has signed in with the identity provider'),
-  only_project: text.describe('the project in which an unconfirmed account is valid; null: confirmed'),
+  has_oidc: z.boolean().describe('whether the person has signed in with the identity provider'),
+  only_project: text.describe('the only project in which an unconfirmed account is valid, or null if the account is confirmed'),
   disabled_at: time.nullable(),
   created_at: time,
 };
 const person = z.looseObject(personFields);
 
-const link = { sign_in_url: z.string().describe('works once'), sign_in_url_expires_at: time };
+const link = { sign_in_url: z.string().describe('a link that works once'), sign_in_url_expires_at: time };
 
 const member = z.looseObject({
-  id: id.describe('of the person'),
+  id: id.describe('id of the person'),
   email: z.string(),
   name: z.string(),
   role: z.enum(['owner', 'member']),
   disabled: z.boolean(),
-  confirmed: z.boolean().describe('false: an owner added the address, and the account is valid in this project only'),
+  confirmed: z.boolean().describe('false if an owner added the address, so that the account is only valid in this project'),
   created_at: time,
 });
 
@@ -58,11 +58,11 @@ const auditEntry = z.looseObject({
   at: time,
   actor: z.enum(['person', 'personal_token', 'admin_token']),
   person_id: id.nullable(),
-  email: text.describe('null for the admin token, and when the person was deleted'),
-  project: text.describe('slug; null for changes to the deployment'),
+  email: text.describe('null for the admin token, and if the person was deleted'),
+  project: text.describe('slug of the project, or null for changes to the deployment'),
   action: z.string(),
   target: text.describe('id, slug or prefix of what was changed'),
-  outcome: z.enum(['ok', 'refused', 'failed']).nullable().describe('null: under way, or interrupted'),
+  outcome: z.enum(['ok', 'refused', 'failed']).nullable().describe('null if the change is in progress or was interrupted'),
   detail: z.record(z.string(), z.unknown()),
 });
 
@@ -76,7 +76,7 @@ export const peopleResponses = {
   RevokedSessions: z.looseObject({ revoked: count }),
   PersonalToken: personalToken,
   PersonalTokenList: listSchema(personalToken),
-  NewPersonalToken: z.looseObject({ token: z.string().describe('shown only once'), ...tokenFields }),
+  NewPersonalToken: z.looseObject({ token: z.string().describe('the token, which is shown only once'), ...tokenFields }),
   Member: member,
   MemberList: listSchema(member),
   AuditEntryList: listSchema(auditEntry),

@@ -15,17 +15,17 @@ const modelId = z
   .regex(/^[^/\s]+\/\S+$/);
 
 const placeAndAction = { place: z.enum(['input', 'output']), action: z.enum(['block', 'observe']) };
-const partial = 'Omitted members stay unchanged.';
+const partial = 'Omitted members keep their values.';
 
 export const provisionRequests = {
   ProjectBody: projectInput.nullable().describe(partial),
   KeyBody: keyInput.meta({ description: 'A new virtual key.', allOf: windowsNeedCeilings }),
-  RotateBody: rotateInput.nullable().describe('Without a body the old key is revoked at once.'),
+  RotateBody: rotateInput.nullable().describe('Without a body, the old key is revoked immediately.'),
   ApplicationBody: applicationInput.nullable().describe(partial),
   BatchReplayBody: z
-    .strictObject({ project: z.string().describe('slug'), state: z.enum(endedStates) })
-    .describe('The batches to replay: all of the project in this state.'),
-  MemoryFile: z.string().describe('Lines of JSON, as docs/memory-export.md describes them; of any length.'),
+    .strictObject({ project: z.string().describe('slug of the project'), state: z.enum(endedStates) })
+    .describe('Replays all batches of the project in this state.'),
+  MemoryFile: z.string().describe('Lines of JSON in the format that docs/memory-export.md describes. The file can have any length.'),
   RulesBody: z
     .strictObject({
       rules: z
@@ -35,7 +35,7 @@ export const provisionRequests = {
             z.strictObject({
               class: z.literal('expression'),
               ...placeAndAction,
-              expression: z.string().min(1).max(500).describe('RE2 syntax; must not match the empty string'),
+              expression: z.string().min(1).max(500).describe('a regular expression in RE2 syntax, which must not match the empty string'),
             }),
           ]),
         )
@@ -44,6 +44,6 @@ export const provisionRequests = {
     .describe('All rules of the project.'),
   CatalogBody: z
     .strictObject({ models: z.record(modelId, z.record(z.string(), z.unknown()).nullable()) })
-    .describe('Rows in the format of `models` in gateway.yaml, by `<provider>/<model>`; null removes an imported row.'),
-  RepriceBody: repriceInput.describe('The window, and the prices for recalculating its calls.'),
+    .describe('Rows in the format of `models` in gateway.yaml, by `<provider>/<model>`. A null removes an imported row.'),
+  RepriceBody: repriceInput.describe('The time window, and the prices with which its calls are recalculated.'),
 };

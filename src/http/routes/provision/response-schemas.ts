@@ -8,7 +8,7 @@ const onBudgetStoreDown = z.enum(['allow', 'refuse']).nullable();
 
 const project = z.looseObject({
   id,
-  project: z.string().describe('the slug'),
+  project: z.string().describe('slug of the project'),
   name: z.string(),
   providers: z.array(z.string()).nullable(),
   tiers,
@@ -65,17 +65,17 @@ const attempt = z.looseObject({
   started_at: time,
   first_byte_ms: count.nullable(),
   duration_ms: count,
-  cost: usd.nullable().describe('null: the price is unknown'),
-  price_unknown: z.boolean().describe('The model has no price in the catalog'),
+  cost: usd.nullable().describe('null if the price is unknown'),
+  price_unknown: z.boolean().describe('true if the model has no price in the catalog'),
   error: z
     .looseObject({
       reason: z.string().describe('such as `connect`, `timeout`, `status`, `unreadable`, `broken`, `deadline`, `stopped` or `lost`'),
-      type: text.describe("the vendor's type"),
-      code: text.describe("the vendor's code, or that of the system, such as ECONNREFUSED"),
-      message: text.describe("an excerpt of the vendor's message, masked and without text of the request"),
+      type: text.describe("the vendor's error type"),
+      code: text.describe("the vendor's error code, or the system's, such as ECONNREFUSED"),
+      message: text.describe("an excerpt of the vendor's message, in which secrets and text from the request are masked"),
     })
     .nullable()
-    .describe('why the attempt failed; null if it did not, or the reason was deleted'),
+    .describe('why the attempt failed, or null if it succeeded or the reason was deleted'),
 });
 
 export const callResponse = z.looseObject({
@@ -83,7 +83,7 @@ export const callResponse = z.looseObject({
   created_at: time,
   project: z.string().describe('slug of the project'),
   key: z.string().describe('prefix of the key'),
-  key_name: text.describe('null: a call of the gateway itself'),
+  key_name: text.describe('null if the gateway itself made the call'),
   source: z.string(),
   route: z.string(),
   model_asked: z.string(),
@@ -94,10 +94,10 @@ export const callResponse = z.looseObject({
   stream: z.boolean(),
   cache: z.enum(['hit', 'miss']).nullable(),
   tokens: z.looseObject({ input: count, cached_input: count, cache_write: count, output: count }),
-  cost: usd.nullable().describe('null: the price is unknown'),
-  price_unknown: z.boolean().describe('The model has no price in the catalog; the call is excluded from cost totals'),
+  cost: usd.nullable().describe('null if the price is unknown'),
+  price_unknown: z.boolean().describe('true if the model has no price in the catalog, so that cost totals exclude the call'),
   estimated: z.boolean(),
-  unmetered: z.boolean().describe('admitted without its ceilings while the quota store was unavailable'),
+  unmetered: z.boolean().describe('whether the call was admitted without checking its ceilings, because the quota store was unavailable'),
   duration_ms: count,
   first_byte_ms: count.nullable(),
   task_id: text,
@@ -108,23 +108,23 @@ export const callResponse = z.looseObject({
   iteration: z.int().nullable(),
   distil_saved: z.int().nullable(),
   subject_sha256: text,
-  recalled: z.array(id).describe('memories that recall put into the prompt; empty also when the text of the call was deleted'),
+  recalled: z.array(id).describe('memories that recall put into the prompt; also empty if the text of the call was deleted'),
   plan: z.array(z.looseObject({ model: z.string(), skipped: text })),
   attempts: z.array(attempt),
 });
 
 const lease = z.looseObject({
   process: z.string(),
-  alive: z.boolean().describe('sent a heartbeat within the last minute'),
+  alive: z.boolean().describe('whether the process sent a heartbeat within the last minute'),
   counters: z.int(),
   oldest_window: z.string(),
 });
 
 const quarantinedFile = z.looseObject({
-  file: z.string().describe('a `.record` of one call, or a damaged `.segment` of several'),
+  file: z.string().describe('the `.record` of a call, or a damaged `.segment` that contains several calls'),
   bytes: z.int(),
   quarantined_at: z.string(),
-  projects: z.array(z.string()).describe('slugs; empty when the file cannot be read'),
+  projects: z.array(z.string()).describe('slugs of the projects, or an empty list if the file cannot be read'),
   oldest_call: z.string().nullable(),
 });
 
@@ -132,16 +132,19 @@ const catalogModel = z.looseObject({
   id: z.string(),
   kind: z.string(),
   source: z.enum(['file', 'import', 'starter']),
-  price: z.record(z.string(), z.unknown()).nullable().describe('null: unknown'),
+  price: z.record(z.string(), z.unknown()).nullable().describe('null if the price is unknown'),
   max_input_tokens: z.int().nullable(),
-  context_window: z.int().nullable().describe('Input and requested output together, where the vendor checks their sum'),
+  context_window: z.int().nullable().describe('the most tokens of input and requested output together, if the vendor checks their sum'),
   max_output_tokens: z.int().nullable(),
   supports_schema: z.boolean().optional(),
   thinking: z.enum(['budget', 'adaptive', 'none']).optional(),
   reasons: z.boolean().optional(),
   takes_reasoning: z.enum(['none', 'text', 'details']).optional(),
-  serves: z.array(z.string()).optional().describe('The vendor routes that the model supports; absent: all that its provider serves'),
-  takes: z.array(z.string()).optional().describe('The optional request fields that the model accepts; absent: unknown'),
+  serves: z
+    .array(z.string())
+    .optional()
+    .describe('the vendor routes that the model supports; absent if it supports all routes of its provider'),
+  takes: z.array(z.string()).optional().describe('the optional request fields that the model accepts; absent if they are unknown'),
 });
 
 const ids = z.array(z.string());
@@ -150,7 +153,7 @@ export const provisionResponses = {
   ProjectList: listSchema(project),
   Key: key,
   KeyList: listSchema(key),
-  IssuedKey: z.looseObject({ key: z.string().describe('the secret; shown only once'), ...keyFields }),
+  IssuedKey: z.looseObject({ key: z.string().describe('the key itself, which is shown only once'), ...keyFields }),
   Application: application,
   ApplicationList: listSchema(application),
   Rules: z.looseObject({
@@ -176,10 +179,18 @@ export const provisionResponses = {
   MemoryImport: z.looseObject({
     object: z.literal('memory.import'),
     dry_run: z.boolean(),
-    records: z.record(z.string(), z.looseObject({ added: count, present: count, refused: count })).describe('by type of record'),
+    records: z
+      .record(z.string(), z.looseObject({ added: count, present: count, refused: count }))
+      .describe('counts by the type of the record'),
     refusals: z
-      .array(z.looseObject({ line: z.int().describe('or number of the element of an array'), type: z.string(), reason: z.string() }))
-      .describe('the first thousand'),
+      .array(
+        z.looseObject({
+          line: z.int().describe('number of the line, or of the element if the file is an array'),
+          type: z.string(),
+          reason: z.string(),
+        }),
+      )
+      .describe('the first thousand refusals'),
   }),
   CatalogImport: z.looseObject({
     object: z.literal('catalog_import'),
@@ -195,20 +206,20 @@ export const provisionResponses = {
     to: time,
     prices: z.enum(['dated', 'now']),
     models: ids.nullable(),
-    project: text.describe('null: all projects'),
-    prices_corrected: ids.describe('Models whose price history was corrected (`prices: now`)'),
-    calls: count.describe('Calls in the window'),
+    project: text.describe('slug of the project, or null for all projects'),
+    prices_corrected: ids.describe('models whose price history was corrected (`prices: now`)'),
+    calls: count.describe('calls in the time window'),
     calls_changed: count,
-    calls_newly_priced: count.describe('Changed calls whose cost was unknown'),
+    calls_newly_priced: count.describe('changed calls whose cost was unknown before'),
     attempts_changed: count,
-    counters_changed: count.describe('Counters of ceilings'),
+    counters_changed: count.describe('counters of ceilings that were changed'),
     left: z
       .looseObject({
-        price_unknown: count.describe('The model had no price at that time'),
-        units_not_kept: count.describe('Charged by images, characters, seconds or searches that older call rows do not store'),
-        video: count.describe('Videos keep the price of their start'),
+        price_unknown: count.describe('calls of models that had no price at that time'),
+        units_not_kept: count.describe('calls that are charged by images, characters, seconds or searches, which older rows do not store'),
+        video: count.describe('videos, which keep the price from when they were started'),
       })
-      .describe('Calls that were not recalculated'),
-    difference: z.number().describe('USD by which the cost increased; unknown costs count as zero'),
+      .describe('calls that were not recalculated'),
+    difference: z.number().describe('by how much the cost increased, in USD; unknown costs count as zero'),
   }),
 };

@@ -6,8 +6,8 @@ import { count, listSchema, text, time, usd, windowName } from '../../openapi/sc
 export const statusOperations: OperationSpecs = {
   'get /': {
     tag: 'operation',
-    summary: 'Names the service, its version and where to go on; `HEAD` has no body',
-    details: 'Clients call it to see whether the service answers.',
+    summary: 'Gets the name and version of the service, with links',
+    details: 'Clients call this to see whether the service responds. The response to `HEAD` has no body.',
     auth: 'none',
     responses: { 200: 'Root' },
     codes: [],
@@ -15,7 +15,8 @@ export const statusOperations: OperationSpecs = {
   'get /v1/models': {
     tag: 'inference',
     summary: 'Lists the models, tiers and `auto` that the key may use',
-    details: '`x-gateway-source` selects the view of an application. With `anthropic-version` the list has the shape of Anthropic.',
+    details:
+      '`x-gateway-source` selects what an application sees. If the request has `anthropic-version`, the list has the format of Anthropic.',
     auth: 'messages',
     errorStyle: 'either',
     parameters: ['x-gateway-source', 'anthropic_version', 'model_limit', 'after_id', 'before_id'],
@@ -25,7 +26,7 @@ export const statusOperations: OperationSpecs = {
   'get /v1/models/{id}': {
     tag: 'inference',
     summary: 'Gets a model, a tier or `auto` that the key may use',
-    details: 'What the key may not use is not found.',
+    details: 'If the key may not use the model, the response is 404.',
     auth: 'messages',
     errorStyle: 'either',
     parameters: ['x-gateway-source', 'anthropic_version', 'model'],
@@ -36,7 +37,7 @@ export const statusOperations: OperationSpecs = {
   'get /status/peek': {
     tag: 'status',
     summary: 'Gets the ceilings of the key, the credit of the project and the circuit breakers of its providers',
-    details: 'Uses no call slot. Waits for the journal of the responding process, so a caller sees its own finished calls.',
+    details: 'This does not take a call slot. The process first waits for its journal, so that callers see their own finished calls.',
     auth: 'key',
     responses: { 200: 'Status' },
     codes: [...keyCodes, 'internal_error'],
@@ -44,39 +45,40 @@ export const statusOperations: OperationSpecs = {
   'get /usage/me': {
     tag: 'status',
     summary: 'Gets the spend of the project in the current month',
-    details: 'Months are those of UTC. Lists have at most 1,000 rows, the highest cost first.',
+    details: 'Months are in UTC. Lists have at most 1,000 rows and start with the highest cost.',
     auth: 'key',
     responses: { 200: 'Usage' },
     codes: [...keyCodes, ...databaseCodes],
   },
   'get /healthz': {
     tag: 'operation',
-    summary: 'Liveness: the process runs',
-    details: 'Checks no dependency.',
+    summary: 'Reports that the process is alive',
+    details: 'This does not check any dependency.',
     auth: 'none',
     responses: { 200: 'Alive' },
     codes: [],
   },
   'get /metrics': {
     tag: 'operation',
-    summary: 'The metrics of the service, for Prometheus',
-    details: 'Of all processes on the port, in the text format.',
+    summary: 'Gets the metrics of the service for Prometheus',
+    details: 'The text includes the metrics of all processes on the port.',
     auth: 'admin',
     responses: { 200: { 'text/plain': { schema: { type: 'string' } } } },
     codes: ['missing_key', 'invalid_key', 'internal_error'],
   },
   'get /readyz': {
     tag: 'operation',
-    summary: 'Readiness: the process can serve calls; `degraded` says what does not work meanwhile',
-    details: 'Calls do not need Temporal, so a process that serves calls is ready without it.',
+    summary: 'Reports whether the process can serve calls',
+    details:
+      '`degraded` lists what does not work at the moment. Calls do not need Temporal, so a process that serves calls is ready without it.',
     auth: 'none',
     responses: { 200: 'Readiness', 503: 'Readiness' },
     codes: [],
   },
   'get /openapi.json': {
     tag: 'operation',
-    summary: 'This document',
-    details: 'Generated from the schemas that validate requests.',
+    summary: 'Gets this document',
+    details: 'The document is generated from the schemas that validate requests.',
     auth: 'none',
     responses: { 200: { 'application/json': { schema: { type: 'object' } } } },
     description: 'OpenAPI 3.1',
@@ -110,7 +112,7 @@ const status = z.looseObject({
       retry_at: time.nullable(),
     }),
   ),
-  demo: z.literal(true).optional().describe('the models are the demo vendor’s'),
+  demo: z.literal(true).optional().describe('present if the models come from the demo vendor'),
 });
 
 const group = { cost: usd, tokens: count, calls: count };
@@ -129,11 +131,11 @@ export const usageResponse = z.looseObject({
 const openaiModel = z.looseObject({
   id: z.string(),
   object: z.literal('model'),
-  created: z.int().describe('unix seconds'),
-  owned_by: z.string().describe('the provider; `gateway` for tiers and `auto`'),
+  created: z.int().describe('Unix time in seconds'),
+  owned_by: z.string().describe('the provider, or `gateway` for tiers and `auto`'),
 });
 const anthropicModel = z.looseObject({ id: z.string(), type: z.literal('model'), display_name: z.string(), created_at: time });
-const model = z.union([openaiModel, anthropicModel]).describe('The second form when `anthropic-version` is sent.');
+const model = z.union([openaiModel, anthropicModel]).describe('The model has the second form if the request has `anthropic-version`.');
 
 /** The objects are open, so we can add members without a new version. */
 export const statusResponses = {

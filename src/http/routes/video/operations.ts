@@ -12,7 +12,7 @@ export const videoRequests = {
         .regex(/^([A-Za-z0-9._:-]+(\/[A-Za-z0-9._:-]+)?)?$/)
         .nullable()
         .optional()
-        .describe('`<provider>/<model>`, or a model of the default video provider; without it the default video model'),
+        .describe('a `<provider>/<model>`, or a model of the default video provider; if you omit it, the default video model is used'),
       prompt: z.string().regex(/\S/).describe('what the video shows'),
       image: z
         .looseObject({ b64_json: z.string().min(1), mime_type: z.string().min(1) })
@@ -22,18 +22,18 @@ export const videoRequests = {
       aspect_ratio: vendorText.describe('such as `16:9`'),
       duration_seconds: vendorNumber.describe('length of one video'),
       resolution: vendorText.describe('such as `720p`'),
-      negative_prompt: vendorText.describe('what the video must not show'),
+      negative_prompt: vendorText.describe('what the video should not show'),
       seed: vendorInteger,
-      n: z.int().min(1).nullable().optional().describe('number of videos; default 1'),
+      n: z.int().min(1).nullable().optional().describe('number of videos, by default 1'),
     })
-    .describe('A video. The vendor chooses omitted values; members not listed here are ignored.'),
+    .describe('A video. The vendor chooses the values that you omit. The gateway ignores members that are not listed here.'),
   VideoOperationBody: z.looseObject({
-    operation: z.string().min(1).describe('from the response of `/v1/video/generations`, or its URL at the vendor'),
+    operation: z.string().min(1).describe('the operation from the response of `/v1/video/generations`, or its URL at the vendor'),
   }),
   VideoDownloadBody: z.looseObject({ uri: z.string().min(1).describe('the `video_uri` of a finished video') }),
 } as const;
 
-const uri = z.string().describe('for `/v1/video/download`');
+const uri = z.string().describe('the value to send to `/v1/video/download`');
 
 export const videoResponses = {
   VideoStart: z.looseObject({ operation: z.string(), done: z.literal(false), model: z.string().describe('`<provider>/<model>`') }),
@@ -44,7 +44,7 @@ export const videoResponses = {
       video_uri: uri.optional(),
       videos: z.array(z.looseObject({ video_uri: uri })).optional(),
     })
-    .describe('`video_uri` and `videos` are present when `done` is true.'),
+    .describe('If `done` is true, `video_uri` and `videos` are present.'),
 };
 
 /** Polling and downloading don't call a model, so they have fewer error codes. */
@@ -69,7 +69,7 @@ export const videoOperations: OperationSpecs = {
   'post /v1/video/generations': {
     ...base,
     summary: 'Starts a video',
-    details: 'The cost is charged by estimate and corrected when the video is finished.',
+    details: 'The gateway charges an estimated cost, and corrects it when the video is finished.',
     parameters: ['x-gateway-source', ...correlationHeaders],
     body: { name: 'VideoBody', example: { prompt: 'a lighthouse at night' } },
     responses: { 200: 'VideoStart' },
@@ -79,15 +79,15 @@ export const videoOperations: OperationSpecs = {
   'post /v1/video/operations': {
     ...base,
     summary: 'Gets the state of a video',
-    details: 'Videos of other projects are treated as unknown.',
+    details: 'For videos of other projects, the response is the same as for unknown videos.',
     body: { name: 'VideoOperationBody' },
     responses: { 200: 'VideoOperation' },
     codes: [...laterCodes, 'missing_operation', 'video_failed'],
   },
   'post /v1/video/download': {
     ...base,
-    summary: 'Streams the file of a video',
-    details: 'Accepts only addresses at the host of the video vendor.',
+    summary: 'Downloads a video',
+    details: "The gateway only accepts addresses on the video vendor's host.",
     body: { name: 'VideoDownloadBody' },
     // The vendor's content type, or video/mp4 by default.
     responses: { 200: { 'video/*': {} } },

@@ -1,0 +1,50 @@
+/** Opens connections to vendors, either directly or through a proxy. */
+import type { Socket } from 'node:net';
+import { getCACertificates } from 'node:tls';
+import { buildConnector, Client, type Dispatcher } from 'undici';
+import type { Egress } from '../core/egress.ts';
+import { errorCode } from '../core/error-messages.ts';
+import { VendorError } from '../core/errors.ts';
+import { asString } from '../core/json/narrow.ts';
+import { describeConnectionError } from './connection-error.ts';
+
+/** Returns undici's function that opens a connection. Each connection has to be open before the timeout. */
+export function createConnector(timeoutMs: number, egress: Egress | null): buildConnector.connector {
+  const { proxy = null, ca = null } = egress ?? {};
+  const tls = { timeout: timeoutMs, ...(ca !== null && { ca: [...getCACertificates('default'), ca] }) };
+  const connect = buildConnector(tls);
+  if (proxy === null) return connect;
+  return (options, callback) => {
+    openTunnel(new URL(proxy), options, tls).then(
+      (socket) => (options.protocol === 'https:' ? connect({ ...options, httpSocket: socket }, callback) : callback(null, socket)),
+      (error: unknown) => callback(error instanceof Error ? error : new Error('no connection to the proxy'), null),
+    );
+  };
+}
+
+/** Asks a proxy for a connection to a host (RFC 9110, section 9.3.6). Throws VendorError if it refuses. */
+async function openTunnel(
+  proxy: URL,
+  { hostname, port, protocol }: buildConnector.Options,
+  tls: buildConnector.BuildOptions & { readonly timeout: number },
+): Promise<Socket> {
+  const host = `${hostname}:${port || (protocol === 'https:' ? 443 : 80)}`;
+  const credentials = [proxy.username, proxy.password].map(decodeURIComponent).join(':');
+  const authorization = credentials === ':' ? {} : { 'proxy-authorization': `Basic ${Buffer.from(credentials).toString('base64')}` };
+  // The client has no other connection, so nothing has to be closed once it has handed over its socket.
+  const client = new Client(proxy.origin, { connect: tls });
+  const signal = AbortSignal.timeout(tls.timeout);
+  let response: Dispatcher.ConnectData;
+  try {
+    response = await client.connect({ path: host, headers: { host, ...authorization }, signal });
+  } catch (cause) {
+    void client.destroy();
+    const problem = signal.aborted ? 'it did not respond in time' : describeConnectionError(asString(errorCode(cause)));
+    throw new VendorError('connect', 'no connection through the proxy', { cause, detail: `no connection through the proxy: ${problem}` });
+  }
+  const { statusCode, socket } = response;
+  if (statusCode >= 200 && statusCode <= 299) return socket as Socket;
+  socket.on('error', () => undefined).destroy();
+  const detail = statusCode === 407 ? 'the proxy rejected its user or password (407)' : `the proxy refused the connection (${statusCode})`;
+  throw new VendorError('connect', detail, { detail });
+}
