@@ -69,7 +69,7 @@ async function checkProvider(httpClient: VendorHttpClient, provider: ProviderCon
     return explain(reply, provider, checked);
   } catch (error) {
     if (!(error instanceof VendorError)) throw error;
-    return checked(false, `${origin}: ${errorMessage(error)}; check base_url and the network`);
+    return checked(false, `${origin}: ${error.detail ?? errorMessage(error)}; check base_url, proxy and the network`);
   }
 }
 

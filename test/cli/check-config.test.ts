@@ -101,7 +101,7 @@ describe('with --online, each provider gets a request that costs nothing', () =>
     ],
     ['has nothing at this address', (response) => response.writeHead(404).end('{}'), 1, 'check that base_url includes the version prefix'],
     ['fails', (response) => response.writeHead(503).end('down'), 1, 'the vendor has a failure (503): try again later'],
-    ['closes the connection', (response) => response.destroy(), 1, 'check base_url and the network'],
+    ['closes the connection', (response) => response.destroy(), 1, 'check base_url, proxy and the network'],
   ] as [string, Responder, number, string][])('reports a vendor that %s', async (_name, respond, status, message) => {
     await withVendor(respond, async ({ url, received }) => {
       const provider = { base_url: `${url}/v1`, dialect: 'chat', api_key: secrets.VENDOR_KEY };
