@@ -5,12 +5,16 @@ import { registeredRoutes } from './console-routes.ts';
 import { jsonOf, type TestGateway } from './gateway.ts';
 import { storeMemorySamples } from './memory-samples.ts';
 
-export interface PlantedProject {
-  readonly admin: SignedIn;
+/** What the paths of pages contain. */
+export interface PageSamples {
   readonly slug: string;
   readonly subject: string;
   /** Ids by the first segment of the paths that take them. */
   readonly ids: Readonly<Record<string, string>>;
+}
+
+export interface PlantedProject extends PageSamples {
+  readonly admin: SignedIn;
   /** Calls, in the order of the texts. */
   readonly callIds: readonly string[];
 }
@@ -89,7 +93,7 @@ function toExpression(text: string): string {
 const notPages = /\.csv$|\/calls\/live$|\/text$|\/receipt$|\/sign-in\/oidc/;
 
 /** Queries of pages that need one, or have views. */
-function queriesOf(path: string, { subject }: PlantedProject): readonly string[] {
+function queriesOf(path: string, { subject }: PageSamples): readonly string[] {
   const named = (parameters: Record<string, string>): string => `?${new URLSearchParams(parameters)}`;
   const queries: Readonly<Record<string, readonly string[]>> = {
     '/calls/:id': ['', '?text=1'],
@@ -109,7 +113,7 @@ function queriesOf(path: string, { subject }: PlantedProject): readonly string[]
 }
 
 /** Paths of all pages of a project, of the deployment and without a session, and of the error pages. */
-export function pagesOf(planted: PlantedProject): readonly string[] {
+export function pagesOf(planted: PageSamples): readonly string[] {
   const pages = registeredRoutes.filter(({ method, path }) => method === 'get' && !notPages.test(path));
   const paths = pages.flatMap(({ path, access }) => {
     const base = access === 'anyone' ? '' : access === 'member' || access === 'owner' ? `/console/p/${planted.slug}` : '/console';
