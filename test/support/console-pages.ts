@@ -8,12 +8,16 @@ import { registeredRoutes } from './console-routes.ts';
 import { jsonOf, type TestGateway } from './gateway.ts';
 import { storeMemorySamples } from './memory-samples.ts';
 
-export interface PlantedProject {
-  readonly admin: SignedIn;
+/** What the paths of pages contain. */
+export interface PageSamples {
   readonly slug: string;
   readonly subject: string;
   /** Ids, keyed by the first segment of the paths that take them. */
   readonly ids: Readonly<Record<string, string>>;
+}
+
+export interface PlantedProject extends PageSamples {
+  readonly admin: SignedIn;
   /** The ids of the calls, in the order of the texts. */
   readonly callIds: readonly string[];
 }
@@ -95,7 +99,7 @@ function toExpression(text: string): string {
 const notPages = /\.csv$|\/calls\/live$|\/text$|\/receipt$|\/sign-in\/oidc/;
 
 /** Returns the queries of pages that need one or that have several views. */
-function queriesOf(path: string, { subject }: PlantedProject): readonly string[] {
+function queriesOf(path: string, { subject }: PageSamples): readonly string[] {
   const named = (parameters: Record<string, string>): string => `?${new URLSearchParams(parameters)}`;
   const queries: Readonly<Record<string, readonly string[]>> = {
     '/calls/:id': ['', '?text=1'],
@@ -118,7 +122,7 @@ function queriesOf(path: string, { subject }: PlantedProject): readonly string[]
  * Returns the paths of all pages of a project, of the deployment, of visitors without a session, and of the error
  * pages.
  */
-export function pagesOf(planted: PlantedProject): readonly string[] {
+export function pagesOf(planted: PageSamples): readonly string[] {
   const pages = registeredRoutes.filter(({ method, path }) => method === 'get' && !notPages.test(path));
   const paths = pages.flatMap(({ path, access }) => {
     const base = access === 'anyone' ? '' : access === 'member' || access === 'owner' ? `/console/p/${planted.slug}` : '/console';

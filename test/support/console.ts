@@ -63,14 +63,24 @@ export async function signIn(gateway: TestGateway, role: TestRole, name = `Test 
 const axeSource = fileURLToPath(import.meta.resolve('axe-core/axe.min.js'));
 
 /**
- * Fails with every problem on the page that axe rates as serious or critical. `rules` limits the check to these rules.
+ * Fails with every problem that axe rates as serious or critical. `only` and `except` select rules. `elements` is
+ * JavaScript that returns the elements to check instead of the whole page.
  */
-export async function expectAccessible(page: Page, rules: readonly string[] = []): Promise<void> {
-  const options = { resultTypes: ['violations'], ...(rules.length > 0 && { runOnly: rules }) };
-  // The Content-Security-Policy forbids `addScriptTag`.
+export async function expectAccessible(
+  page: Page,
+  { only, except = [], elements }: { only?: readonly string[]; except?: readonly string[]; elements?: string } = {},
+): Promise<void> {
+  const rules = Object.fromEntries(except.map((rule) => [rule, { enabled: false }]));
+  const options = { resultTypes: ['violations'], rules, ...(only && { runOnly: only }) };
+  // `addScriptTag` is what the Content-Security-Policy forbids.
   if (!(await page.evaluate<boolean>(`'axe' in window`))) await page.evaluate(await readFile(axeSource, 'utf8'));
-  const problems = await page.evaluate<string[]>(`axe.run(${JSON.stringify(options)}).then(({ violations }) => violations
-    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
-    .flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => id + ': ' + html + ' ' + failureSummary)))`);
+  const problems = await page.evaluate<string[]>(`(async () => {
+    const include = ${elements ?? '[document]'};
+    if (include.length === 0) return [];
+    const { violations } = await axe.run({ include }, ${JSON.stringify(options)});
+    return violations
+      .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+      .flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => id + ': ' + html + ' ' + failureSummary));
+  })()`);
   expect(problems).toEqual([]);
 }
