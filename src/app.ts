@@ -56,6 +56,7 @@ import { createSharedBreakers } from './routing/shared-breakers.ts';
 import { createUsageReports } from './usage/reports.ts';
 import { createReprice } from './usage/reprice.ts';
 import { createVendorHttpClient } from './vendors/http-client.ts';
+import { createIdentities } from './vendors/identity/identities.ts';
 
 /** `start` runs everything, `serve` runs the API, and `worker` runs durable work. */
 export type Role = 'start' | 'serve' | 'worker';
@@ -116,6 +117,8 @@ export interface App extends FirstAccess {
   close(): Promise<void>;
 }
 
+/** How long the start waits for the credentials of cloud identities, so that the first calls don't fail. */
+const firstCredentialMs = 5_000;
 /** How long aborted calls may take to settle and respond. */
 const abortTimeoutMs = 2_000;
 
@@ -135,7 +138,9 @@ export async function createApp(options: AppOptions): Promise<App> {
     interceptActivities = (activities) => activities,
     contentWaitTickMs,
   } = options;
-  const { snapshot, activeModels, replace: replaceConfig } = createCurrentConfig({ config: options.config, database, clock, logger });
+  const identities = createIdentities({ clock, logger });
+  const { config } = options;
+  const { snapshot, activeModels, replace: replaceConfig } = createCurrentConfig({ config, identities, database, clock, logger });
   const keyring = createKeyring({ database, clock, logger });
   const projects = createProjects({ database, clock, logger, onChange: (id) => signalWaitingBatches(database, logger, id) });
   const people = createPeople({ database, clock });
@@ -228,6 +233,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     isDatabaseDown: () => database.outage?.isDown ?? false,
     durableWaitReasons: () => durable?.waitReasons() ?? (role === 'worker' ? ['durable work has not started yet'] : []),
     listLeaseholders: callRecording.listLeaseholders,
+    identityStates: identities.states,
   });
   const readMetrics = options.readMetrics ?? (async () => renderFamilies([await metrics.collect()]));
   const errorReports = { logger, countError: callMetrics.recordErrorResponse };
@@ -267,7 +273,7 @@ export async function createApp(options: AppOptions): Promise<App> {
           ...errorReports,
         });
   const metrics = createMetrics({
-    ...{ snapshot, callRecording, keyring, breakers, contentWaits, responseCache, httpClient, bodyMemory, database, dataDir, logger },
+    ...{ snapshot, callRecording, keyring, breakers, contentWaits, responseCache, httpClient, bodyMemory, database, dataDir, logger, identities },
     calls: callMetrics,
     durable: () => durable,
     isLocalEmbedderReady: () => (snapshot().config.localEmbedder.isUsed ? isLocalEmbedderReady() : null),
@@ -290,6 +296,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   await projects.start();
   await memory.settings.start();
   await activeModels.start();
+  await identities.firstAttempts(firstCredentialMs);
   cacheWarmer?.start();
   await callRecording.start();
   await erasures.listener.start();
@@ -345,6 +352,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       // the call, so we wait until it's settled.
       await callRecording.waitUntilSettled(deadline);
       httpClient.abort();
+      identities.close();
       await callRecording.waitUntilSettled(performance.now() + abortTimeoutMs);
       await Promise.all([erasures.listener.stop(), sharedBreakers.stop()]);
       await callRecording.stop();

@@ -8,6 +8,7 @@ import type { Database } from '../db/database.ts';
 import type { Logger } from '../observability/logger.ts';
 import { buildCatalog, toPrice } from '../routing/catalog.ts';
 import { type ActiveModels, createActiveModels } from '../usage/prices/active-models.ts';
+import type { Identities } from '../vendors/identity/identities.ts';
 import { buildMediaProviders } from '../vendors/media.ts';
 import { buildProviders } from '../vendors/registry.ts';
 
@@ -15,6 +16,7 @@ export type ConfigSnapshot = Readonly<ReturnType<typeof createSnapshot>>;
 
 interface CurrentConfigOptions {
   readonly config: Config;
+  readonly identities: Pick<Identities, 'replace' | 'find'>;
   readonly database: Database;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -28,8 +30,8 @@ export interface CurrentConfig {
 }
 
 /** Holds the current snapshot. It's replaced by `replace` and whenever the imported models change. */
-export function createCurrentConfig({ config, database, clock, logger }: CurrentConfigOptions): CurrentConfig {
-  let current = createSnapshot(config, 0);
+export function createCurrentConfig({ config, identities, database, clock, logger }: CurrentConfigOptions): CurrentConfig {
+  let current = createSnapshot(config, identities, 0);
   const activeModels = createActiveModels({
     database,
     clock,
@@ -45,19 +47,20 @@ export function createCurrentConfig({ config, database, clock, logger }: Current
     snapshot: () => current,
     activeModels,
     replace(next) {
-      current = createSnapshot(next, current.revision + 1);
+      current = createSnapshot(next, identities, current.revision + 1);
       activeModels.reconfigure(next.models);
     },
   };
 }
 
 /** `revision` counts the reloads. We don't serve a response that was cached under another configuration. */
-function createSnapshot(config: Config, revision: number) {
+function createSnapshot(config: Config, identities: CurrentConfigOptions['identities'], revision: number) {
+  identities.replace(Object.values(config.providers));
   return {
     config,
     catalog: buildCatalog(config),
-    providers: buildProviders(config.providers),
-    mediaProviders: buildMediaProviders(config.providers),
+    providers: buildProviders(config.providers, identities.find),
+    mediaProviders: buildMediaProviders(config.providers, identities.find),
     revision,
   };
 }

@@ -15,6 +15,7 @@ import { type MetricFamily, type MetricValues, toFamilies } from '../observabili
 import { createProcessMetrics } from '../observability/metrics/process-metrics.ts';
 import type { ResponseCache } from '../pipeline/cache/response-cache.ts';
 import type { VendorHttpClient } from '../vendors/http-client.ts';
+import type { Identities } from '../vendors/identity/identities.ts';
 import type { CallRecording } from './call-recording.ts';
 import type { ConfigSnapshot } from './config-snapshot.ts';
 import { createStoredMetrics } from './stored-metrics.ts';
@@ -29,6 +30,7 @@ interface MetricsDeps {
   readonly responseCache: ResponseCache;
   readonly httpClient: VendorHttpClient;
   readonly bodyMemory: BodyMemory;
+  readonly identities: Pick<Identities, 'states'>;
   /** Returns null before durable work has started, and in processes without durable work. */
   readonly durable: () => Durable | null;
   /** Returns null if the configuration doesn't use the local embedder. */
@@ -92,13 +94,18 @@ function bySource(drain: number, recovery: number) {
   ];
 }
 
-function readVendors({ snapshot, breakers, contentWaits, httpClient, isLocalEmbedderReady }: MetricsDeps): MetricValues {
+function readVendors({ snapshot, breakers, contentWaits, httpClient, identities, isLocalEmbedderReady }: MetricsDeps): MetricValues {
   const isEmbedderUp = isLocalEmbedderReady();
   const { busy, idle, waitingRequests } = httpClient.stats();
   const notClosed = breakers.countNotClosed();
   const slow = contentWaits.countSlow();
   const providers = [...snapshot().catalog.served.keys()];
+  const credentials = identities.states();
   return {
+    identityRemaining: credentials.flatMap(({ provider, remainingMs }) =>
+      remainingMs === null ? [] : { value: remainingMs / 1_000, labels: { provider } },
+    ),
+    identityFailures: credentials.map(({ provider, failures }) => ({ value: failures, labels: { provider } })),
     breakers: providers.flatMap((provider) =>
       (['open', 'half_open'] as const).map((state) => ({ value: notClosed.get(provider)?.[state] ?? 0, labels: { provider, state } })),
     ),

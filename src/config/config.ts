@@ -3,6 +3,7 @@
  * argument. Most of them can't import `config`, so they declare this part themselves with the same names.
  */
 import type { Dialect, Route, Tiers } from '../core/call.ts';
+import type { CloudIdentitySettings } from '../core/cloud-identity.ts';
 import type { ModelTraits, ResponsesSupport } from '../core/candidate.ts';
 import type { Price } from '../core/pricing.ts';
 import type { RequestFormat } from '../core/request-format.ts';
@@ -24,6 +25,8 @@ export interface ProviderConfig {
   readonly responses: ResponsesSupport;
   /** The header for the API key, and the scheme that comes before the key (e.g. `Bearer`), if any. */
   readonly auth: { readonly header: string; readonly scheme: string | null };
+  /** The cloud identity that the provider uses in place of an API key, or null. */
+  readonly identity: CloudIdentitySettings | null;
   readonly headers: Readonly<Record<string, string>>;
   readonly requests: RequestFormat;
   readonly connectTimeoutMs: number;

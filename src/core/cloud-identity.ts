@@ -12,7 +12,8 @@ export interface AwsIdentitySettings {
   /** The role that we assume with the credentials of the chain. */
   readonly roleArn: string | null;
   readonly externalId: string | null;
-  readonly sessionName: string;
+  /** The name of our sessions in CloudTrail. Null for the default. */
+  readonly sessionName: string | null;
   /** With `bearer` we send a token that we derive from the credentials, and with `sigv4` we sign each request. */
   readonly scheme: 'bearer' | 'sigv4';
   /** The service that we sign requests for. */

@@ -81,6 +81,14 @@ export const metrics = {
     ['provider'],
   ),
   breakers: gauge('gateway_breakers', 'Circuit breakers of projects that are not closed.', { labels: ['provider', 'state'] }),
+  identityRemaining: gauge(
+    'gateway_identity_remaining_seconds',
+    'Time until the credential of a cloud identity expires; 0 when there is no valid one.',
+    { labels: ['provider'], aggregator: 'min' },
+  ),
+  identityFailures: counter('gateway_identity_refresh_failures_total', 'Failed attempts to get a credential of a cloud identity.', [
+    'provider',
+  ]),
   vendorConnections: gauge('gateway_vendor_connections', 'Connections to vendors.', { labels: ['state'] }),
   vendorRequestsWaiting: gauge('gateway_vendor_requests_waiting', 'Requests to vendors that wait for a connection.'),
   localEmbedderUp: gauge(

@@ -30,6 +30,9 @@ export function createAwsLoader(settings: AwsIdentitySettings, clock: ServerCloc
   };
 }
 
+type StsOptions = Parameters<typeof import('@aws-sdk/credential-providers')['fromTemporaryCredentials']>[0];
+type ClientPlugin = NonNullable<StsOptions['clientPlugins']>[number];
+
 interface ExpiringCredentials extends AwsCredentials {
   readonly expiration?: Date;
 }
@@ -41,7 +44,7 @@ async function loadAwsCredentials(
 ): Promise<ExpiringCredentials> {
   const { fromNodeProviderChain, fromTemporaryCredentials } = await import('@aws-sdk/credential-providers');
   const sts = { clientConfig: { region }, clientPlugins: [createDatePlugin(clock)], logger: silent };
-  const chain = fromNodeProviderChain({ ...sts, ...(profile !== null && { profile }), roleSessionName: sessionName });
+  const chain = fromNodeProviderChain({ ...sts, ...(profile !== null && { profile }), ...(sessionName !== null && { roleSessionName: sessionName }) });
   const provider =
     roleArn === null
       ? chain
@@ -50,7 +53,7 @@ async function loadAwsCredentials(
           masterCredentials: chain,
           params: {
             RoleArn: roleArn,
-            RoleSessionName: sessionName,
+            RoleSessionName: sessionName ?? 'model-gateway',
             ...(externalId !== null && { ExternalId: externalId }),
           },
         });
@@ -60,6 +63,20 @@ async function loadAwsCredentials(
     secretAccessKey,
     ...(sessionToken !== undefined && { sessionToken }),
     ...(expiration && { expiration }),
+  };
+}
+
+/** Reads the time in the responses of STS, including the errors that it returns if our clock is wrong. */
+function createDatePlugin(clock: ServerClock): ClientPlugin {
+  return {
+    applyToStack(stack) {
+      const readDate: Parameters<typeof stack.add>[0] = (next) => async (request) => {
+        const result = await next(request);
+        clock.setByDate(asString(asObject(asObject(result.response).headers)['date']));
+        return result;
+      };
+      stack.add(readDate, { step: 'deserialize', priority: 'low' });
+    },
   };
 }
 

@@ -129,5 +129,5 @@ export function createRefreshedCredential({ load, name, clock, onFailure, onReco
 function noCredential(name: string, problem: string | null, isExpired: boolean): VendorError {
   const message = `the gateway has no valid credential of its ${name} identity`;
   const reason = problem ?? (isExpired ? 'it has expired' : 'the first one has not arrived yet');
-  return new VendorError('connect', message, { isUnsent: true, isWithoutCredential: true, detail: `${message}: ${reason}` });
+  return new VendorError('connect', message, { isWithoutCredential: true, detail: `${message}: ${reason}` });
 }

@@ -1,0 +1,130 @@
+/**
+ * The cloud identities of all providers. Providers with the same settings share one, and an identity stays as it is
+ * while the configuration is reloaded, so that a reload doesn't request new credentials.
+ */
+import type { CloudIdentitySettings } from '../../core/cloud-identity.ts';
+import type { Clock } from '../../core/time.ts';
+import { createAwsLoader } from './aws.ts';
+import { createAzureLoader } from './azure.ts';
+import type { LoadCredential, VendorIdentity } from './credential.ts';
+import { createGoogleLoader } from './google.ts';
+import { type CredentialState, createRefreshedCredential, type RefreshedCredential } from './refreshed-credential.ts';
+import { createServerClock, type ServerClock } from './server-clock.ts';
+
+/** The part of a configured provider row that identities need. */
+export interface IdentitySource {
+  readonly name: string;
+  readonly identity: CloudIdentitySettings | null;
+}
+
+export interface ProviderIdentityState extends CredentialState {
+  readonly provider: string;
+  readonly type: CloudIdentitySettings['type'];
+}
+
+export interface Identities {
+  /** Starts the identities of these providers and closes those that none of them uses any more. */
+  replace(sources: readonly IdentitySource[]): void;
+  /** Returns the identity of a provider that was passed to `replace`, or null if it has none. */
+  find(provider: string): VendorIdentity | null;
+  /** Waits until each identity has tried to get its first credential. */
+  firstAttempts(limitMs: number): Promise<void>;
+  states(): readonly ProviderIdentityState[];
+  close(): void;
+}
+
+export interface IdentitiesDeps {
+  readonly clock: Clock;
+  readonly logger: {
+    warn(fields: { providers: readonly string[]; identity: string; problem: string; failures: number }, message: string): void;
+    info(fields: { providers: readonly string[]; identity: string }, message: string): void;
+  };
+}
+
+interface RunningIdentity extends VendorIdentity {
+  readonly type: CloudIdentitySettings['type'];
+  readonly credential: RefreshedCredential;
+}
+
+export function createIdentities({ clock, logger }: IdentitiesDeps): Identities {
+  /** By their settings. */
+  let running = new Map<string, RunningIdentity>();
+  /** The settings of each provider that has an identity. */
+  let keys = new Map<string, string>();
+
+  const start = (settings: CloudIdentitySettings, key: string): RunningIdentity => {
+    const { type } = settings;
+    const serverClock = createServerClock(clock);
+    const fields = () => ({ providers: [...keys].filter(([, used]) => used === key).map(([provider]) => provider), identity: type });
+    /** What we last logged, because a failing identity retries often. */
+    let reported: 'working' | 'retrying' | 'invalid' = 'working';
+    const credential = createRefreshedCredential({
+      load: createLoader(settings, serverClock),
+      name: type,
+      clock: serverClock,
+      onFailure(problem, { isValid, failures }) {
+        const next = isValid ? 'retrying' : 'invalid';
+        if (next === reported) return;
+        reported = next;
+        const message = isValid ? 'cloud identity not refreshed, retrying' : 'cloud identity has no valid credential, calls fail over';
+        logger.warn({ ...fields(), problem, failures }, message);
+      },
+      onRecovered() {
+        reported = 'working';
+        logger.info(fields(), 'cloud identity refreshed again');
+      },
+    });
+    credential.start();
+    return {
+      type,
+      credential,
+      authorize: (request) => credential.current().authorize(request),
+      rejected({ headers }) {
+        const { date } = headers;
+        // With a wrong clock, only AWS rejects requests. A token that was derived at the wrong time is useless.
+        if (type === 'aws') serverClock.setByDate(typeof date === 'string' ? date : null);
+        credential.refreshEarly();
+      },
+      secrets: credential.secrets,
+    };
+  };
+
+  return {
+    replace(sources) {
+      const next = new Map<string, RunningIdentity>();
+      const nextKeys = new Map<string, string>();
+      for (const { name, identity } of sources) {
+        if (identity === null) continue;
+        const key = JSON.stringify(Object.entries(identity).sort());
+        nextKeys.set(name, key);
+        if (!next.has(key)) next.set(key, running.get(key) ?? start(identity, key));
+      }
+      for (const [key, { credential }] of running) if (!next.has(key)) credential.stop();
+      running = next;
+      keys = nextKeys;
+    },
+    find: (provider) => running.get(keys.get(provider) ?? '') ?? null,
+    async firstAttempts(limitMs) {
+      await Promise.all([...running.values()].map(({ credential }) => credential.firstAttempt(limitMs)));
+    },
+    states: () =>
+      [...keys].flatMap(([provider, key]) => {
+        const identity = running.get(key);
+        return identity ? [{ provider, type: identity.type, ...identity.credential.state() }] : [];
+      }),
+    close() {
+      for (const { credential } of running.values()) credential.stop();
+    },
+  };
+}
+
+function createLoader(settings: CloudIdentitySettings, clock: ServerClock): LoadCredential {
+  switch (settings.type) {
+    case 'aws':
+      return createAwsLoader(settings, clock);
+    case 'google':
+      return createGoogleLoader(settings);
+    case 'azure':
+      return createAzureLoader(settings);
+  }
+}
