@@ -12,15 +12,28 @@ export function hasVersionInBody({ addedMembers }: RequestFormat): boolean {
   return 'anthropic_version' in addedMembers;
 }
 
+export interface BodyContext {
+  /** Whether the path names the model, so that the body can't. */
+  readonly hasModelInPath: boolean;
+  /** The headers that the vendor gets, some of which the body has to repeat. */
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** The version that has another name at each cloud. Clouds have the same names as Anthropic for later versions. */
+const firstVersion = '2023-06-01';
+
 /**
  * Omits and adds the members that the provider's format requires. A member that the caller has set already keeps its
- * value. `betaFlags` are the flags of `anthropic-beta` that the provider gets. This costs another scan of the body,
- * which only vendors with such a format need.
+ * value. This costs another scan of the body, which only vendors with such a format need.
  */
-export function adaptBody(bytes: Buffer, format: RequestFormat, betaFlags: readonly string[]): Buffer {
-  const { omittedMembers, addedMembers } = format;
-  const sendsFlags = format.betaFlags?.isInBody === true && betaFlags.length > 0;
-  const added: Record<string, unknown> = { ...addedMembers, ...(sendsFlags && { anthropic_beta: betaFlags }) };
+export function adaptBody(bytes: Buffer, format: RequestFormat, { hasModelInPath, headers }: BodyContext): Buffer {
+  const { 'anthropic-version': version = firstVersion, 'anthropic-beta': flags = '' } = headers;
+  const added: Record<string, unknown> = {
+    ...format.addedMembers,
+    ...(version !== firstVersion && hasVersionInBody(format) && { anthropic_version: version }),
+    ...(format.betaFlags?.isInBody === true && flags !== '' && { anthropic_beta: flags.split(',') }),
+  };
+  const omittedMembers = hasModelInPath ? format.omittedMembers : [];
   const { object, members, isEmpty } = scanObject(bytes, new Set([...omittedMembers, ...Object.keys(added)]));
   const texts = Object.entries(added).map(
     ([key, value]) => `${JSON.stringify(key)}:${textOf(bytes, members.get(key)) ?? JSON.stringify(value)}`,

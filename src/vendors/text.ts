@@ -100,10 +100,10 @@ async function sendInTime(httpClient: VendorHttpClient, request: TextRequest, ti
 }
 
 function send(httpClient: VendorHttpClient, request: TextRequest): Promise<VendorResponse> {
-  const { provider, codec, model, stream, signal, forwardedHeaders } = request;
+  const { provider, codec, model, stream, signal } = request;
   const { address, plainHeaders, streamHeaders } = targetOf(provider, codec, stream);
   const url = address ?? requestUrl(provider, { path: codec.path, model, isStream: stream });
-  const body = changesBodies(provider.requests) ? adaptForProvider(request) : request.body;
+  const { body, forwardedHeaders } = changesBodies(provider.requests) ? adaptRequest(request, address === null) : request;
   const accepted = stream ? streamHeaders : plainHeaders;
   const isWhole = Buffer.isBuffer(body);
   const headers = isWhole ? accepted : { ...accepted, 'content-length': String(body.reduce((sum, part) => sum + part.length, 0)) };
@@ -129,9 +129,17 @@ async function readResponse(response: HttpResponse, request: TextRequest): Promi
   return toJsonResponse(response, await response.body.readAll(maxResponseBytes), request);
 }
 
-function adaptForProvider({ body, provider, forwardedHeaders }: TextRequest): Buffer {
-  const flags = forwardedHeaders['anthropic-beta']?.split(',') ?? [];
-  return adaptBody(Buffer.isBuffer(body) ? body : Buffer.concat(body), provider.requests, flags);
+/** Adapts the body for a provider whose format differs from its dialect, and leaves out the header that it replaces. */
+function adaptRequest(
+  { body, provider: { requests }, forwardedHeaders: headers }: TextRequest,
+  hasModelInPath: boolean,
+): Pick<TextRequest, 'body' | 'forwardedHeaders'> {
+  const { 'anthropic-version': _version, ...others } = headers;
+  const whole = Buffer.isBuffer(body) ? body : Buffer.concat(body);
+  return {
+    body: adaptBody(whole, requests, { hasModelInPath, headers }),
+    forwardedHeaders: hasVersionInBody(requests) ? others : headers,
+  };
 }
 
 /** Where we send a route's requests to a provider, and their headers except for those of the caller. */

@@ -9,7 +9,8 @@ const format = {
   betaFlags: { allowed: null, aliases: {}, isInBody: true },
 };
 
-const adapt = (text: string, flags: readonly string[] = []): string => adaptBody(Buffer.from(text), format, flags).toString('utf8');
+const adapt = (text: string, headers: Record<string, string> = {}): string =>
+  adaptBody(Buffer.from(text), format, { hasModelInPath: true, headers }).toString('utf8');
 
 describe('a body for a vendor whose path names the model', () => {
   test('keeps the bytes of all other members', () => {
@@ -18,13 +19,23 @@ describe('a body for a vendor whose path names the model', () => {
   });
 
   test('keeps the values that the caller has set', () => {
-    expect(adapt('{"anthropic_beta":["mine"],"anthropic_version":"own","a":1}', ['flag'])).toBe(
+    expect(adapt('{"anthropic_beta":["mine"],"anthropic_version":"own","a":1}', { 'anthropic-beta': 'flag' })).toBe(
       '{"anthropic_version":"own","anthropic_beta":["mine"],"a":1}',
     );
   });
 
   test('names the beta flags', () => {
-    expect(adapt('{"a":1}', ['one', 'two'])).toBe('{"anthropic_version":"v1","anthropic_beta":["one","two"],"a":1}');
+    expect(adapt('{"a":1}', { 'anthropic-beta': 'one,two' })).toBe('{"anthropic_version":"v1","anthropic_beta":["one","two"],"a":1}');
+  });
+
+  test('names the version that the caller asks for, unless it is the first one', () => {
+    expect(adapt('{"a":1}', { 'anthropic-version': '2026-10-21' })).toBe('{"anthropic_version":"2026-10-21","a":1}');
+    expect(adapt('{"a":1}', { 'anthropic-version': '2023-06-01' })).toBe('{"anthropic_version":"v1","a":1}');
+  });
+
+  test('names the model if the path does not', () => {
+    const context = { hasModelInPath: false, headers: {} };
+    expect(adaptBody(Buffer.from('{"model":"m"}'), format, context).toString()).toBe('{"anthropic_version":"v1","model":"m"}');
   });
 
   const members = ['"model":"m"', '"stream":true', '"anthropic_version":"v1"', '"a":[1,2]', '"b":{"model":"inner"}'];

@@ -13,6 +13,7 @@ export const claudeOnAws: VendorDescription = {
     workspace: { question: 'Workspace of the Claude Platform', pattern: /^[A-Za-z0-9_-]{1,128}$/, example: 'wrkspc_01AbCdEf' },
   },
   dialect: 'messages',
+  auth: { header: 'authorization', scheme: 'Bearer' },
   headers: { 'anthropic-workspace-id': '{workspace}' },
   identity: { type: 'aws', scheme: 'sigv4', service: 'aws-external-anthropic' },
   findModel: findClaude,

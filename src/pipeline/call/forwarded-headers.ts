@@ -18,11 +18,11 @@ const betaHeader = 'anthropic-beta';
 export function forwardedHeadersFor(
   route: TextRoute,
   call: Pick<Call, 'route' | 'forwardedHeaders'>,
-  { betaFlags, addedMembers }: Pick<RequestFormat, 'betaFlags' | 'addedMembers'>,
+  { betaFlags }: Pick<RequestFormat, 'betaFlags'>,
 ): ForwardedHeaders {
   const all = call.forwardedHeaders;
   const isForwarded = (name: string): boolean => {
-    if (name === 'anthropic-version') return route === 'messages' && call.route === 'messages' && !('anthropic_version' in addedMembers);
+    if (name === 'anthropic-version') return route === 'messages' && call.route === 'messages';
     return !name.startsWith(route === 'messages' ? 'openai-' : 'anthropic-');
   };
   const names = Object.keys(all);
