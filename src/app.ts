@@ -273,7 +273,20 @@ export async function createApp(options: AppOptions): Promise<App> {
           ...errorReports,
         });
   const metrics = createMetrics({
-    ...{ snapshot, callRecording, keyring, breakers, contentWaits, responseCache, httpClient, bodyMemory, database, dataDir, logger, identities },
+    ...{
+      snapshot,
+      callRecording,
+      keyring,
+      breakers,
+      contentWaits,
+      responseCache,
+      httpClient,
+      bodyMemory,
+      database,
+      dataDir,
+      logger,
+      identities,
+    },
     calls: callMetrics,
     durable: () => durable,
     isLocalEmbedderReady: () => (snapshot().config.localEmbedder.isUsed ? isLocalEmbedderReady() : null),

@@ -3,8 +3,8 @@
  * argument. Most of them can't import `config`, so they declare this part themselves with the same names.
  */
 import type { Dialect, Route, Tiers } from '../core/call.ts';
-import type { CloudIdentitySettings } from '../core/cloud-identity.ts';
 import type { ModelTraits, ResponsesSupport } from '../core/candidate.ts';
+import type { CloudIdentitySettings } from '../core/cloud-identity.ts';
 import type { Price } from '../core/pricing.ts';
 import type { RequestFormat } from '../core/request-format.ts';
 import type { TakeableField } from '../core/takeable-fields.ts';

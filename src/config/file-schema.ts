@@ -6,15 +6,12 @@
 import { z } from 'zod';
 import { routes } from '../core/call.ts';
 import { takeableFields } from '../core/takeable-fields.ts';
+import { authSchema, fixedHeader, headerValue } from './auth-schema.ts';
+import { setting } from './setting.ts';
 
 /** Matches one token, or several while you rotate them. */
 export const adminTokensPattern = /^[\x21-\x7e]{16,}(?:\s+[\x21-\x7e]{16,})*$/;
 export const adminTokensMessage = 'must have at least 16 characters; several tokens are separated by spaces or line breaks';
-
-/** Defines an optional setting with its meaning and its default, both in Markdown. */
-function setting<Schema extends z.ZodType>(schema: Schema, meaning: string, byDefault?: string): z.ZodOptional<Schema> {
-  return schema.optional().meta({ description: meaning, ...(byDefault !== undefined && { byDefault }) });
-}
 
 const milliseconds = z.int().min(1).max(3_600_000);
 /** Model ids are keys in the database, so their length is limited and they have to be valid PostgreSQL text. */
@@ -29,12 +26,7 @@ const tierName = z
   .refine((name) => name !== 'auto', '"auto" is reserved: it lets the gateway choose a tier')
   .meta({ title: '<tier>' });
 const tiers = z.record(tierName, z.array(modelId).min(1));
-const headerName = z.string().regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/, 'is not a valid header name');
-/** Matches framing and connection headers, because the HTTP client sets these. */
-const connectionHeaders = /^(?:connection|content-length|expect|host|keep-alive|proxy-connection|te|trailer|transfer-encoding|upgrade)$/i;
-const fixedHeader = headerName.refine((name) => !connectionHeaders.test(name), 'this header is set by the HTTP connection');
 const apiKey = z.string().regex(/^[\x21-\x7e]+$/, 'must be visible characters without spaces or line breaks');
-const headerValue = z.string().regex(/^[\t\x20-\x7e]*$/, 'contains a character that is not allowed in headers');
 /** A number or decimal text. `catalog.ts` parses the source text of numbers. */
 const amount = z.union([z.number(), z.string()]).meta({ title: 'USD' });
 const factor = z.union([z.number(), z.string()]).meta({ title: 'decimal number' });
@@ -81,11 +73,8 @@ const provider = z.strictObject({
     'all of the dialect but `video` for `chat`',
   ),
   auth: setting(
-    z.strictObject({
-      header: fixedHeader.describe('header of the API key'),
-      scheme: setting(headerValue.min(1).nullable(), 'what precedes the key, such as `Bearer`', 'the bare key'),
-    }),
-    'how the API key is sent',
+    authSchema,
+    'how the gateway proves to the vendor who it is',
     '`authorization: Bearer`, `x-api-key` with `messages`, `x-goog-api-key` with `gemini`',
   ),
   headers: setting(z.record(fixedHeader, headerValue), 'further headers for the vendor', 'none'),

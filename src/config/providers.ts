@@ -4,6 +4,7 @@ import type { ResponsesSupport } from '../core/candidate.ts';
 import { type RequestFormat, standardFormat } from '../core/request-format.ts';
 import type { ProviderConfig, ProviderDialect } from './config.ts';
 import type { ProviderValues } from './file-schema.ts';
+import { buildAuth } from './provider-auth.ts';
 import { findVendorByAddress, findVendorByName, knownVendors } from './vendors/known-vendors.ts';
 import type { VendorDescription } from './vendors/vendor-description.ts';
 import type { Path } from './yaml-file.ts';
@@ -46,7 +47,8 @@ function buildProvider(name: string, row: ProviderValues, addError: AddError): P
   if (row.dialect === undefined && vendor === null) addError(['dialect'], 'is required, because the vendor is not a known one');
   // A vendor's description is about one dialect. Some vendors have others too, at other addresses.
   const description = vendor?.dialect === dialect ? vendor : null;
-  const { auth, speech } = row;
+  const { speech } = row;
+  const baseUrl = parseBaseUrl(row, vendor, addError);
   const serves = row.serves ?? description?.serves ?? servedByDefault[dialect];
   for (const [index, served] of serves.entries()) {
     if (!servable[dialect].includes(served)) addError(['serves', index], `a provider of the dialect ${dialect} cannot serve ${served}`);
@@ -55,13 +57,12 @@ function buildProvider(name: string, row: ProviderValues, addError: AddError): P
   return {
     name,
     vendor: vendor?.name ?? null,
-    baseUrl: parseBaseUrl(row, vendor, addError),
+    baseUrl,
     apiKey: row.api_key ?? null,
     dialect,
     serves,
     responses: findResponsesSupport(row, dialect, description),
-    // If the row sets a custom header, it receives the bare key, unless the row also sets a scheme.
-    auth: auth ? { header: auth.header.toLowerCase(), scheme: auth.scheme ?? null } : (description?.auth ?? defaultAuth[dialect]),
+    ...buildAuth(row, { baseUrl, vendor, byDefault: description?.auth ?? defaultAuth[dialect] }, addError),
     headers: buildHeaders(row, description, addError),
     requests: buildRequestFormat(row, description),
     connectTimeoutMs: row.connect_timeout_ms ?? 5_000,

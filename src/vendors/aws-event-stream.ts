@@ -81,7 +81,11 @@ function cutFrame(bytes: Buffer): Frame | null {
   if (payloadStart > payloadEnd) throw damaged('an event is shorter than its headers');
   if (bytes.length < sizeBytes) return null;
   if (bytes.readUInt32BE(payloadEnd) !== crc32(bytes.subarray(0, payloadEnd))) throw damaged('wrong checksum of an event');
-  return { headers: parseHeaders(bytes.subarray(preludeBytes, payloadStart)), payload: bytes.subarray(payloadStart, payloadEnd), sizeBytes };
+  return {
+    headers: parseHeaders(bytes.subarray(preludeBytes, payloadStart)),
+    payload: bytes.subarray(payloadStart, payloadEnd),
+    sizeBytes,
+  };
 }
 
 function damaged(reason: string): VendorError {

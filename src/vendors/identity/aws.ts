@@ -44,7 +44,11 @@ async function loadAwsCredentials(
 ): Promise<ExpiringCredentials> {
   const { fromNodeProviderChain, fromTemporaryCredentials } = await import('@aws-sdk/credential-providers');
   const sts = { clientConfig: { region }, clientPlugins: [createDatePlugin(clock)], logger: silent };
-  const chain = fromNodeProviderChain({ ...sts, ...(profile !== null && { profile }), ...(sessionName !== null && { roleSessionName: sessionName }) });
+  const chain = fromNodeProviderChain({
+    ...sts,
+    ...(profile !== null && { profile }),
+    ...(sessionName !== null && { roleSessionName: sessionName }),
+  });
   const provider =
     roleArn === null
       ? chain

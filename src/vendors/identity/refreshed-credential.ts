@@ -9,8 +9,8 @@ import { type BackgroundLoop, createBackgroundLoop } from '../../core/background
 import { VendorError } from '../../core/errors.ts';
 import type { Clock } from '../../core/time.ts';
 import { pause, withTimeout } from '../../core/time-limit.ts';
-import { describeIdentityError } from './describe-identity-error.ts';
 import type { Credential, LoadCredential } from './credential.ts';
+import { describeIdentityError } from './describe-identity-error.ts';
 
 export interface RefreshedCredential {
   /** Throws VendorError if there is no valid credential. */

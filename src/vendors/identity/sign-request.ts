@@ -93,7 +93,14 @@ function encodeReserved(text: string): string {
  */
 export async function mintBedrockToken(signer: SignatureV4, expiresInSeconds: number, signingDate: Date): Promise<string> {
   const host = 'bedrock.amazonaws.com';
-  const request = { method: 'POST', protocol: 'https:', hostname: host, headers: { host }, path: '/', query: { Action: 'CallWithBearerToken' } };
+  const request = {
+    method: 'POST',
+    protocol: 'https:',
+    hostname: host,
+    headers: { host },
+    path: '/',
+    query: { Action: 'CallWithBearerToken' },
+  };
   const { query = {} } = await signer.presign(request, { expiresIn: expiresInSeconds, signingDate });
   const pairs = Object.keys(query)
     .sort()
