@@ -1,4 +1,6 @@
 /** Gets AWS credentials from the default chain of AWS's SDK, and optionally a role that we assume with them. */
+import { Agent as HttpAgent } from 'node:http';
+import { Agent as HttpsAgent } from 'node:https';
 import type { AwsIdentitySettings } from '../../core/cloud-identity.ts';
 import { asObject, asString } from '../../core/json/narrow.ts';
 import { type Credential, createBearerCredential, type LoadCredential } from './credential.ts';
@@ -43,7 +45,10 @@ async function loadAwsCredentials(
   clock: ServerClock,
 ): Promise<ExpiringCredentials> {
   const { fromNodeProviderChain, fromTemporaryCredentials } = await import('@aws-sdk/credential-providers');
-  const sts = { clientConfig: { region }, clientPlugins: [createDatePlugin(clock)], logger: silent };
+  // The SDK doesn't read HTTPS_PROXY and NO_PROXY, but Node's agents do.
+  const agent = { proxyEnv: process.env };
+  const requestHandler = { httpAgent: new HttpAgent(agent), httpsAgent: new HttpsAgent(agent) };
+  const sts = { clientConfig: { region, requestHandler }, clientPlugins: [createDatePlugin(clock)], logger: silent };
   const chain = fromNodeProviderChain({
     ...sts,
     ...(profile !== null && { profile }),

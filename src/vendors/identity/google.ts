@@ -7,7 +7,9 @@ const impersonatedSeconds = 3_600;
 
 export function createGoogleLoader({ scopes, credentialsFile, impersonate }: GoogleIdentitySettings): LoadCredential {
   return async () => {
-    const { GoogleAuth, Impersonated } = await import('google-auth-library');
+    const { GoogleAuth, gcpMetadata, Impersonated } = await import('google-auth-library');
+    // The library would otherwise never look for the metadata server again if it wasn't available at the start.
+    gcpMetadata.resetIsAvailableCache();
     // We create the client anew each time, because it would otherwise return the same token until it nearly expires.
     const auth = new GoogleAuth({ scopes: [...scopes], ...(credentialsFile !== null && { keyFilename: credentialsFile }) });
     const own = await auth.getClient();

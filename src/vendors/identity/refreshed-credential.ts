@@ -8,7 +8,7 @@
 import { type BackgroundLoop, createBackgroundLoop } from '../../core/background-loop.ts';
 import { VendorError } from '../../core/errors.ts';
 import type { Clock } from '../../core/time.ts';
-import { pause, withTimeout } from '../../core/time-limit.ts';
+import { pause, raceAbort, withTimeout } from '../../core/time-limit.ts';
 import type { Credential, LoadCredential } from './credential.ts';
 import { describeIdentityError } from './describe-identity-error.ts';
 
@@ -76,8 +76,8 @@ export function createRefreshedCredential({ load, name, clock, onFailure, onReco
     return { isValid: remaining === null || remaining > 0, remainingMs: remaining, failures, problem };
   };
 
-  const refresh = async (): Promise<number> => {
-    const next = await withTimeout(load(), loadTimeoutMs, () => {
+  const refresh = async (signal: AbortSignal): Promise<number> => {
+    const next = await withTimeout(raceAbort(load(), signal), loadTimeoutMs, () => {
       throw new Error(`no response within ${loadTimeoutMs / 1_000} s`);
     });
     const now = clock.now();
@@ -93,7 +93,7 @@ export function createRefreshedCredential({ load, name, clock, onFailure, onReco
   };
 
   const loop: BackgroundLoop = createBackgroundLoop({
-    run: () => refresh().finally(hasStarted),
+    run: (signal) => refresh(signal).finally(hasStarted),
     intervalMs: maxDelayMs,
     backoff: retries,
     onFailure(error) {
