@@ -113,7 +113,7 @@ export async function startCloudIdentities(): Promise<CloudIdentities> {
       const { access_token } = issueToken();
       return json({ accessToken: access_token, expireTime: new Date(cloudNow() + services.lifetimeMs).toISOString() });
     }
-    if (pathname === '/metadata/identity/oauth2/token') {
+    if (pathname.startsWith('/metadata/identity/oauth2/token')) {
       const { expires_in, ...token } = issueToken();
       return headers.metadata === 'true'
         ? json({ ...token, expires_in: String(expires_in), expires_on: String(Math.floor(Date.now() / 1_000) + expires_in), resource: 'r' })
