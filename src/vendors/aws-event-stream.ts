@@ -122,7 +122,8 @@ function toServerSentEvent({ headers, payload }: Frame): string {
     const encoded = asString(asObject(parseJson(payload.toString('utf8'))).bytes);
     if (encoded === null) return '';
     const data = Buffer.from(encoded, 'base64').toString('utf8');
-    return formatEvent(/^\{"type":"(\w+)"/.exec(data)?.[1] ?? asString(asObject(parseJson(data)).type) ?? 'message', data);
+    const type = /^\{"type":"(\w+)"/.exec(data)?.[1] ?? asString(asObject(parseJson(data)).type);
+    return type === null ? '' : formatEvent(type, data);
   }
   const name = headers.get(':exception-type') ?? headers.get(':error-code') ?? 'unknown';
   const json = asObject(parseJson(payload.toString('utf8')));

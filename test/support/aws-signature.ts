@@ -27,10 +27,14 @@ function encode(text: string): string {
 }
 
 /** Returns null if the request is not signed. */
-export function readSignature({ method, path, headers, body }: SignedRequest, findSecret: (accessKeyId: string) => string): Signature | null {
-  const match = /^AWS4-HMAC-SHA256 Credential=([^/]+)\/(\d{8}\/([^/]+)\/([^/]+)\/aws4_request), SignedHeaders=([^,]+), Signature=(\w+)$/.exec(
-    headers.authorization ?? '',
-  );
+export function readSignature(
+  { method, path, headers, body }: SignedRequest,
+  findSecret: (accessKeyId: string) => string,
+): Signature | null {
+  const match =
+    /^AWS4-HMAC-SHA256 Credential=([^/]+)\/(\d{8}\/([^/]+)\/([^/]+)\/aws4_request), SignedHeaders=([^,]+), Signature=(\w+)$/.exec(
+      headers.authorization ?? '',
+    );
   if (!match) return null;
   const [, accessKeyId = '', scope = '', region = '', service = '', names = '', signature = ''] = match;
   const [pathname = '', search = ''] = path.split('?');

@@ -17,7 +17,16 @@ function der(tag: number, ...parts: readonly Buffer[]): Buffer {
 
 const sequence = (...parts: readonly Buffer[]): Buffer => der(0x30, ...parts);
 const oid = (hex: string): Buffer => der(0x06, Buffer.from(hex, 'hex'));
-const time = (date: Date): Buffer => der(0x17, Buffer.from(date.toISOString().replaceAll(/[-:T]|\.\d+/g, '').slice(2)));
+const time = (date: Date): Buffer =>
+  der(
+    0x17,
+    Buffer.from(
+      date
+        .toISOString()
+        .replaceAll(/[-:T]|\.\d+/g, '')
+        .slice(2),
+    ),
+  );
 
 /** Returns a certificate for these names that is valid for an hour. */
 export function createCertificate(names: readonly string[]): Certificate {

@@ -62,7 +62,12 @@ export async function startCloudIdentities(): Promise<CloudIdentities> {
     issued.push(SecretAccessKey);
     secrets.set(AccessKeyId, SecretAccessKey);
     expiries.set(AccessKeyId, cloudNow() + services.lifetimeMs);
-    return { AccessKeyId, SecretAccessKey, SessionToken: `session-${number}`, Expiration: new Date(cloudNow() + services.lifetimeMs).toISOString() };
+    return {
+      AccessKeyId,
+      SecretAccessKey,
+      SessionToken: `session-${number}`,
+      Expiration: new Date(cloudNow() + services.lifetimeMs).toISOString(),
+    };
   };
 
   const sts = (request: IdentityRequest, reply: Reply): void => {
@@ -75,7 +80,8 @@ export async function startCloudIdentities(): Promise<CloudIdentities> {
     }
     const { AccessKeyId, SecretAccessKey, SessionToken, Expiration } = issueKey();
     const credentials = `<Credentials><AccessKeyId>${AccessKeyId}</AccessKeyId><SecretAccessKey>${SecretAccessKey}</SecretAccessKey><SessionToken>${SessionToken}</SessionToken><Expiration>${Expiration}</Expiration></Credentials>`;
-    const user = '<AssumedRoleUser><Arn>arn:aws:sts::123456789012:assumed-role/r/s</Arn><AssumedRoleId>A:s</AssumedRoleId></AssumedRoleUser>';
+    const user =
+      '<AssumedRoleUser><Arn>arn:aws:sts::123456789012:assumed-role/r/s</Arn><AssumedRoleId>A:s</AssumedRoleId></AssumedRoleUser>';
     reply(
       200,
       `<${Action}Response xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><${Action}Result>${credentials}${user}</${Action}Result></${Action}Response>`,
@@ -88,16 +94,23 @@ export async function startCloudIdentities(): Promise<CloudIdentities> {
     const json = (value: object): void => reply(200, JSON.stringify(value), 'application/json');
     const [pathname = ''] = path.split('?');
     // Discovery isn't the part that fails in the tests.
-    if (pathname.endsWith('/discovery/instance')) return json({ tenant_discovery_endpoint: `https://${request.host}/t/v2.0/.well-known/openid-configuration`, metadata: [] });
+    if (pathname.endsWith('/discovery/instance'))
+      return json({ tenant_discovery_endpoint: `https://${request.host}/t/v2.0/.well-known/openid-configuration`, metadata: [] });
     if (pathname.endsWith('/openid-configuration')) {
       const tenant = `https://${request.host}/${pathname.split('/')[1]}`;
       const endpoint = (name: string): string => `${tenant}/oauth2/v2.0/${name}`;
-      return json({ issuer: `${tenant}/v2.0`, token_endpoint: endpoint('token'), authorization_endpoint: endpoint('authorize'), jwks_uri: `${tenant}/keys` });
+      return json({
+        issuer: `${tenant}/v2.0`,
+        token_endpoint: endpoint('token'),
+        authorization_endpoint: endpoint('authorize'),
+        jwks_uri: `${tenant}/keys`,
+      });
     }
     if (pathname === '/latest/api/token') return reply(200, 'imds-session', 'text/plain');
     if (pathname === '/latest/meta-data/iam/security-credentials/') return reply(200, 'my-role', 'text/plain');
     if (pathname === '/computeMetadata/v1/project/project-id') return reply(200, 'my-project', 'text/plain');
-    if (services.failure) return reply(services.failure.status, services.failure.body, services.failure.body.startsWith('<') ? 'text/xml' : 'application/json');
+    if (services.failure)
+      return reply(services.failure.status, services.failure.body, services.failure.body.startsWith('<') ? 'text/xml' : 'application/json');
     if (method === 'POST' && form.Action !== undefined) return sts(request, reply);
     if (pathname === '/latest/meta-data/iam/security-credentials/my-role') {
       const { SessionToken, ...key } = issueKey();
@@ -108,7 +121,9 @@ export async function startCloudIdentities(): Promise<CloudIdentities> {
       return headers.authorization === 'ecs-token' ? json({ ...key, Token: SessionToken }) : reply(403, '{}', 'application/json');
     }
     if (pathname.startsWith('/computeMetadata/v1/instance'))
-      return headers['metadata-flavor'] === 'Google' ? json(pathname.endsWith('/token') ? issueToken() : {}) : reply(403, '{}', 'application/json');
+      return headers['metadata-flavor'] === 'Google'
+        ? json(pathname.endsWith('/token') ? issueToken() : {})
+        : reply(403, '{}', 'application/json');
     if (pathname.endsWith(':generateAccessToken')) {
       const { access_token } = issueToken();
       return json({ accessToken: access_token, expireTime: new Date(cloudNow() + services.lifetimeMs).toISOString() });
@@ -130,14 +145,28 @@ export async function startCloudIdentities(): Promise<CloudIdentities> {
     const body = Buffer.concat(chunks).toString('utf8');
     const { method = '', url: path = '', headers } = incoming;
     const isForm = (headers['content-type'] ?? '').startsWith('application/x-www-form-urlencoded');
-    const request = { method, host: headers.host ?? '', path, headers, body, form: isForm ? Object.fromEntries(new URLSearchParams(body)) : {} };
+    const request = {
+      method,
+      host: headers.host ?? '',
+      path,
+      headers,
+      body,
+      form: isForm ? Object.fromEntries(new URLSearchParams(body)) : {},
+    };
     requests.push(request);
     handle(request, (status, text, type) => {
       response.writeHead(status, { 'content-type': type, 'metadata-flavor': 'Google', date: new Date(cloudNow()).toUTCString() }).end(text);
     });
   };
 
-  const names = ['127.0.0.1', 'localhost', 'oauth2.googleapis.com', 'sts.googleapis.com', 'iamcredentials.googleapis.com', 'login.microsoftonline.com'];
+  const names = [
+    '127.0.0.1',
+    'localhost',
+    'oauth2.googleapis.com',
+    'sts.googleapis.com',
+    'iamcredentials.googleapis.com',
+    'login.microsoftonline.com',
+  ];
   const certificate = createCertificate(names);
   const secure = createTlsServer(certificate, listener);
   const plain = createServer(listener);
@@ -180,23 +209,31 @@ export function xmlError(code: string, message: string): string {
   return `<ErrorResponse><Error><Type>Sender</Type><Code>${code}</Code><Message>${message}</Message></Error></ErrorResponse>`;
 }
 
-const identityVariables = /^(?:AWS_|AZURE_|GOOGLE_|GCE_|GCLOUD_|CLOUDSDK_|HTTPS?_PROXY$|NO_PROXY$|METADATA_|IDENTITY_|MSI_|K_SERVICE$|HOME$)/i;
+const identityVariables =
+  /^(?:AWS_|AZURE_|GOOGLE_|GCE_|GCLOUD_|CLOUDSDK_|HTTPS?_PROXY$|NO_PROXY$|METADATA_|IDENTITY_|MSI_|K_SERVICE$|HOME$)/i;
 
 /**
- * Runs the work with these variables and no others that the clouds' libraries read, and restores all of them
- * afterwards.
+ * Sets these variables and removes all others that the clouds' libraries read. Returns a function that restores them.
  */
-export async function withVariables<Result>(variables: Readonly<Record<string, string>>, work: () => Promise<Result>): Promise<Result> {
+export function setVariables(variables: Readonly<Record<string, string>>): () => void {
   const before = Object.entries(process.env).filter(([name]) => identityVariables.test(name));
   const clear = (): void => {
     for (const name of Object.keys(process.env)) if (identityVariables.test(name)) delete process.env[name];
   };
   clear();
   Object.assign(process.env, { HOME: '/nonexistent', AWS_EC2_METADATA_DISABLED: 'true', METADATA_SERVER_DETECTION: 'none' }, variables);
+  return () => {
+    clear();
+    Object.assign(process.env, Object.fromEntries(before));
+  };
+}
+
+/** Runs the work with these variables, like `setVariables`. */
+export async function withVariables<Result>(variables: Readonly<Record<string, string>>, work: () => Promise<Result>): Promise<Result> {
+  const restore = setVariables(variables);
   try {
     return await work();
   } finally {
-    clear();
-    Object.assign(process.env, Object.fromEntries(before));
+    restore();
   }
 }

@@ -49,7 +49,7 @@ const signedHeaders = /^(?:content-type|anthropic-.*|x-amz.*)$/;
 export async function signRequest(signer: SignatureV4, request: HttpRequest, signingDate: Date): Promise<HttpRequest> {
   const { origin, pathname, search } = request.url;
   const { protocol, hostname, host } = new URL(origin);
-  // AWS decodes the path before it checks the signature, so characters such as colons only match if they're encoded.
+  // Like AWS's own SDK, we encode all reserved characters of the path that we send, such as the colon of a model's name.
   const path = pathname.split('/').map(encodeSegment).join('/');
   const body = request.body === null || Buffer.isBuffer(request.body) ? request.body : Buffer.concat(await Array.fromAsync(request.body));
   const { headers } = await signer.sign(

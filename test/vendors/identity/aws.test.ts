@@ -12,7 +12,7 @@ import type { Credential } from '../../../src/vendors/identity/credential.ts';
 import { createServerClock } from '../../../src/vendors/identity/server-clock.ts';
 import { createSigner, mintBedrockToken } from '../../../src/vendors/identity/sign-request.ts';
 import { readSignature } from '../../support/aws-signature.ts';
-import { type CloudIdentities, staticKey, startCloudIdentities, withVariables, xmlError } from '../../support/cloud-identities.ts';
+import { type CloudIdentities, startCloudIdentities, staticKey, withVariables, xmlError } from '../../support/cloud-identities.ts';
 import { withVendor } from '../fake-vendor.ts';
 
 let clouds: CloudIdentities;
@@ -61,7 +61,12 @@ describe('the credential chain', () => {
   test('takes the key from the environment, which does not expire', async () => {
     const credential = await load({}, inEnvironment);
     expect(credential.expiresAtMs).toBeNull();
-    expect(await signatureOf(credential)).toMatchObject({ accessKeyId: staticKey.accessKeyId, region: 'eu-west-1', service: 'bedrock', isValid: true });
+    expect(await signatureOf(credential)).toMatchObject({
+      accessKeyId: staticKey.accessKeyId,
+      region: 'eu-west-1',
+      service: 'bedrock',
+      isValid: true,
+    });
     expect(clouds.requests).toEqual([]);
   });
 
@@ -91,7 +96,10 @@ describe('the credential chain', () => {
   });
 
   test('asks the agent of a container (ECS, EKS Pod Identity)', async () => {
-    const variables = { AWS_CONTAINER_CREDENTIALS_FULL_URI: `${clouds.url}/ecs-credentials`, AWS_CONTAINER_AUTHORIZATION_TOKEN: 'ecs-token' };
+    const variables = {
+      AWS_CONTAINER_CREDENTIALS_FULL_URI: `${clouds.url}/ecs-credentials`,
+      AWS_CONTAINER_AUTHORIZATION_TOKEN: 'ecs-token',
+    };
     expect(await signatureOf(await load({}, variables))).toMatchObject({ accessKeyId: expect.stringMatching(/^ASIA/), isValid: true });
   });
 

@@ -57,7 +57,10 @@ test('an application signs in with its secret', async () => {
 test('the settings win over the variables', async () => {
   const other = '99999999-2222-3333-4444-555555555555';
   await load({ tenantId: other, clientId: 'other' }, { ...application, AZURE_CLIENT_SECRET: 'secret' });
-  expect(tokenRequest()).toMatchObject({ path: expect.stringContaining(`/${other}/`), form: expect.objectContaining({ client_id: 'other' }) });
+  expect(tokenRequest()).toMatchObject({
+    path: expect.stringContaining(`/${other}/`),
+    form: expect.objectContaining({ client_id: 'other' }),
+  });
 });
 
 test('an application signs in with its certificate', async () => {
@@ -87,6 +90,9 @@ test('a machine with a managed identity asks its metadata service', async () => 
 });
 
 test('a refusal of Entra ID is an error with its reason', async () => {
-  clouds.failure = { status: 401, body: JSON.stringify({ error: 'invalid_client', error_description: 'AADSTS7000215: Invalid client secret provided.' }) };
+  clouds.failure = {
+    status: 401,
+    body: JSON.stringify({ error: 'invalid_client', error_description: 'AADSTS7000215: Invalid client secret provided.' }),
+  };
   await expect(load({}, { ...application, AZURE_CLIENT_SECRET: 'wrong' })).rejects.toThrow('AADSTS7000215');
 });

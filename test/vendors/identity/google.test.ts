@@ -49,7 +49,12 @@ const serviceAccount = {
 };
 
 async function tokenOf(credential: Credential): Promise<string | undefined> {
-  const request = { url: new URL('https://aiplatform.googleapis.com/'), method: 'GET' as const, headers: { accept: 'application/json' }, body: null };
+  const request = {
+    url: new URL('https://aiplatform.googleapis.com/'),
+    method: 'GET' as const,
+    headers: { accept: 'application/json' },
+    body: null,
+  };
   const timeouts = { connectTimeoutMs: 5_000, firstByteTimeoutMs: 5_000, idleTimeoutMs: 5_000 };
   const { headers } = await credential.authorize({ ...request, ...timeouts });
   expect(headers.accept).toBe('application/json');
@@ -112,7 +117,10 @@ describe('the metadata server', () => {
     await expect(load({}, { ...detect, GCE_METADATA_HOST: closed })).rejects.toThrow();
     const credential = await load({}, { ...detect, GCE_METADATA_HOST: clouds.url.replace('http://', '') });
     const tokenRequest = clouds.requests.find(({ path }) => path.includes('/token'));
-    expect(tokenRequest).toMatchObject({ path: expect.stringContaining('/service-accounts/default/token'), headers: { 'metadata-flavor': 'Google' } });
+    expect(tokenRequest).toMatchObject({
+      path: expect.stringContaining('/service-accounts/default/token'),
+      headers: { 'metadata-flavor': 'Google' },
+    });
     expect(await tokenOf(credential)).toBe(`Bearer ${clouds.issued.at(-1)}`);
   });
 });

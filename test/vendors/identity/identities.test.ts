@@ -7,7 +7,7 @@ import { describeIdentityError } from '../../../src/vendors/identity/describe-id
 import { createIdentities, type Identities } from '../../../src/vendors/identity/identities.ts';
 import { sendAuthorized } from '../../../src/vendors/send-authorized.ts';
 import { secretsOf } from '../../../src/vendors/strip-secrets.ts';
-import { type CloudIdentities, staticKey, startCloudIdentities, withVariables, xmlError } from '../../support/cloud-identities.ts';
+import { type CloudIdentities, startCloudIdentities, staticKey, withVariables, xmlError } from '../../support/cloud-identities.ts';
 import { until } from '../../support/until.ts';
 import { withVendor } from '../fake-vendor.ts';
 
@@ -101,7 +101,8 @@ test('after a rejection with another time, requests are signed with the time of 
         const timeouts = { connectTimeoutMs: 5_000, firstByteTimeoutMs: 5_000, idleTimeoutMs: 5_000 };
         for (let call = 0; call < 2; call += 1) await sendAuthorized(httpClient, { identity }, { ...request, ...timeouts });
         const [first = '', second = ''] = received.map(({ headers }) => String(headers['x-amz-date']));
-        const hours = (stamp: string): number => Date.parse(stamp.replace(/(....)(..)(..)T(..)(..)(..)Z/, '$1-$2-$3T$4:$5:$6Z')) / 3_600_000;
+        const hours = (stamp: string): number =>
+          Date.parse(stamp.replace(/(....)(..)(..)T(..)(..)(..)Z/, '$1-$2-$3T$4:$5:$6Z')) / 3_600_000;
         expect(Math.round(hours(second) - hours(first))).toBe(1);
       },
     ),
