@@ -98,7 +98,7 @@ export interface App extends FirstAccess {
    */
   startDurable(onReady?: (uiUrl: string | null) => void): Durable;
   /** Applies a new configuration to all calls that start from now on. */
-  reload(config: Config): void;
+  reload(config: Config): Promise<void>;
   /** Starts computing the vectors that are waiting for the local embedder, in the background. */
   takeUpEmbeddings(): void;
   /**
@@ -216,6 +216,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   const media = createMediaHandlers({ ...callDeps, snapshot, database });
   let durable: Durable | null = null;
   let isStopping = false;
+  let reloads = 0;
   const deleteRuns: Durable['deleteRuns'] = async (workflowId, recordRuns) => {
     if (!durable) throw new Error('durable work has not been started');
     return durable.deleteRuns(workflowId, recordRuns);
@@ -343,7 +344,13 @@ export async function createApp(options: AppOptions): Promise<App> {
     },
     collectMetrics: metrics.collect,
     readMetrics,
-    reload(next) {
+    async reload(next) {
+      reloads += 1;
+      const reload = reloads;
+      // The current configuration stays active until new identities have their first credentials.
+      const waiting = identities.prepare(Object.values(next.providers), firstCredentialMs);
+      if (waiting) await waiting;
+      if (reload !== reloads) return;
       const { payloadKeys } = snapshot().config.temporal;
       replaceConfig(next);
       if (payloadKeys.join() !== next.temporal.payloadKeys.join()) durable?.reconnect();

@@ -7,6 +7,8 @@ import { AnthropicAws } from '@anthropic-ai/aws-sdk';
 import { AnthropicBedrock } from '@anthropic-ai/bedrock-sdk';
 import Anthropic from '@anthropic-ai/sdk';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { checkProviders } from '../../src/app/check-providers.ts';
+import { loadConfig } from '../../src/config/load.ts';
 import { readSignature } from '../support/aws-signature.ts';
 import { type CloudIdentities, setVariables, startCloudIdentities, staticKey, xmlError } from '../support/cloud-identities.ts';
 import { type CloudVendor, type RecordedRequest, startCloudVendor } from '../support/cloud-vendor.ts';
@@ -164,6 +166,19 @@ describe('signed requests are those of the SDK', () => {
       { service: 'aws-external-anthropic', region: 'eu-west-1', isValid: true },
     ]);
   });
+});
+
+test('check-config --online uses the identities', async () => {
+  const providers = {
+    azure: { vendor: 'azure-openai', base_url: `${vendor.url}/openai/v1`, auth: { type: 'azure', allow_hosts: ['127.0.0.1'] } },
+  };
+  const config = loadConfig({ env: {}, fileText: JSON.stringify({ providers }), fileName: 'gateway.yaml' });
+  expect(await checkProviders(config)).toMatchObject([{ provider: 'azure', works: true }]);
+  vendor.check = () => 401;
+  expect((await checkProviders(config))[0]?.message).toMatch(
+    /^the credential of the azure identity is not accepted: check auth, .* The vendor says: refused Bearer \[key\]$/,
+  );
+  vendor.check = (request) => (accepts(request) ? 200 : 401);
 });
 
 test('no call fails while credentials expire and are replaced under load', async () => {

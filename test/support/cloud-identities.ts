@@ -70,7 +70,7 @@ export async function startCloudIdentities(): Promise<CloudIdentities> {
     };
   };
 
-  const sts = (request: IdentityRequest, reply: Reply): void => {
+  const sts = (request: IdentityRequest, reply: Reply): unknown => {
     const { Action = '' } = request.form;
     if (Action === 'AssumeRole') {
       const signature = readSignature({ ...request, body: Buffer.from(request.body) }, services.secretOf);
@@ -82,14 +82,14 @@ export async function startCloudIdentities(): Promise<CloudIdentities> {
     const credentials = `<Credentials><AccessKeyId>${AccessKeyId}</AccessKeyId><SecretAccessKey>${SecretAccessKey}</SecretAccessKey><SessionToken>${SessionToken}</SessionToken><Expiration>${Expiration}</Expiration></Credentials>`;
     const user =
       '<AssumedRoleUser><Arn>arn:aws:sts::123456789012:assumed-role/r/s</Arn><AssumedRoleId>A:s</AssumedRoleId></AssumedRoleUser>';
-    reply(
+    return reply(
       200,
       `<${Action}Response xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><${Action}Result>${credentials}${user}</${Action}Result></${Action}Response>`,
       'text/xml',
     );
   };
 
-  const handle = (request: IdentityRequest, reply: Reply): void => {
+  const handle = (request: IdentityRequest, reply: Reply): unknown => {
     const { method, path, headers, form } = request;
     const json = (value: object): void => reply(200, JSON.stringify(value), 'application/json');
     const [pathname = ''] = path.split('?');
@@ -136,7 +136,7 @@ export async function startCloudIdentities(): Promise<CloudIdentities> {
     }
     // Google's endpoints, and Entra's for any tenant.
     if (pathname.endsWith('/token')) return json({ ...issueToken(), issued_token_type: 'urn:ietf:params:oauth:token-type:access_token' });
-    reply(404, '{}', 'application/json');
+    return reply(404, '{}', 'application/json');
   };
 
   const listener = async (incoming: IncomingMessage, response: ServerResponse): Promise<void> => {

@@ -23,7 +23,10 @@ const whole = Buffer.concat(frames);
 /** What the reader gets if the bytes arrive in these parts, and the error that ends it. */
 function read(parts: readonly Buffer[]): { readonly text: string; readonly error: string | null; readonly isAborted: boolean } {
   let isAborted = false;
-  const source = createResponseBody({ pause: () => undefined, resume: () => undefined, abort: () => void (isAborted = true) });
+  const abort = (): void => {
+    isAborted = true;
+  };
+  const source = createResponseBody({ pause: () => undefined, resume: () => undefined, abort });
   const body = decodeAwsEventStream(source);
   let text = '';
   try {

@@ -23,6 +23,11 @@ export interface ProviderIdentityState extends CredentialState {
 }
 
 export interface Identities {
+  /**
+   * Starts the identities that these providers need in addition, before `replace` is called with them. Resolves once
+   * each of them has tried to get its first credential. Returns null if there are no new ones.
+   */
+  prepare(sources: readonly IdentitySource[], limitMs: number): Promise<void> | null;
   /** Starts the identities of these providers and closes those that none of them uses any more. */
   replace(sources: readonly IdentitySource[]): void;
   /** Returns the identity of a provider that was passed to `replace`, or null if it has none. */
@@ -48,7 +53,7 @@ interface RunningIdentity extends VendorIdentity {
 
 export function createIdentities({ clock, logger }: IdentitiesDeps): Identities {
   /** By their settings. */
-  let running = new Map<string, RunningIdentity>();
+  const running = new Map<string, RunningIdentity>();
   /** The settings of each provider that has an identity. */
   let keys = new Map<string, string>();
 
@@ -89,24 +94,42 @@ export function createIdentities({ clock, logger }: IdentitiesDeps): Identities 
     };
   };
 
+  /** Returns those that were not running before. */
+  const add = (sources: readonly IdentitySource[]): RefreshedCredential[] =>
+    sources.flatMap(({ name, identity }) => {
+      if (identity === null) return [];
+      const key = JSON.stringify(Object.entries(identity).sort());
+      keys.set(name, key);
+      if (running.has(key)) return [];
+      const started = start(identity, key);
+      running.set(key, started);
+      return [started.credential];
+    });
+  const firstAttempts = async (credentials: readonly RefreshedCredential[], limitMs: number): Promise<void> => {
+    await Promise.all(credentials.map((credential) => credential.firstAttempt(limitMs)));
+  };
+
   return {
+    prepare(sources, limitMs) {
+      const added = add(sources);
+      return added.length === 0 ? null : firstAttempts(added, limitMs);
+    },
     replace(sources) {
-      const next = new Map<string, RunningIdentity>();
-      const nextKeys = new Map<string, string>();
-      for (const { name, identity } of sources) {
-        if (identity === null) continue;
-        const key = JSON.stringify(Object.entries(identity).sort());
-        nextKeys.set(name, key);
-        if (!next.has(key)) next.set(key, running.get(key) ?? start(identity, key));
+      keys = new Map();
+      add(sources);
+      const used = new Set(keys.values());
+      for (const [key, { credential }] of running) {
+        if (used.has(key)) continue;
+        credential.stop();
+        running.delete(key);
       }
-      for (const [key, { credential }] of running) if (!next.has(key)) credential.stop();
-      running = next;
-      keys = nextKeys;
     },
     find: (provider) => running.get(keys.get(provider) ?? '') ?? null,
-    async firstAttempts(limitMs) {
-      await Promise.all([...running.values()].map(({ credential }) => credential.firstAttempt(limitMs)));
-    },
+    firstAttempts: (limitMs) =>
+      firstAttempts(
+        [...running.values()].map(({ credential }) => credential),
+        limitMs,
+      ),
     states: () =>
       [...keys].flatMap(([provider, key]) => {
         const identity = running.get(key);

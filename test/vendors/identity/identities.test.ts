@@ -71,6 +71,21 @@ describe('providers with the same settings', () => {
     }));
 });
 
+test('a new identity is prepared while the current ones are in use', () =>
+  inAws(async () => {
+    identities.replace([{ name: 'one', identity: role }]);
+    const before = identities.find('one');
+    const next = [{ name: 'one', identity: { ...role, roleArn: 'arn:aws:iam::123456789012:role/other' } }];
+    await identities.prepare(next, 10_000);
+    await before?.authorize({
+      ...{ url: new URL('https://bedrock.eu-west-1.amazonaws.com'), method: 'GET', headers: {}, body: null },
+      ...{ connectTimeoutMs: 1, firstByteTimeoutMs: 1, idleTimeoutMs: 1 },
+    });
+    identities.replace(next);
+    expect(identities.states()).toMatchObject([{ provider: 'one', isValid: true }]);
+    expect(identities.prepare(next, 10_000)).toBeNull();
+  }));
+
 test('a failing identity is logged once per state, without secrets', () =>
   inAws(async () => {
     clouds.lifetimeMs = 4_000;
