@@ -26,7 +26,7 @@ export const authSchema = z.discriminatedUnion(
         '`key` for an API key, or a [cloud identity](cloud-identity.md): `aws`, `google` or `azure`',
         '`key`',
       ).meta({ title: '`key`, `aws`, `google`, `azure`' }),
-      header: fixedHeader.describe('header of the API key'),
+      header: fixedHeader.describe('`key`: header of the API key'),
       scheme: setting(
         headerValue.min(1).nullable(),
         'what precedes the API key, such as `Bearer`; with `aws`, `bearer` to send a token or `sigv4` to sign each request',

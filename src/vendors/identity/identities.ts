@@ -71,8 +71,9 @@ export function createIdentities({ clock, logger }: IdentitiesDeps): Identities 
         const next = isValid ? 'retrying' : 'invalid';
         if (next === reported) return;
         reported = next;
-        const message = isValid ? 'cloud identity not refreshed, retrying' : 'cloud identity has no valid credential, calls fail over';
-        logger.warn({ ...fields(), problem, failures }, message);
+        const line = { ...fields(), problem, failures };
+        if (isValid) logger.warn(line, 'cloud identity not refreshed, retrying');
+        else logger.warn(line, 'cloud identity has no valid credential, calls fail over');
       },
       onRecovered() {
         reported = 'working';
