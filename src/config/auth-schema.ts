@@ -24,7 +24,7 @@ export const authSchema = z.discriminatedUnion(
       type: setting(
         z.literal('key'),
         '`key` for an API key, or a [cloud identity](cloud-identity.md): `aws`, `google` or `azure`',
-        '`key`',
+        'an API key',
       ).meta({ title: '`key`, `aws`, `google`, `azure`' }),
       header: fixedHeader.describe('`key`: header of the API key'),
       scheme: setting(
@@ -51,14 +51,14 @@ export const authSchema = z.discriminatedUnion(
       session_name: setting(
         z.string().regex(/^[\w+=,.@-]{2,64}$/, 'must have 2 to 64 letters, digits or +=,.@-_'),
         '`aws`: name of the sessions of roles in CloudTrail',
-        '`model-gateway`',
+        'the name `model-gateway`',
       ),
       service: setting(text, '`aws`: service that requests are signed for', "the vendor's, else `bedrock`"),
       ...shared,
     }),
     z.strictObject({
       type: z.literal('google').describe('a Google identity'),
-      scopes: setting(z.array(text).min(1), '`google`: scopes of the tokens', '`https://www.googleapis.com/auth/cloud-platform`'),
+      scopes: setting(z.array(text).min(1), '`google`: scopes of the tokens', 'the scope `https://www.googleapis.com/auth/cloud-platform`'),
       credentials_file: setting(
         z.string().min(1),
         '`google`: file of a service account or of workload identity federation',
@@ -69,8 +69,8 @@ export const authSchema = z.discriminatedUnion(
     }),
     z.strictObject({
       type: z.literal('azure').describe('an Azure identity'),
-      tenant_id: setting(text, '`azure`: tenant of the application', '`AZURE_TENANT_ID`'),
-      client_id: setting(text, '`azure`: client id of the application or managed identity', '`AZURE_CLIENT_ID`'),
+      tenant_id: setting(text, '`azure`: tenant of the application', 'the variable `AZURE_TENANT_ID`'),
+      client_id: setting(text, '`azure`: client id of the application or managed identity', 'the variable `AZURE_CLIENT_ID`'),
       scope: setting(text, '`azure`: scope of the tokens', "the vendor's, else `https://cognitiveservices.azure.com/.default`"),
       ...shared,
     }),
