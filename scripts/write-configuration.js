@@ -55,6 +55,7 @@ async function write() {
  * @property {Schema} [propertyNames]
  * @property {Schema} [items]
  * @property {readonly Schema[]} [anyOf]
+ * @property {readonly Schema[]} [oneOf]
  * @property {readonly string[]} [required]
  * @typedef {object} Settings
  * @property {Readonly<Record<string, Variable>>} variables
@@ -136,9 +137,19 @@ function listSettings(schema, prefix) {
     if (member.description === undefined) throw new Error(`gateway.yaml: ${path} has no description`);
     const byDefault = schema.required?.includes(name) ? 'required' : (member.byDefault ?? '');
     const row = prefix === null ? null : rowOf(member);
-    const inner = row === null ? listSettings(member, `${path}.`) : listSettings(row, `${path}.${keyOf(member)}.`);
+    const inner = row === null ? listMembers(member, `${path}.`) : listSettings(row, `${path}.${keyOf(member)}.`);
     return [[`\`${path}\``, typeOf(member), byDefault, member.description], ...inner];
   });
+}
+
+/**
+ * Like `listSettings`, but lists the members of all alternatives. Members of several alternatives are described once.
+ * @param {Schema} schema
+ * @param {string} prefix
+ */
+function listMembers(schema, prefix) {
+  const rows = (schema.oneOf ?? [schema]).flatMap((alternative) => listSettings(alternative, prefix));
+  return rows.filter(([name], index) => rows.findIndex(([first]) => first === name) === index);
 }
 
 /**
@@ -164,6 +175,7 @@ function typeOf(schema) {
   if (choices) return choices.map((choice) => `\`${choice}\``).join(', ');
   if (items) return `list of ${typeOf(items)}`;
   if (anyOf) return anyOf.map((one) => (one.type === 'null' ? '`null`' : typeOf(one))).join(' or ');
+  if (schema.oneOf) return 'mapping';
   if (type === 'object') return propertyNames?.title && typeof row === 'object' ? `${typeOf(propertyNames)}: ${typeOf(row)}` : 'mapping';
   if (maximum !== undefined) return minimum === undefined ? `${type}, at most ${maximum}` : `${type}, ${minimum} to ${maximum}`;
   return type === 'string' ? 'text' : String(type);

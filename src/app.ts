@@ -6,7 +6,7 @@ import type { Activities } from '../workflows/contract.ts';
 import type { Api } from './app/api.ts';
 import { createCallHandler, createTokenCounter } from './app/call-handler.ts';
 import { createCallRecording } from './app/call-recording.ts';
-import { createCurrentConfig } from './app/config-snapshot.ts';
+import { createCurrentConfig, listIdentities } from './app/config-snapshot.ts';
 import { createErasures } from './app/erasures.ts';
 import { createFirstAccess, type FirstAccess } from './app/first-access.ts';
 import { createLearning, signalWaitingBatches } from './app/learning.ts';
@@ -57,6 +57,7 @@ import { createSharedBreakers } from './routing/shared-breakers.ts';
 import { createUsageReports } from './usage/reports.ts';
 import { createReprice } from './usage/reprice.ts';
 import { createVendorHttpClient } from './vendors/http-client.ts';
+import { createIdentities } from './vendors/identity/identities.ts';
 
 /** `start` runs everything, `serve` runs the API, and `worker` runs durable work. */
 export type Role = 'start' | 'serve' | 'worker';
@@ -98,7 +99,7 @@ export interface App extends FirstAccess {
    */
   startDurable(onReady?: (uiUrl: string | null) => void): Durable;
   /** Applies a new configuration to all calls that start from now on. */
-  reload(config: Config): void;
+  reload(config: Config): Promise<void>;
   /** Starts computing the vectors that are waiting for the local embedder, in the background. */
   takeUpEmbeddings(): void;
   /**
@@ -117,6 +118,8 @@ export interface App extends FirstAccess {
   close(): Promise<void>;
 }
 
+/** How long the start waits for the credentials of cloud identities, so that the first calls don't fail. */
+const firstCredentialMs = 5_000;
 /** How long aborted calls may take to settle and respond. */
 const abortTimeoutMs = 2_000;
 
@@ -136,7 +139,9 @@ export async function createApp(options: AppOptions): Promise<App> {
     interceptActivities = (activities) => activities,
     contentWaitTickMs,
   } = options;
-  const { snapshot, activeModels, replace: replaceConfig } = createCurrentConfig({ config: options.config, database, clock, logger });
+  const identities = createIdentities({ clock, logger });
+  const { config } = options;
+  const { snapshot, activeModels, replace: replaceConfig } = createCurrentConfig({ config, identities, database, clock, logger });
   const keyring = createKeyring({ database, clock, logger });
   const projects = createProjects({ database, clock, logger, onChange: (id) => signalWaitingBatches(database, logger, id) });
   const people = createPeople({ database, clock });
@@ -213,6 +218,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   const media = createMediaHandlers({ ...callDeps, snapshot, database });
   let durable: Durable | null = null;
   let isStopping = false;
+  let reloads = 0;
   const deleteRuns: Durable['deleteRuns'] = async (workflowId, recordRuns) => {
     if (!durable) throw new Error('durable work has not been started');
     return durable.deleteRuns(workflowId, recordRuns);
@@ -230,6 +236,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     isDatabaseDown: () => database.outage?.isDown ?? false,
     durableWaitReasons: () => durable?.waitReasons() ?? (role === 'worker' ? ['durable work has not started yet'] : []),
     listLeaseholders: callRecording.listLeaseholders,
+    identityStates: identities.states,
   });
   const readMetrics = options.readMetrics ?? (async () => renderFamilies([await metrics.collect()]));
   const errorReports = { logger, countError: callMetrics.recordErrorResponse };
@@ -283,6 +290,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       database,
       dataDir,
       logger,
+      identities,
     },
     calls: callMetrics,
     durable: () => durable,
@@ -306,6 +314,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   await projects.start();
   await memory.settings.start();
   await activeModels.start();
+  await identities.firstAttempts(firstCredentialMs);
   cacheWarmer?.start();
   await callRecording.start();
   await erasures.listener.start();
@@ -339,7 +348,13 @@ export async function createApp(options: AppOptions): Promise<App> {
     },
     collectMetrics: metrics.collect,
     readMetrics,
-    reload(next) {
+    async reload(next) {
+      reloads += 1;
+      const reload = reloads;
+      // The current configuration stays active until new identities have their first credentials.
+      const waiting = identities.prepare(listIdentities(next.providers), firstCredentialMs);
+      if (waiting) await waiting;
+      if (reload !== reloads) return;
       const { payloadKeys } = snapshot().config.temporal;
       replaceConfig(next);
       if (payloadKeys.join() !== next.temporal.payloadKeys.join()) durable?.reconnect();
@@ -361,6 +376,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       // the call, so we wait until it's settled.
       await callRecording.waitUntilSettled(deadline);
       httpClient.abort();
+      identities.close();
       await callRecording.waitUntilSettled(performance.now() + abortTimeoutMs);
       await Promise.all([erasures.listener.stop(), sharedBreakers.stop()]);
       await callRecording.stop();

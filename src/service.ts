@@ -173,7 +173,7 @@ async function startService({ role, config: loaded, logger, host, started }: Ser
       const settings = startSettings.flatMap(({ name, read }) => (read(next) === read(loaded) ? [] : [name]));
       if (settings.length > 0) logger.warn({ settings }, 'settings changed that need a restart');
     }
-    app.reload(next);
+    await app.reload(next);
   };
   (clusterWorker?.onReload ?? host.onReload)(() => void tryReload(reload, logger));
   if (clusterWorker) clusterWorker.reportListening(url);

@@ -37,7 +37,8 @@ test('loads only what serves calls at startup and imports the rest where it is u
     }
   };
   for (const entry of ['src/main.ts', 'src/service.ts', 'src/app.ts', 'src/app/api.ts']) load(entry);
-  const onDemand = /^(?:@temporalio|@electric-sql|@modelcontextprotocol|src\/console|src\/demo-vendor|src\/mcp)\//;
+  const onDemand =
+    /^(?:(?:@temporalio|@electric-sql|@modelcontextprotocol|@aws-sdk|@azure|@smithy|src\/console|src\/demo-vendor|src\/mcp)\/|google-auth-library$)/;
   expect([...loaded].filter((path) => onDemand.test(path))).toEqual([]);
   expect(loaded).toContain('src/vendors/http-client.ts');
 });

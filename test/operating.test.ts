@@ -43,7 +43,7 @@ test('proves each failure with existing tests', () => {
 
 test('shows each failure in an existing metric and alert', () => {
   const known = new Set<string>(Object.values(metrics).map(({ name }) => name));
-  expect(shown).toHaveLength(15);
+  expect(shown).toHaveLength(16);
   for (const [failure, , , metric = '', alert = ''] of shown) {
     const names = [...metric.matchAll(/`(\w+)`/g)].map(([, name = '']) => name);
     expect([failure, names.length > 0, names.filter((name) => !known.has(name))]).toEqual([failure, true, []]);

@@ -8,18 +8,26 @@ import { errorMessage } from '../core/error-messages.ts';
 import { VendorError } from '../core/errors.ts';
 import { asArray, asObject, asString, parseJson } from '../core/json/narrow.ts';
 import { modelNameAt } from '../core/request-format.ts';
+import { systemClock } from '../core/time.ts';
 import { parseVendorError } from '../dialects/contract/vendor-error.ts';
 import { memberKey } from '../routing/pools.ts';
 import { createVendorHttpClient, type VendorHttpClient } from '../vendors/http-client.ts';
+import type { VendorIdentity } from '../vendors/identity/credential.ts';
+import { createIdentities } from '../vendors/identity/identities.ts';
 import { buildHeaders } from '../vendors/registry.ts';
 import { requestUrl } from '../vendors/request-url.ts';
-import { collectSecrets, stripSecrets } from '../vendors/strip-secrets.ts';
+import { sendAuthorized } from '../vendors/send-authorized.ts';
+import { collectSecrets, secretsOf, stripSecrets } from '../vendors/strip-secrets.ts';
 
 export interface ProviderCheck {
   readonly provider: string;
   readonly works: boolean;
   /** What the vendor's response means, in words. */
   readonly message: string;
+}
+
+interface CheckedProvider extends ProviderConfig {
+  readonly credential: VendorIdentity | null;
 }
 
 /** The status and the body of a response. The message is the vendor's own, without secrets. */
@@ -35,22 +43,28 @@ const mainPaths = { chat: '/chat/completions', messages: '/messages', gemini: '/
 
 export async function checkProviders(config: Config): Promise<ProviderCheck[]> {
   const httpClient = createVendorHttpClient();
+  const identities = createIdentities({ clock: systemClock, logger: { info: () => undefined, warn: () => undefined } });
   try {
+    const connections = Object.values(config.providers).flatMap((provider) =>
+      (provider.members.length === 0 ? [provider] : provider.members).map((each) => ({
+        connection: { ...each, name: 'member' in each ? memberKey(provider.name, each.member) : provider.name },
+        models: listModels(config, provider.name),
+      })),
+    );
+    identities.replace(connections.map(({ connection }) => connection));
+    await identities.firstAttempts(timeoutMs);
     return await Promise.all(
-      Object.values(config.providers).flatMap((provider) => {
-        const models = listModels(config, provider.name);
-        if (provider.members.length === 0) return checkProvider(httpClient, provider, models);
-        return provider.members.map((member) =>
-          checkProvider(httpClient, { ...member, name: memberKey(provider.name, member.member) }, models),
-        );
-      }),
+      connections.map(({ connection, models }) =>
+        checkProvider(httpClient, { ...connection, credential: identities.find(connection.name) }, models),
+      ),
     );
   } finally {
+    identities.close();
     await httpClient.close();
   }
 }
 
-async function checkProvider(httpClient: VendorHttpClient, provider: ProviderConfig, models: readonly string[]): Promise<ProviderCheck> {
+async function checkProvider(httpClient: VendorHttpClient, provider: CheckedProvider, models: readonly string[]): Promise<ProviderCheck> {
   const checked = (works: boolean, message: string): ProviderCheck => ({ provider: provider.name, works, message });
   const { origin } = new URL(provider.baseUrl);
   try {
@@ -69,16 +83,22 @@ async function checkProvider(httpClient: VendorHttpClient, provider: ProviderCon
     return explain(reply, provider, checked);
   } catch (error) {
     if (!(error instanceof VendorError)) throw error;
+    if (error.isWithoutCredential) return checked(false, `${error.detail}; check auth and the identity of this machine`);
     return checked(false, `${origin}: ${error.detail ?? errorMessage(error)}; check base_url, proxy and the network`);
   }
 }
 
 function explain(
   { status, message }: Reply,
-  { apiKey, baseUrl, requests }: ProviderConfig,
+  { apiKey, baseUrl, identity, requests }: ProviderConfig,
   checked: (works: boolean, message: string) => ProviderCheck,
 ): ProviderCheck {
   const said = message === null ? '' : ` The vendor says: ${message}`;
+  if (status === 401 && identity !== null)
+    return checked(
+      false,
+      `the credential of the ${identity.type} identity is not accepted: check auth, the region and the permissions.${said}`,
+    );
   if (status === 401 || (status === 400 && /\bkey\b.*\b(?:in)?valid\b|\binvalid\b.*\bkey\b/i.test(message ?? '')))
     return checked(
       false,
@@ -105,30 +125,35 @@ interface CheckRequest {
 }
 
 /** Throws VendorError if there's no response. */
-async function send(httpClient: VendorHttpClient, provider: ProviderConfig, { path, model, body }: CheckRequest): Promise<Reply> {
+async function send(httpClient: VendorHttpClient, provider: CheckedProvider, { path, model, body }: CheckRequest): Promise<Reply> {
   const bytes = body === undefined ? null : Buffer.from(JSON.stringify(body));
-  const { status, body: response } = await httpClient.send({
-    url: requestUrl(provider, { path, model }),
-    method: bytes === null ? 'GET' : 'POST',
-    headers: {
-      accept: 'application/json',
-      'accept-encoding': 'identity',
-      ...(bytes !== null && { 'content-type': 'application/json' }),
-      ...(provider.dialect === 'messages' && { 'anthropic-version': '2023-06-01' }),
-      ...buildHeaders(provider),
+  const { status, body: response } = await sendAuthorized(
+    httpClient,
+    { identity: provider.credential },
+    {
+      url: requestUrl(provider, { path, model }),
+      method: bytes === null ? 'GET' : 'POST',
+      headers: {
+        accept: 'application/json',
+        'accept-encoding': 'identity',
+        ...(bytes !== null && { 'content-type': 'application/json' }),
+        ...(provider.dialect === 'messages' && { 'anthropic-version': '2023-06-01' }),
+        ...buildHeaders(provider),
+      },
+      body: bytes,
+      ...{ connectTimeoutMs: Math.min(timeoutMs, provider.connectTimeoutMs), firstByteTimeoutMs: timeoutMs, idleTimeoutMs: timeoutMs },
+      egress: provider.egress,
+      signal: AbortSignal.timeout(2 * timeoutMs),
     },
-    body: bytes,
-    ...{ connectTimeoutMs: Math.min(timeoutMs, provider.connectTimeoutMs), firstByteTimeoutMs: timeoutMs, idleTimeoutMs: timeoutMs },
-    egress: provider.egress,
-    signal: AbortSignal.timeout(2 * timeoutMs),
-  });
+  );
   const received = await response.readAll(maxBytes);
   const { message } = parseVendorError(received);
+  const secrets = secretsOf({ secrets: collectSecrets(provider), identity: provider.credential });
   const json = asObject(parseJson(received.toString('utf8')));
   const models = asArray(json.data ?? json.models).flatMap(
     (row) => asString(asObject(row).id) ?? asString(asObject(row).name)?.replace(/^models\//, '') ?? [],
   );
-  return { status, message: message === null ? null : stripSecrets(message, collectSecrets(provider)).slice(0, 300), models };
+  return { status, message: message === null ? null : stripSecrets(message, secrets).slice(0, 300), models };
 }
 
 /** Returns the provider's models that the configuration puts into tiers. */

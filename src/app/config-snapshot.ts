@@ -9,6 +9,7 @@ import type { Logger } from '../observability/logger.ts';
 import { buildCatalog, toPrice } from '../routing/catalog.ts';
 import { memberKey } from '../routing/pools.ts';
 import { type ActiveModels, createActiveModels } from '../usage/prices/active-models.ts';
+import type { Identities, IdentitySource } from '../vendors/identity/identities.ts';
 import { buildMediaProviders } from '../vendors/media.ts';
 import { buildProviders } from '../vendors/registry.ts';
 
@@ -16,6 +17,7 @@ export type ConfigSnapshot = Readonly<ReturnType<typeof createSnapshot>>;
 
 interface CurrentConfigOptions {
   readonly config: Config;
+  readonly identities: Pick<Identities, 'replace' | 'find'>;
   readonly database: Database;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -29,8 +31,8 @@ export interface CurrentConfig {
 }
 
 /** Holds the current snapshot. It's replaced by `replace` and whenever the imported models change. */
-export function createCurrentConfig({ config, database, clock, logger }: CurrentConfigOptions): CurrentConfig {
-  let current = createSnapshot(config, 0);
+export function createCurrentConfig({ config, identities, database, clock, logger }: CurrentConfigOptions): CurrentConfig {
+  let current = createSnapshot(config, identities, 0);
   const activeModels = createActiveModels({
     database,
     clock,
@@ -46,20 +48,21 @@ export function createCurrentConfig({ config, database, clock, logger }: Current
     snapshot: () => current,
     activeModels,
     replace(next) {
-      current = createSnapshot(next, current.revision + 1);
+      current = createSnapshot(next, identities, current.revision + 1);
       activeModels.reconfigure(next.models);
     },
   };
 }
 
 /** `revision` counts the reloads. We don't serve a response that was cached under another configuration. */
-function createSnapshot(config: Config, revision: number) {
+function createSnapshot(config: Config, identities: CurrentConfigOptions['identities'], revision: number) {
   const connections = listConnections(config.providers);
+  identities.replace(listIdentities(config.providers));
   return {
     config,
     catalog: buildCatalog(config),
-    providers: buildProviders(connections),
-    mediaProviders: buildMediaProviders(connections),
+    providers: buildProviders(connections, identities.find),
+    mediaProviders: buildMediaProviders(connections, identities.find),
     revision,
   };
 }
@@ -70,4 +73,9 @@ function listConnections(providers: Config['providers']): Record<string, Provide
     all.map((each) => [memberKey(name, each.member), each] as const),
   );
   return { ...providers, ...Object.fromEntries(members) };
+}
+
+/** Returns the identities that the providers and their members have. */
+export function listIdentities(providers: Config['providers']): IdentitySource[] {
+  return Object.entries(listConnections(providers)).map(([name, { identity }]) => ({ name, identity }));
 }

@@ -17,6 +17,7 @@ import type { ResponseCache } from '../pipeline/cache/response-cache.ts';
 import type { Catalog } from '../routing/catalog.ts';
 import type { PoolState } from '../routing/pools.ts';
 import type { VendorHttpClient } from '../vendors/http-client.ts';
+import type { Identities } from '../vendors/identity/identities.ts';
 import type { CallRecording } from './call-recording.ts';
 import type { ConfigSnapshot } from './config-snapshot.ts';
 import { createStoredMetrics } from './stored-metrics.ts';
@@ -32,6 +33,7 @@ interface MetricsDeps {
   readonly responseCache: ResponseCache;
   readonly httpClient: VendorHttpClient;
   readonly bodyMemory: BodyMemory;
+  readonly identities: Pick<Identities, 'states'>;
   /** Returns null before durable work has started, and in processes without durable work. */
   readonly durable: () => Durable | null;
   /** Returns null if the configuration doesn't use the local embedder. */
@@ -95,14 +97,19 @@ function bySource(drain: number, recovery: number) {
   ];
 }
 
-function readVendors({ snapshot, breakers, pools, contentWaits, httpClient, isLocalEmbedderReady }: MetricsDeps): MetricValues {
+function readVendors({ snapshot, breakers, pools, contentWaits, httpClient, identities, isLocalEmbedderReady }: MetricsDeps): MetricValues {
   const isEmbedderUp = isLocalEmbedderReady();
   const { busy, idle, waitingRequests } = httpClient.stats();
   const notClosed = breakers.countNotClosed();
   const slow = contentWaits.countSlow();
   const { catalog } = snapshot();
   const providers = [...catalog.served.keys()];
+  const credentials = identities.states();
   return {
+    identityRemaining: credentials.flatMap(({ provider, remainingMs }) =>
+      remainingMs === null ? [] : { value: remainingMs / 1_000, labels: { provider } },
+    ),
+    identityFailures: credentials.map(({ provider, failures }) => ({ value: failures, labels: { provider } })),
     breakers: providers.flatMap((provider) =>
       poolLabels(catalog, provider).flatMap(({ key, labels }) =>
         (['open', 'half_open', 'cooling'] as const).map((state) => ({

@@ -8,6 +8,7 @@ import type { BodyMemory } from '../http/body-memory.ts';
 import type { HealthDeps } from '../http/routes/health.ts';
 import type { Journal } from '../journal/journal.ts';
 import type { Keyring } from '../keys/keyring.ts';
+import type { Identities } from '../vendors/identity/identities.ts';
 
 export interface ReadinessDeps {
   readonly isWorker: boolean;
@@ -23,6 +24,7 @@ export interface ReadinessDeps {
   readonly durableWaitReasons: () => readonly string[];
   /** Returns the ids of dead processes whose leases withhold budget. */
   readonly listLeaseholders: () => readonly string[];
+  readonly identityStates: Identities['states'];
 }
 
 export function createReadiness(deps: ReadinessDeps): HealthDeps {
@@ -37,6 +39,7 @@ export function createReadiness(deps: ReadinessDeps): HealthDeps {
     isDatabaseDown,
     durableWaitReasons,
     listLeaseholders,
+    identityStates,
   } = deps;
 
   const journalReasons = (): string[] => {
@@ -71,6 +74,11 @@ export function createReadiness(deps: ReadinessDeps): HealthDeps {
         ? ['the database is unavailable: calls of keys in memory are served and kept in the journal; everything else is refused']
         : []),
       ...(isWorker ? [] : durableWaitReasons().map((reason) => `durable work waits: ${reason}`)),
+      ...identityStates().flatMap(({ provider, type, isValid, problem }) => {
+        if (isValid && problem === null) return [];
+        const effect = isValid ? 'cannot be refreshed, the current credential is still valid' : 'has no valid credential, calls fail over';
+        return [`the ${type} identity of the provider ${provider} ${effect}${problem === null ? '' : `: ${problem}`}`];
+      }),
       ...listLeaseholders().map((id) => `leases of the dead process ${id} withhold budget: gateway leases release ${id}`),
     ],
   };

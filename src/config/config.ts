@@ -4,6 +4,7 @@
  */
 import type { Dialect, Route, Tiers } from '../core/call.ts';
 import type { ModelTraits, ResponsesSupport } from '../core/candidate.ts';
+import type { CloudIdentitySettings } from '../core/cloud-identity.ts';
 import type { Egress } from '../core/egress.ts';
 import type { Price } from '../core/pricing.ts';
 import type { RequestFormat } from '../core/request-format.ts';
@@ -25,6 +26,8 @@ export interface ProviderConfig {
   readonly responses: ResponsesSupport;
   /** The header for the API key, and the scheme that comes before the key (e.g. `Bearer`), if any. */
   readonly auth: { readonly header: string; readonly scheme: string | null };
+  /** The cloud identity that the provider uses in place of an API key, or null. */
+  readonly identity: CloudIdentitySettings | null;
   readonly headers: Readonly<Record<string, string>>;
   readonly requests: RequestFormat;
   /** Null if we connect to the provider in the usual way. */

@@ -109,7 +109,7 @@ const provider = z.strictObject({
   ),
   auth: setting(
     authSchema,
-    'How the gateway sends the API key.',
+    'How the gateway proves to the vendor who it is.',
     '`authorization: Bearer` with `chat`, `x-api-key` with `messages`, `x-goog-api-key` with `gemini`',
   ),
   headers: setting(z.record(fixedHeader, headerValue), 'Additional headers for the vendor.', 'none'),

@@ -5,6 +5,7 @@ import { type RequestFormat, standardFormat } from '../core/request-format.ts';
 import type { MemberConfig, ProviderConfig, ProviderDialect } from './config.ts';
 import { buildEgress, type FindProxy } from './egress.ts';
 import type { ProviderValues } from './file-schema.ts';
+import { buildAuth, isCloudAuth } from './provider-auth.ts';
 import { findVendorByAddress, findVendorByName, knownVendors } from './vendors/known-vendors.ts';
 import type { VendorDescription } from './vendors/vendor-description.ts';
 import type { AddError } from './yaml-file.ts';
@@ -58,7 +59,9 @@ function buildPool(name: string, { members, ...row }: ProviderValues, options: P
       // The first member reports what's wrong with the settings that all of them have in common.
       else if (index === 0) addError(path, message);
     };
-    const values = { ...row, ...own, headers: { ...row.headers, ...own.headers } };
+    // A cloud identity of the member takes the place of the provider's key.
+    const shared = own.auth && isCloudAuth(own.auth) ? { ...row, api_key: null } : row;
+    const values = { ...shared, ...own, headers: { ...row.headers, ...own.headers } };
     const config = buildProvider(name, values, { ...options, addError: addMemberError });
     return { ...config, member: memberName, weight, account };
   });
@@ -79,13 +82,13 @@ function buildProvider(name: string, row: ProviderValues, { addError, findProxy 
   if (row.dialect === undefined && vendor === null) addError(['dialect'], 'is required, because the vendor is not a known one');
   // A vendor's description is about one dialect. Some vendors have others too, at other addresses.
   const description = vendor?.dialect === dialect ? vendor : null;
-  const { auth, speech } = row;
+  const { speech } = row;
+  const baseUrl = parseBaseUrl(row, vendor, addError);
   const serves = row.serves ?? description?.serves ?? servedByDefault[dialect];
   for (const [index, served] of serves.entries()) {
     if (!servable[dialect].includes(served)) addError(['serves', index], `a provider of the dialect ${dialect} cannot serve ${served}`);
   }
   checkSpeech(row, addError);
-  const baseUrl = parseBaseUrl(row, vendor, addError);
   return {
     name,
     vendor: vendor?.name ?? null,
@@ -95,8 +98,7 @@ function buildProvider(name: string, row: ProviderValues, { addError, findProxy 
     dialect,
     serves,
     responses: findResponsesSupport(row, dialect, description),
-    // If the row sets a custom header, it receives the bare key, unless the row also sets a scheme.
-    auth: auth ? { header: auth.header.toLowerCase(), scheme: auth.scheme ?? null } : (description?.auth ?? defaultAuth[dialect]),
+    ...buildAuth(row, { baseUrl, vendor, byDefault: description?.auth ?? defaultAuth[dialect] }, addError),
     headers: buildHeaders(row, description, addError),
     requests: buildRequestFormat(row, description),
     connectTimeoutMs: row.connect_timeout_ms ?? 5_000,

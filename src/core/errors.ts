@@ -177,6 +177,7 @@ interface VendorErrorOptions {
   readonly retryAfterMs?: number | null;
   readonly isUnsent?: boolean;
   readonly closedWhileSending?: boolean;
+  readonly isWithoutCredential?: boolean;
   readonly cause?: unknown;
 }
 
@@ -210,6 +211,8 @@ export class VendorError extends Error {
    * repeat it on a new connection.
    */
   readonly closedWhileSending: boolean;
+  /** True if we didn't send the request, because the provider's cloud identity had no valid credential. */
+  readonly isWithoutCredential: boolean;
 
   constructor(kind: VendorErrorKind, message: string, options: VendorErrorOptions = {}) {
     const { stackTraceLimit } = Error;
@@ -224,7 +227,8 @@ export class VendorError extends Error {
     this.report = options.report ?? noReport;
     this.retryAfterMs = options.retryAfterMs;
     this.closedWhileSending = options.closedWhileSending ?? false;
-    this.isUnsent = options.isUnsent ?? this.closedWhileSending;
+    this.isWithoutCredential = options.isWithoutCredential ?? false;
+    this.isUnsent = options.isUnsent ?? (this.closedWhileSending || this.isWithoutCredential);
   }
 }
 

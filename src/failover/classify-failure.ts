@@ -52,7 +52,8 @@ export function isContextOverflow(error: VendorError): boolean {
 export function isProviderFailure(error: VendorError): boolean {
   switch (error.kind) {
     case 'connect':
-      return !error.closedWhileSending;
+      // Without a credential we don't wait for the provider, so there's nothing that the breaker could save.
+      return !error.closedWhileSending && !error.isWithoutCredential;
     case 'timeout':
     case 'unreadable':
     case 'broken':

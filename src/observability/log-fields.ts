@@ -17,6 +17,10 @@ export const logFields = {
   provider:
     'provider, by the name in the configuration; in lines about breakers and slow attempts `<provider>/<member>` for a member of a pool',
   member: "member of the provider's pool",
+  providers: 'providers that share a cloud identity',
+  identity: 'type of the cloud identity: `aws`, `google` or `azure`',
+  problem: 'what went wrong, in one sentence without secrets',
+  failures: 'number of failures since the process started',
   outcome: '`ok`, `refused`, `failed`, `interrupted`, `client_left`, `deadline` or `unknown`',
   status: 'HTTP status of the response',
   code: 'error code ([reference](api/reference.md#errors))',

@@ -10,9 +10,10 @@ import type { MediaFields } from '../dialects/media/image-speech.ts';
 import type { UploadBody } from '../dialects/media/uploads.ts';
 import type { HttpResponse, VendorHttpClient } from './http-client.ts';
 import { getHeader, isSuccess, toStatusError } from './http-response.ts';
-import { buildHeaders, type ProviderSource } from './registry.ts';
+import { buildHeaders, type FindIdentity, type ProviderSource } from './registry.ts';
 import { type ResponseBody, relayBody } from './response-body.ts';
-import { collectSecrets, stripSecrets } from './strip-secrets.ts';
+import { sendAuthorized } from './send-authorized.ts';
+import { collectSecrets, secretsOf, stripSecrets } from './strip-secrets.ts';
 import type { ProviderConnection } from './vendor.ts';
 import type { VendorHosts } from './vendor-hosts.ts';
 import { buildVendorHosts, parseVendorAddress, resolveRedirect } from './vendor-hosts.ts';
@@ -53,15 +54,17 @@ export interface MediaProviderSource extends ProviderSource, MediaFormats {
 const mediaRoutes: readonly string[] = ['images', 'speech', 'transcriptions', 'video'] satisfies readonly MediaRoute[];
 
 /** Returns the providers that serve a media route, by name. We rebuild all of them at every reload. */
-export function buildMediaProviders(sources: Readonly<Record<string, MediaProviderSource>>): ReadonlyMap<string, MediaProvider> {
+export function buildMediaProviders(
+  sources: Readonly<Record<string, MediaProviderSource>>,
+  findIdentity: FindIdentity = () => null,
+): ReadonlyMap<string, MediaProvider> {
   const serving = Object.entries(sources).filter(([, { serves }]) => serves.some((route) => mediaRoutes.includes(route)));
   return new Map(
     serving.map(([name, source]) => {
       const { assetHosts, baseUrl } = source;
-      return [
-        name,
-        { ...source, hosts: buildVendorHosts(baseUrl, assetHosts), headers: buildHeaders(source), secrets: collectSecrets(source) },
-      ];
+      const hosts = buildVendorHosts(baseUrl, assetHosts);
+      const identity = findIdentity(name);
+      return [name, { ...source, hosts, identity, headers: buildHeaders(source), secrets: collectSecrets(source) }];
     }),
   );
 }
@@ -100,7 +103,7 @@ export async function sendMediaRequest(
   request: MediaHttpRequest,
 ): Promise<HttpResponse> {
   const { url, method, accept, body, signal, now } = request;
-  const response = await httpClient.send({
+  const response = await sendAuthorized(httpClient, provider, {
     url,
     method,
     headers: {
@@ -129,7 +132,7 @@ const maxErrorTextLength = 2_000;
 async function readStatusError(response: HttpResponse, provider: MediaProvider, now: () => number): Promise<VendorError> {
   const bytes = await readErrorBody(response.body);
   const errorText = vendorErrorText(bytes.toString('utf8'), provider);
-  return toStatusError({ response, bytes, body: parseVendorError(bytes), errorText, secrets: provider.secrets, now: now() });
+  return toStatusError({ response, bytes, body: parseVendorError(bytes), errorText, secrets: secretsOf(provider), now: now() });
 }
 
 /** Returns the beginning of an error body. If the body breaks off, the status still means the same. */
@@ -152,8 +155,8 @@ async function readErrorBody(body: ResponseBody): Promise<Buffer> {
  * Returns the vendor's message for the caller. We limit its length and remove the provider's key, because some vendors
  * repeat it.
  */
-export function vendorErrorText(text: string, { secrets }: MediaProvider): string {
-  return stripSecrets(text, secrets).trim().slice(0, maxErrorTextLength);
+export function vendorErrorText(text: string, provider: MediaProvider): string {
+  return stripSecrets(text, secretsOf(provider)).trim().slice(0, maxErrorTextLength);
 }
 
 /** Thrown as the cause of VendorError `unreadable` if a URL isn't on one of the provider's hosts. */
@@ -191,7 +194,7 @@ export async function fetchVendorFile(
       throw new VendorError('unreadable', cause.message, { cause });
     }
     const { url, isProviderOrigin } = target;
-    const response = await httpClient.send({
+    const response = await sendAuthorized(httpClient, isProviderOrigin ? provider : {}, {
       url,
       method: 'GET',
       headers: { accept, 'accept-encoding': 'identity', ...(isProviderOrigin ? provider.headers : {}) },

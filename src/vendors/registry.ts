@@ -1,10 +1,11 @@
 /** Builds the connections of the configured providers. We rebuild all of them at every reload. */
 import { isDialect } from '../core/call.ts';
+import type { VendorIdentity } from './identity/credential.ts';
 import { collectSecrets } from './strip-secrets.ts';
 import type { Provider, ProviderConnection } from './vendor.ts';
 
 /** The part of a configured provider row that the text routes need. */
-export interface ProviderSource extends Omit<ProviderConnection, 'secrets'> {
+export interface ProviderSource extends Omit<ProviderConnection, 'secrets' | 'identity'> {
   readonly dialect: string;
   readonly firstContentTimeoutMs?: number | null;
   readonly apiKey: string | null;
@@ -13,11 +14,19 @@ export interface ProviderSource extends Omit<ProviderConnection, 'secrets'> {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-export function buildProviders(sources: Readonly<Record<string, ProviderSource>>): ReadonlyMap<string, Provider> {
+/** Returns the cloud identity of a provider, or null if it has none. */
+export type FindIdentity = (provider: string) => VendorIdentity | null;
+
+export function buildProviders(
+  sources: Readonly<Record<string, ProviderSource>>,
+  findIdentity: FindIdentity = () => null,
+): ReadonlyMap<string, Provider> {
   const providers = new Map<string, Provider>();
   for (const [name, source] of Object.entries(sources)) {
     const { dialect } = source;
-    if (isDialect(dialect)) providers.set(name, { ...source, dialect, headers: buildHeaders(source), secrets: collectSecrets(source) });
+    if (!isDialect(dialect)) continue;
+    const identity = findIdentity(name);
+    providers.set(name, { ...source, dialect, identity, headers: buildHeaders(source), secrets: collectSecrets(source) });
   }
   return providers;
 }

@@ -3,6 +3,8 @@
  * that they received, either in full or masked, or name the organization that it belongs to.
  */
 
+import type { ProviderConnection } from './vendor.ts';
+
 /** Shorter values are placeholder keys or words like `true`. Removing them would garble the messages. */
 const minSecretLength = 5;
 
@@ -17,6 +19,11 @@ export function collectSecrets({
   readonly headers: Readonly<Record<string, string>>;
 }): string[] {
   return [apiKey ?? '', ...Object.values(headers)].filter((value) => value.length >= minSecretLength);
+}
+
+/** Returns all values that no message of this provider may contain at the moment. */
+export function secretsOf({ secrets, identity }: Pick<ProviderConnection, 'secrets' | 'identity'>): readonly string[] {
+  return identity ? [...secrets, ...identity.secrets()] : secrets;
 }
 
 /**

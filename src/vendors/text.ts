@@ -9,6 +9,7 @@ import { contextOverflowCode, VendorError } from '../core/errors.ts';
 import { takeInTurns } from '../core/turns.ts';
 import type { ResponseSummary, RouteCodec, StreamReader } from '../dialects/contract/route-codec.ts';
 import { parseVendorError, type VendorErrorBody } from '../dialects/contract/vendor-error.ts';
+import { decodeAwsEventStream, isAwsEventStream } from './aws-event-stream.ts';
 import { startContentTimeout } from './content-timeout.ts';
 import { holdOpening, type OpenedStream } from './hold-opening.ts';
 import type { Address, HttpResponse, VendorHttpClient } from './http-client.ts';
@@ -16,8 +17,9 @@ import { getHeader, isSuccess, toReport, toStatusError } from './http-response.t
 import { adaptBody, changesBodies, hasVersionInBody } from './request-body.ts';
 import { pathAt, requestUrl } from './request-url.ts';
 import type { ResponseBody } from './response-body.ts';
+import { sendAuthorized } from './send-authorized.ts';
 import { type ChunkReader, nextChunk, relayEvents, type StreamChunk, type StreamEnd } from './stream.ts';
-import { stripSecrets } from './strip-secrets.ts';
+import { secretsOf, stripSecrets } from './strip-secrets.ts';
 import type { Provider } from './vendor.ts';
 
 const maxResponseBytes = 64 * 1024 * 1024;
@@ -105,7 +107,7 @@ function send(httpClient: VendorHttpClient, request: TextRequest): Promise<Vendo
   const accepted = stream ? streamHeaders : plainHeaders;
   const isWhole = Buffer.isBuffer(body);
   const headers = isWhole ? accepted : { ...accepted, 'content-length': String(body.reduce((sum, part) => sum + part.length, 0)) };
-  const sent = httpClient.send({
+  const sent = sendAuthorized(httpClient, provider, {
     url,
     method: 'POST',
     headers: Object.keys(forwardedHeaders).length > 0 ? { ...headers, ...forwardedHeaders, ...provider.headers } : headers,
@@ -195,7 +197,7 @@ async function readStatusError(response: HttpResponse, { provider, now }: TextRe
   const bytes = await response.body.readAll(maxErrorBytes).catch(() => Buffer.alloc(0));
   const body = parseVendorError(bytes);
   const errorText = accountStatuses.has(response.status) ? null : vendorErrorText(body.message ?? plainTextBody(response, bytes), provider);
-  return toStatusError({ response, bytes, body, errorText, secrets: provider.secrets, now: now() });
+  return toStatusError({ response, bytes, body, errorText, secrets: secretsOf(provider), now: now() });
 }
 
 /**
@@ -205,11 +207,11 @@ async function readStatusError(response: HttpResponse, { provider, now }: TextRe
 function overflowError(body: VendorErrorBody, provider: Provider): VendorError {
   const vendorMessage = vendorErrorText(body.message, provider);
   const message = vendorMessage ?? 'the prompt is too long for the model';
-  return new VendorError('status', message, { status: 400, vendorMessage, report: toReport(body, provider.secrets) });
+  return new VendorError('status', message, { status: 400, vendorMessage, report: toReport(body, secretsOf(provider)) });
 }
 
-function vendorErrorText(text: string | null, { secrets }: Provider): string | null {
-  return text === null ? null : stripSecrets(text, secrets).slice(0, maxVendorMessageLength);
+function vendorErrorText(text: string | null, provider: Provider): string | null {
+  return text === null ? null : stripSecrets(text, secretsOf(provider)).slice(0, maxVendorMessageLength);
 }
 
 /** Returns a plain-text body, because proxies in front of vendors often don't send JSON. */
@@ -222,14 +224,16 @@ async function openStream(
   { provider, codec, mayFailOver = false, firstContentTimeoutMs = null }: TextRequest,
 ): Promise<StreamResponse> {
   // Don't use `response` in the functions below, because that would keep its headers in memory until the stream ends.
-  const { status, body } = response;
+  const { status } = response;
   const type = getHeader(response, 'content-type') ?? 'text/event-stream';
-  if (!/^text\/event-stream\b/i.test(type)) {
+  const isBinary = isAwsEventStream(type);
+  const body = isBinary ? decodeAwsEventStream(response.body) : response.body;
+  if (!isBinary && !/^text\/event-stream\b/i.test(type)) {
     body.release();
     throw new VendorError('unreadable', 'the response is not an event stream', { status });
   }
   const reader = codec.createStreamReader();
-  const relay = relayEvents(body, reader, provider.secrets);
+  const relay = relayEvents(body, reader, secretsOf(provider));
   // If there's a limit for the first content, we don't need another one and can hold the opening for as long as it
   // takes.
   const isLimited = firstContentTimeoutMs !== null;
@@ -237,7 +241,7 @@ async function openStream(
   const fail = (reason: string): never => {
     const problem = reader.problem();
     if (problem?.code === contextOverflowCode) throw overflowError(problem, provider);
-    const report = problem === null ? undefined : toReport(problem, provider.secrets);
+    const report = problem === null ? undefined : toReport(problem, secretsOf(provider));
     const vendorMessage = vendorErrorText(problem?.message ?? null, provider);
     throw new VendorError('broken', `the stream failed before its first chunk: ${reason}`, {
       status,

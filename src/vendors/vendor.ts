@@ -6,6 +6,7 @@ import type { Dialect } from '../core/call.ts';
 import type { Egress } from '../core/egress.ts';
 import type { RequestFormat } from '../core/request-format.ts';
 import type { Timeouts } from './http-client.ts';
+import type { VendorIdentity } from './identity/credential.ts';
 
 /** The address, headers and timeouts of a provider. */
 export interface ProviderConnection extends Timeouts {
@@ -14,10 +15,12 @@ export interface ProviderConnection extends Timeouts {
   readonly baseUrl: string;
   /** The authentication and fixed headers, with lower-case names. We only send them to the provider's origin. */
   readonly headers: Readonly<Record<string, string>>;
+  /** Adds the authentication to each request in place of an API key. Null or absent if the provider has an API key. */
+  readonly identity?: VendorIdentity | null;
   readonly requests: RequestFormat;
   /** Null or absent if we connect in the usual way. */
   readonly egress?: Egress | null;
-  /** Values that no message may contain. */
+  /** Values that no message may contain, except for those of the identity. See `secretsOf`. */
   readonly secrets: readonly string[];
 }
 

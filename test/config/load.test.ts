@@ -39,6 +39,7 @@ describe('gateway.yaml', () => {
       serves: ['chat', 'embeddings', 'responses', 'moderations', 'rerank', 'images', 'speech', 'transcriptions'],
       responses: 'native',
       auth: { header: 'authorization', scheme: 'Bearer' },
+      identity: null,
       headers: {},
       connectTimeoutMs: 5_000,
       firstByteTimeoutMs: 300_000,

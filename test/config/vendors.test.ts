@@ -153,3 +153,68 @@ describe('a provider row', () => {
     expect(() => load(row)).toThrow(message);
   });
 });
+
+describe('cloud identities', () => {
+  const mantle = { base_url: 'https://bedrock-mantle.us-east-2.api.aws/v1' };
+  const claude = {
+    vendor: 'claude-on-aws',
+    base_url: 'https://aws-external-anthropic.eu-west-1.api.aws/v1',
+    headers: { 'anthropic-workspace-id': 'w' },
+  };
+  const azure = { base_url: 'https://acme.openai.azure.com/openai/v1' };
+  const vertex = { base_url: 'https://aiplatform.googleapis.com/v1/projects/p/locations/global/endpoints/openapi' };
+
+  test.each(knownVendors.filter(({ identity }) => identity).map((vendor) => [vendor.name, vendor] as const))(
+    '%s needs no more than the type',
+    (_name, vendor) => {
+      const { identity, apiKey } = load({ ...rowOf(vendor), auth: { type: vendor.identity?.type } });
+      expect([identity, apiKey]).toEqual([expect.objectContaining({ ...vendor.identity }), null]);
+    },
+  );
+
+  test.each([
+    [
+      { ...mantle, auth: { type: 'aws' } },
+      { type: 'aws', region: 'us-east-2', scheme: 'bearer', roleArn: null },
+    ],
+    [
+      { ...claude, auth: { type: 'aws', region: 'us-west-2' } },
+      { region: 'us-west-2', scheme: 'sigv4', service: 'aws-external-anthropic' },
+    ],
+    [
+      { ...vertex, auth: { type: 'google' } },
+      { scopes: ['https://www.googleapis.com/auth/cloud-platform'], credentialsFile: null },
+    ],
+    [
+      { ...azure, auth: { type: 'azure', client_id: 'c' } },
+      { clientId: 'c', scope: 'https://cognitiveservices.azure.com/.default' },
+    ],
+    [{ ...azure, api_key: 'k', auth: { type: 'key', header: 'X-Key', scheme: 'Bearer' } }, null],
+    [{ ...azure, api_key: 'k' }, null],
+  ])('of %j', (row, expected) => {
+    const { identity } = load(row);
+    if (expected === null) expect(identity).toBeNull();
+    else expect(identity).toMatchObject(expected);
+  });
+
+  test.each([
+    [{ ...azure, api_key: 'k', auth: { type: 'azure' } }, 'providers.p.api_key: is not used together with auth.type: azure'],
+    [{ ...azure, auth: { type: 'aws', region: 'us-east-1' } }, 'providers.p.auth.type: Azure OpenAI accepts type: azure or an API key'],
+    [{ base_url: 'https://api.openai.com/v1', auth: { type: 'azure' } }, 'providers.p.auth.type: OpenAI accepts only an API key'],
+    [{ vendor: 'azure-openai', base_url: 'https://evil.example/v1', auth: { type: 'azure' } }, 'evil.example is not a host of azure'],
+    [
+      { ...azure, base_url: azure.base_url.replace('https', 'http'), auth: { type: 'azure' } },
+      'providers.p.base_url: must begin with https://',
+    ],
+    [
+      { ...claude, base_url: 'https://proxy.example/v1', auth: { type: 'aws', allow_hosts: ['proxy.example'] } },
+      'providers.p.auth.region: is required',
+    ],
+    [{ ...mantle, auth: { type: 'aws', external_id: 'e' } }, 'providers.p.auth.external_id: requires role_arn'],
+    [{ ...mantle, auth: { type: 'aws', role_arn: 'role' } }, 'providers.p.auth.role_arn: must be like arn:aws:iam::'],
+    [{ ...mantle, auth: { type: 'gcp' } }, 'providers.p.auth.type: must be key, aws, google or azure'],
+    [{ ...mantle, auth: { type: 'aws', tenant_id: 't' } }, 'providers.p.auth.tenant_id: there is no such setting'],
+  ])('of %j are refused', (row, message) => {
+    expect(() => load(row)).toThrow(message);
+  });
+});

@@ -132,6 +132,13 @@ const cases: Readonly<
     labels: { provider: 'one' },
   },
   BreakersOpen: { series: { 'gateway_breakers{provider="one",state="open"}': '0x10 2x50' }, labels: { provider: 'one' } },
+  CloudIdentityFails: {
+    series: {
+      'gateway_identity_refresh_failures_total{provider="one"}': '0x10 0+1x50',
+      'gateway_identity_remaining_seconds{provider="one"}': '1800x60',
+    },
+    labels: { provider: 'one' },
+  },
   LocalEmbedderDown: { series: { 'gateway_local_embedder_up{job="gateway",instance="a:9464"}': '1x10 0x50' }, labels: gateway },
   ModelWithoutPrice: {
     series: { 'gateway_unpriced_attempts_total{provider="one",model="m"}': '0x10 0+1x50' },
@@ -211,6 +218,10 @@ const noAlerts: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   ProviderLimitsRate: {
     'gateway_attempts_total{provider="one",model="m",outcome="ok"}': '0+0.5x60',
     'gateway_attempts_total{provider="one",model="m",outcome="rate_limited"}': '0+0.5x60',
+  },
+  CloudIdentityFails: {
+    'gateway_identity_refresh_failures_total{provider="one"}': '0x55 2x10',
+    'gateway_identity_remaining_seconds{provider="one"}': '1800x60',
   },
 };
 

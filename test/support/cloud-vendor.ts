@@ -1,6 +1,7 @@
 /** A server that records requests and responds like a vendor of either dialect on any path. */
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { chunkFrame } from './aws-event-stream.ts';
 
 export interface RecordedRequest {
   readonly method: string;
@@ -8,11 +9,14 @@ export interface RecordedRequest {
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
   readonly body: Record<string, unknown>;
+  readonly bytes: Buffer;
 }
 
 export interface CloudVendor {
   readonly url: string;
   readonly requests: RecordedRequest[];
+  /** Returns the status of the response to a request. By default all succeed. */
+  check: (request: RecordedRequest) => number;
   close(): Promise<void>;
 }
 
@@ -21,7 +25,7 @@ const message = { id: 'msg_1', type: 'message', role: 'assistant', model: 'm', s
 const completion = { id: 'c', created: 1, model: 'm' };
 
 /** Returns the response for a path and body, and whether it is an event stream. */
-function respond(path: string, { stream }: Record<string, unknown>): { readonly type: string; readonly text: string } {
+function respond(path: string, { stream }: Record<string, unknown>): { readonly type: string; readonly text: string | Buffer } {
   const json = (value: object) => ({ type: 'application/json', text: JSON.stringify(value) });
   const events = (list: readonly object[], last: string) => ({
     type: 'text/event-stream',
@@ -57,17 +61,18 @@ function respond(path: string, { stream }: Record<string, unknown>): { readonly 
   }
   if (stream !== true && !/stream/i.test(path))
     return json({ ...message, content: [{ type: 'text', text: 'Oslo' }], stop_reason: 'end_turn', usage });
-  return events(
-    [
-      { type: 'message_start', message: { ...message, content: [], stop_reason: null, usage } },
-      { type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } },
-      { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: 'Oslo' } },
-      { type: 'content_block_stop', index: 0 },
-      { type: 'message_delta', delta: { stop_reason: 'end_turn', stop_sequence: null }, usage: { output_tokens: 2 } },
-      { type: 'message_stop' },
-    ],
-    '',
-  );
+  const list = [
+    { type: 'message_start', message: { ...message, content: [], stop_reason: null, usage } },
+    { type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } },
+    { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: 'Oslo' } },
+    { type: 'content_block_stop', index: 0 },
+    { type: 'message_delta', delta: { stop_reason: 'end_turn', stop_sequence: null }, usage: { output_tokens: 2 } },
+    { type: 'message_stop' },
+  ];
+  // Bedrock's streams are binary.
+  if (path.endsWith('/invoke-with-response-stream'))
+    return { type: 'application/vnd.amazon.eventstream', text: Buffer.concat(list.map(chunkFrame)) };
+  return events(list, '');
 }
 
 export async function startCloudVendor(): Promise<CloudVendor> {
@@ -75,21 +80,30 @@ export async function startCloudVendor(): Promise<CloudVendor> {
   const server = createServer(async (request, response) => {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk);
-    const body = JSON.parse(Buffer.concat(chunks).toString('utf8') || '{}');
+    const bytes = Buffer.concat(chunks);
+    const body = JSON.parse(bytes.toString('utf8') || '{}');
     const { method = '', url: path = '', headers } = request;
-    requests.push({ method, path, headers, body });
-    const { type, text } = respond(path, body);
-    response.writeHead(200, { 'content-type': type }).end(text);
+    const recorded = { method, path, headers, body, bytes };
+    requests.push(recorded);
+    const status = vendor.check(recorded);
+    const failed = {
+      type: 'application/json',
+      text: JSON.stringify({ error: { type: 'authentication_error', message: `refused ${headers.authorization}` } }),
+    };
+    const { type, text } = status === 200 ? respond(path, body) : failed;
+    response.writeHead(status, { 'content-type': type }).end(text);
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
-  return {
+  const vendor: CloudVendor = {
     url: `http://127.0.0.1:${port}`,
     requests,
+    check: () => 200,
     close: () =>
       new Promise((resolve) => {
         server.closeAllConnections();
         server.close(() => resolve());
       }),
   };
+  return vendor;
 }

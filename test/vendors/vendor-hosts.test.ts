@@ -5,6 +5,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, test } from '@jest/globals';
 import { standardFormat } from '../../src/core/request-format.ts';
+import type { VendorIdentity } from '../../src/vendors/identity/credential.ts';
 import { fetchVendorFile, HostNotAllowedError, type MediaProvider } from '../../src/vendors/media.ts';
 import { buildVendorHosts, parseVendorAddress, resolveRedirect } from '../../src/vendors/vendor-hosts.ts';
 import type { FakeVendor, Responder } from './fake-vendor.ts';
@@ -160,6 +161,24 @@ describe('fetching a URL', () => {
             expect.not.objectContaining({ authorization: expect.anything() }),
           ]);
           expect(JSON.stringify(assets.received)).not.toContain(key);
+        });
+      },
+    ));
+
+  test('sends the credential of a cloud identity to the origin of the provider only', () =>
+    withVendor(
+      (response) => response.end('file'),
+      async (assets) => {
+        await withVendor(redirectTo(`${assets.url}/f`), async (vendor) => {
+          const identity: VendorIdentity = {
+            authorize: (request) => ({ ...request, headers: { ...request.headers, 'x-credential': 'secret-token' } }),
+            rejected: () => undefined,
+            secrets: () => ['secret-token'],
+          };
+          const provider = { ...providerAt(vendor.url, [assets.url.replace('http://', '')]), identity };
+          await (await fetchFrom(vendor, provider, `${vendor.url}/a`)).body.readAll(100);
+          expect(vendor.received.map(({ headers }) => headers['x-credential'])).toEqual(['secret-token']);
+          expect(assets.received.map(({ headers }) => headers['x-credential'])).toEqual([undefined]);
         });
       },
     ));

@@ -104,6 +104,14 @@ export const metrics = {
     "Input tokens of the members of pools. `cache` is `read` for tokens that were read from the vendor's cache, and otherwise `none`.",
     ['provider', 'member', 'cache'],
   ),
+  identityRemaining: gauge(
+    'gateway_identity_remaining_seconds',
+    'Seconds until the credential of a cloud identity expires, or 0 if there is no valid one.',
+    { labels: ['provider'], aggregator: 'min' },
+  ),
+  identityFailures: counter('gateway_identity_refresh_failures_total', 'Failed attempts to get a credential for a cloud identity.', [
+    'provider',
+  ]),
   vendorConnections: gauge('gateway_vendor_connections', 'Connections to vendors, by state.', { labels: ['state'] }),
   vendorRequestsWaiting: gauge('gateway_vendor_requests_waiting', 'Requests to vendors that are waiting for a connection.'),
   localEmbedderUp: gauge(

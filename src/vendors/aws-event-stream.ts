@@ -1,0 +1,149 @@
+/**
+ * Turns AWS's binary event stream (`application/vnd.amazon.eventstream`) into server-sent events of the messages
+ * dialect, so that the readers of streams don't need to know about it. Bedrock uses it for Claude's events.
+ *
+ * A frame has its length, the length of its headers, a checksum of both, the headers, the payload, and a checksum of
+ * everything before it.
+ */
+import { crc32 } from 'node:zlib';
+import { VendorError } from '../core/errors.ts';
+import { asObject, asString, parseJson } from '../core/json/narrow.ts';
+import type { ResponseBody } from './response-body.ts';
+
+const preludeBytes = 12;
+const checksumBytes = 4;
+/** AWS allows up to 24 MB, but Bedrock's frames contain a single event each. */
+const maxFrameBytes = 1024 * 1024;
+
+export function isAwsEventStream(contentType: string): boolean {
+  return /^application\/vnd\.amazon\.eventstream\b/i.test(contentType);
+}
+
+/** Returns the body as text of server-sent events. A damaged or incomplete frame is an error like a broken connection. */
+export function decodeAwsEventStream(body: ResponseBody): ResponseBody {
+  let rest: Buffer = Buffer.alloc(0);
+  let failure: VendorError | null = null;
+
+  /** Decodes the complete frames in front of a damaged one, so that the caller gets all that has arrived before it. */
+  const decode = (bytes: Buffer): Buffer => {
+    rest = rest.length === 0 ? bytes : Buffer.concat([rest, bytes]);
+    const events: string[] = [];
+    try {
+      for (let frame = cutFrame(rest); frame !== null; frame = cutFrame(rest)) {
+        events.push(toServerSentEvent(frame));
+        rest = rest.subarray(frame.sizeBytes);
+      }
+    } catch (cause) {
+      failure = cause instanceof VendorError ? cause : new VendorError('broken', 'the event stream is damaged', { cause });
+      body.destroy(failure);
+    }
+    return Buffer.from(events.join(''));
+  };
+
+  const take = (): Buffer | null => {
+    if (failure) throw failure;
+    for (let arrived = body.take(); arrived !== null; arrived = body.take()) {
+      const text = decode(arrived);
+      if (text.length > 0) return text;
+      if (failure) throw failure;
+    }
+    if (body.isEnded() && rest.length > 0) throw new VendorError('broken', 'the event stream ended within an event');
+    return null;
+  };
+
+  return {
+    ...body,
+    take,
+    isEnded: () => failure === null && rest.length === 0 && body.isEnded(),
+    arrival: () => (failure ? Promise.resolve() : body.arrival()),
+    async readAll() {
+      throw new Error('an event stream is read in parts');
+    },
+    takeComplete: () => null,
+  };
+}
+
+interface Frame {
+  readonly headers: ReadonlyMap<string, string>;
+  readonly payload: Buffer;
+  readonly sizeBytes: number;
+}
+
+/** Returns the first frame, or null if it hasn't arrived completely. */
+function cutFrame(bytes: Buffer): Frame | null {
+  if (bytes.length < preludeBytes) return null;
+  const sizeBytes = bytes.readUInt32BE(0);
+  const headerBytes = bytes.readUInt32BE(4);
+  if (bytes.readUInt32BE(8) !== crc32(bytes.subarray(0, 8))) throw damaged('wrong checksum of a prelude');
+  if (sizeBytes > maxFrameBytes) throw damaged(`an event is larger than ${maxFrameBytes} bytes`);
+  const payloadStart = preludeBytes + headerBytes;
+  const payloadEnd = sizeBytes - checksumBytes;
+  if (payloadStart > payloadEnd) throw damaged('an event is shorter than its headers');
+  if (bytes.length < sizeBytes) return null;
+  if (bytes.readUInt32BE(payloadEnd) !== crc32(bytes.subarray(0, payloadEnd))) throw damaged('wrong checksum of an event');
+  return {
+    headers: parseHeaders(bytes.subarray(preludeBytes, payloadStart)),
+    payload: bytes.subarray(payloadStart, payloadEnd),
+    sizeBytes,
+  };
+}
+
+function damaged(reason: string): VendorError {
+  return new VendorError('broken', `the event stream is damaged: ${reason}`);
+}
+
+const stringType = 7;
+/** The sizes of the values of other types: booleans, integers, timestamps and UUIDs. */
+const valueSizes: Readonly<Record<number, number>> = { 0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16 };
+const bytesType = 6;
+
+/** Returns the headers whose values are strings, because we don't need the others. */
+function parseHeaders(bytes: Buffer): Map<string, string> {
+  const headers = new Map<string, string>();
+  let at = 0;
+  while (at < bytes.length) {
+    const nameEnd = at + 1 + bytes.readUInt8(at);
+    const name = bytes.toString('utf8', at + 1, nameEnd);
+    const type = bytes.readUInt8(nameEnd);
+    const hasLength = type === stringType || type === bytesType;
+    const start = nameEnd + (hasLength ? 3 : 1);
+    const size = hasLength ? bytes.readUInt16BE(nameEnd + 1) : valueSizes[type];
+    if (size === undefined || start + size > bytes.length) throw damaged('a header is incomplete');
+    if (type === stringType) headers.set(name, bytes.toString('utf8', start, start + size));
+    at = start + size;
+  }
+  return headers;
+}
+
+function toServerSentEvent({ headers, payload }: Frame): string {
+  const messageType = headers.get(':message-type') ?? 'event';
+  if (messageType === 'event') {
+    // The payload may also have `p`, which pads it to hide the length of the text.
+    const encoded = asString(asObject(parseJson(payload.toString('utf8'))).bytes);
+    if (encoded === null) return '';
+    const data = Buffer.from(encoded, 'base64').toString('utf8');
+    const type = /^\{"type":"(\w+)"/.exec(data)?.[1] ?? asString(asObject(parseJson(data)).type);
+    return type === null ? '' : formatEvent(type, data);
+  }
+  const name = headers.get(':exception-type') ?? headers.get(':error-code') ?? 'unknown';
+  const json = asObject(parseJson(payload.toString('utf8')));
+  const message = asString(json.message) ?? asString(json.Message) ?? headers.get(':error-message') ?? name;
+  const error = { type: errorTypes[name.toLowerCase()] ?? 'api_error', message: `${name}: ${message}` };
+  return formatEvent('error', JSON.stringify({ type: 'error', error }));
+}
+
+function formatEvent(name: string, data: string): string {
+  // JSON has no raw line breaks within strings, but may have them between its members.
+  return `event: ${name}\ndata: ${data.replaceAll(/[\r\n]+/g, ' ')}\n\n`;
+}
+
+/** Maps AWS's exceptions to the error types of the messages dialect. */
+const errorTypes: Readonly<Record<string, string>> = {
+  throttlingexception: 'rate_limit_error',
+  serviceunavailableexception: 'overloaded_error',
+  modelnotreadyexception: 'overloaded_error',
+  modeltimeoutexception: 'timeout_error',
+  validationexception: 'invalid_request_error',
+  accessdeniedexception: 'permission_error',
+  resourcenotfoundexception: 'not_found_error',
+};

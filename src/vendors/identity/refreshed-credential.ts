@@ -1,0 +1,133 @@
+/**
+ * Keeps a credential valid. It gets the next one in the background when half to two thirds of the lifetime have passed,
+ * so that a cloud may fail for a long time before calls notice.
+ *
+ * While the cloud fails, we keep the current credential until it expires and retry with a backoff. Every delay has
+ * jitter, because all processes of a service start at the same time.
+ */
+import { type BackgroundLoop, createBackgroundLoop } from '../../core/background-loop.ts';
+import { VendorError } from '../../core/errors.ts';
+import type { Clock } from '../../core/time.ts';
+import { pause, raceAbort, withTimeout } from '../../core/time-limit.ts';
+import type { Credential, LoadCredential } from './credential.ts';
+import { describeIdentityError } from './describe-identity-error.ts';
+
+export interface RefreshedCredential {
+  /** Throws VendorError if there is no valid credential. */
+  current(): Credential;
+  /** Gets a new credential soon, because the vendor rejected the current one. */
+  refreshEarly(): void;
+  secrets(): readonly string[];
+  state(): CredentialState;
+  start(): void;
+  /** Resolves once the first attempt to get a credential has succeeded or failed, but after `limitMs` at the latest. */
+  firstAttempt(limitMs: number): Promise<void>;
+  stop(): void;
+}
+
+export interface CredentialState {
+  readonly isValid: boolean;
+  /** Zero if there is no valid credential, and null if it doesn't expire. */
+  readonly remainingMs: number | null;
+  /** The number of failed attempts to get a credential since the start. */
+  readonly failures: number;
+  /** Why the last attempt failed, without secrets. Null if it succeeded. */
+  readonly problem: string | null;
+}
+
+export interface RefreshOptions {
+  readonly load: LoadCredential;
+  /** Describes the identity in messages, such as `aws`. */
+  readonly name: string;
+  readonly clock: Clock;
+  readonly onFailure?: (problem: string, state: CredentialState) => void;
+  readonly onRecovered?: () => void;
+}
+
+const loadTimeoutMs = 30_000;
+const retries = { initialMs: 1_000, factor: 2, maxMs: 60_000, jitter: 0.3 };
+const minDelayMs = 1_000;
+/** Credentials in files may be replaced at any time, so we look for new ones even if they don't expire. */
+const maxDelayMs = 3_600_000;
+/** The vendor may reject requests for other reasons, so we don't get new credentials each time. */
+const earlyRefreshIntervalMs = 300_000;
+
+export function createRefreshedCredential({ load, name, clock, onFailure, onRecovered }: RefreshOptions): RefreshedCredential {
+  let credential: Credential | null = null;
+  let previousSecrets: readonly string[] = [];
+  let loadedAtMs = 0;
+  let failures = 0;
+  let problem: string | null = null;
+  let lastEarlyRefreshMs = Number.NEGATIVE_INFINITY;
+  let hasStarted: () => void = () => undefined;
+  const started = new Promise<void>((resolve) => {
+    hasStarted = resolve;
+  });
+
+  /** Stops using a credential shortly before it expires, because the request takes a while to arrive. */
+  const remainingMs = (): number | null => {
+    if (credential === null) return 0;
+    if (credential.expiresAtMs === null) return null;
+    const marginMs = Math.min(10_000, (credential.expiresAtMs - loadedAtMs) / 10);
+    return Math.max(0, credential.expiresAtMs - marginMs - clock.now());
+  };
+  const state = (): CredentialState => {
+    const remaining = remainingMs();
+    return { isValid: remaining === null || remaining > 0, remainingMs: remaining, failures, problem };
+  };
+
+  const refresh = async (signal: AbortSignal): Promise<number> => {
+    const next = await withTimeout(raceAbort(load(), signal), loadTimeoutMs, () => {
+      throw new Error(`no response within ${loadTimeoutMs / 1_000} s`);
+    });
+    const now = clock.now();
+    if (next.expiresAtMs !== null && next.expiresAtMs <= now) {
+      throw new Error('the credential that was returned has already expired; check the clock of this machine');
+    }
+    previousSecrets = credential?.secrets ?? [];
+    credential = next;
+    loadedAtMs = now;
+    problem = null;
+    const lifetimeMs = next.expiresAtMs === null ? maxDelayMs : next.expiresAtMs - now;
+    return Math.max(minDelayMs, Math.min(maxDelayMs, lifetimeMs * (0.5 + Math.random() / 6)));
+  };
+
+  const loop: BackgroundLoop = createBackgroundLoop({
+    run: (signal) => refresh(signal).finally(hasStarted),
+    intervalMs: maxDelayMs,
+    backoff: retries,
+    onFailure(error) {
+      failures += 1;
+      problem = describeIdentityError(error);
+      onFailure?.(problem, state());
+    },
+    ...(onRecovered && { onRecovered }),
+  });
+
+  return {
+    current() {
+      if (credential === null || remainingMs() === 0) throw noCredential(name, problem, credential !== null);
+      return credential;
+    },
+    refreshEarly() {
+      const now = performance.now();
+      if (loop.isFailing || now - lastEarlyRefreshMs < earlyRefreshIntervalMs) return;
+      lastEarlyRefreshMs = now;
+      loop.wake();
+    },
+    secrets: () => [...(credential?.secrets ?? []), ...previousSecrets],
+    state,
+    start: () => loop.start(),
+    async firstAttempt(limitMs) {
+      const finished = new AbortController();
+      await Promise.race([started.then(() => finished.abort()), pause(limitMs, finished.signal)]);
+    },
+    stop: () => void loop.stop(),
+  };
+}
+
+function noCredential(name: string, problem: string | null, isExpired: boolean): VendorError {
+  const message = `the gateway has no valid credential of its ${name} identity`;
+  const reason = problem ?? (isExpired ? 'it has expired' : 'the first one has not arrived yet');
+  return new VendorError('connect', message, { isWithoutCredential: true, detail: `${message}: ${reason}` });
+}

@@ -1,0 +1,26 @@
+/**
+ * A clock that is corrected by the `Date` header of a cloud's responses, because AWS rejects requests that are signed
+ * with a wrong time.
+ */
+import type { Clock } from '../../core/time.ts';
+
+export interface ServerClock extends Clock {
+  /** Sets the clock by a `Date` header that has just arrived. Returns whether this changed the time. */
+  setByDate(date: string | null): boolean;
+}
+
+/** `Date` has a resolution of one second, and the response takes a while to arrive. */
+const toleratedMs = 30_000;
+
+export function createServerClock(clock: Clock): ServerClock {
+  let aheadMs = 0;
+  return {
+    now: () => clock.now() + aheadMs,
+    setByDate(date) {
+      const serverTime = date === null ? Number.NaN : Date.parse(date);
+      if (!(Math.abs(serverTime - (clock.now() + aheadMs)) > toleratedMs)) return false;
+      aheadMs = serverTime - clock.now();
+      return true;
+    },
+  };
+}
