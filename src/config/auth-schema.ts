@@ -49,14 +49,18 @@ export const authSchema = z.discriminatedUnion(
       session_name: setting(
         z.string().regex(/^[\w+=,.@-]{2,64}$/, 'must have 2 to 64 letters, digits or +=,.@-_'),
         'For `aws`: the session name that CloudTrail shows for the role.',
-        '`model-gateway`',
+        'the name `model-gateway`',
       ),
       service: setting(text, 'For `aws`: the service for which requests are signed.', 'from the known vendor, else `bedrock`'),
       ...shared,
     }),
     z.strictObject({
       type: z.literal('google').describe('A Google identity.'),
-      scopes: setting(z.array(text).min(1), 'For `google`: the scopes of the tokens.', '`https://www.googleapis.com/auth/cloud-platform`'),
+      scopes: setting(
+        z.array(text).min(1),
+        'For `google`: the scopes of the tokens.',
+        'the scope `https://www.googleapis.com/auth/cloud-platform`',
+      ),
       credentials_file: setting(
         z.string().min(1),
         'For `google`: the credentials file of a service account or of workload identity federation.',
@@ -71,8 +75,8 @@ export const authSchema = z.discriminatedUnion(
     }),
     z.strictObject({
       type: z.literal('azure').describe('An Azure identity.'),
-      tenant_id: setting(text, 'For `azure`: the tenant of the application.', '`AZURE_TENANT_ID`'),
-      client_id: setting(text, 'For `azure`: the client id of the application or managed identity.', '`AZURE_CLIENT_ID`'),
+      tenant_id: setting(text, 'For `azure`: the tenant of the application.', 'the variable `AZURE_TENANT_ID`'),
+      client_id: setting(text, 'For `azure`: the client id of the application or managed identity.', 'the variable `AZURE_CLIENT_ID`'),
       scope: setting(
         text,
         'For `azure`: the scope of the tokens.',

@@ -148,6 +148,22 @@ colour: red
     ]);
   });
 
+  test('lets a member use a cloud identity in place of the key of its provider', () => {
+    const { azure } = load(`providers:
+  azure:
+    vendor: azure-openai
+    base_url: https://east.openai.azure.com/openai/v1
+    api_key: shared
+    members:
+      - { name: east }
+      - { name: west, base_url: "https://west.openai.azure.com/openai/v1", auth: { type: azure, client_id: c } }
+`).providers;
+    expect(azure?.members).toMatchObject([
+      { member: 'east', apiKey: 'shared', identity: null },
+      { member: 'west', apiKey: null, identity: { type: 'azure', clientId: 'c' } },
+    ]);
+  });
+
   test('reports an error of a pool once, at the member or at the provider', () => {
     const errors = errorsOf(`providers:
   pool:
