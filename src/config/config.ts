@@ -20,6 +20,8 @@ export interface ProviderConfig {
   readonly apiKey: string | null;
   readonly dialect: ProviderDialect;
   readonly serves: readonly Route[];
+  /** Null for the local embedder, which meets every requirement because its texts never leave the machine. */
+  readonly tags: readonly string[] | null;
   /** Unknown if the row doesn't say which routes the provider serves and we don't know the vendor. */
   readonly responses: ResponsesSupport;
   /** The header for the API key, and the scheme that comes before the key (e.g. `Bearer`), if any. */

@@ -5,6 +5,7 @@
  */
 import { z } from 'zod';
 import { routes } from '../core/call.ts';
+import { tagName } from '../core/tags.ts';
 import { takeableFields } from '../core/takeable-fields.ts';
 
 /** Matches one token, or several while you rotate them. */
@@ -79,6 +80,11 @@ const provider = z.strictObject({
     z.array(z.enum(routes)),
     'routes that the vendor has. `/v1/responses` is translated to chat for a vendor without `responses`',
     'all of the dialect but `video` for `chat`',
+  ),
+  tags: setting(
+    z.array(tagName).max(32),
+    'what projects and keys may require of the provider, such as `eu` or `zero-retention` ([required tags](architecture/routing-and-failover.md#required-tags))',
+    'none',
   ),
   auth: setting(
     z.strictObject({

@@ -155,9 +155,10 @@ export function demoConfig(config: Config, demoUrl: string): Config {
 export function withLocalEmbedder(config: Config, endpoint: { readonly url: string; readonly token: string } | null): Config {
   if (!config.localEmbedder.isUsed || endpoint === null) return config;
   const { providers, models, tiers } = buildSections(localEmbedderValues(endpoint), builtInOrigin);
+  const local = Object.fromEntries(Object.entries(providers).map(([name, provider]) => [name, { ...provider, tags: null }]));
   return deepFreeze({
     ...config,
-    providers: { ...config.providers, ...providers },
+    providers: { ...config.providers, ...local },
     models: { ...models, ...config.models },
     tiers: hasEmbeddingTier(config.tiers) ? config.tiers : { ...config.tiers, ...tiers },
   });

@@ -59,6 +59,7 @@ function buildProvider(name: string, row: ProviderValues, addError: AddError): P
     apiKey: row.api_key ?? null,
     dialect,
     serves,
+    tags: row.tags ?? [],
     responses: findResponsesSupport(row, dialect, description),
     // If the row sets a custom header, it receives the bare key, unless the row also sets a scheme.
     auth: auth ? { header: auth.header.toLowerCase(), scheme: auth.scheme ?? null } : (description?.auth ?? defaultAuth[dialect]),

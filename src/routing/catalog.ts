@@ -86,6 +86,8 @@ export interface CatalogProvider {
   readonly serves: readonly Route[];
   /** If this is absent, `serves` decides. */
   readonly responses?: ResponsesSupport;
+  /** Null for a provider that meets every requirement. */
+  readonly tags?: readonly string[] | null;
 }
 
 export interface Catalog {
@@ -95,6 +97,8 @@ export interface Catalog {
   readonly tiers: ReadonlyMap<string, readonly string[]>;
   /** The routes of each provider, including providers that only serve media routes. */
   readonly served: ReadonlyMap<string, readonly Route[]>;
+  /** The tags of the providers in `served`. Null for a provider that meets every requirement. */
+  readonly tags: ReadonlyMap<string, readonly string[] | null>;
   readonly media: Readonly<Record<MediaRoute, MediaRouting>>;
   /** Catalog ids by model name without the provider, e.g. `gpt-4o-mini` -> [`openai/gpt-4o-mini`, …]. */
   readonly idsByBareName: ReadonlyMap<string, readonly string[]>;
@@ -125,6 +129,7 @@ export function buildCatalog(source: CatalogSource): Catalog {
     models: catalogModels,
     tiers: new Map(Object.entries(tiers)),
     served: new Map(Object.entries(providers).map(([name, { serves }]) => [name, serves])),
+    tags: new Map(Object.entries(providers).map(([name, { tags = [] }]) => [name, tags])),
     media: {
       images: mediaRouting(imageTiers, defaults?.imageProvider),
       speech: mediaRouting(speechTiers, defaults?.speechProvider),

@@ -9,7 +9,7 @@ import type { Catalog } from './catalog.ts';
 import { splitModelId } from './catalog.ts';
 import { type PromptSize, splitByWindow } from './context-windows.ts';
 import { findNearestName } from './nearest-name.ts';
-import { explainNoRoute, noRoute, quoteName } from './no-route.ts';
+import { explainNoRoute, lacksTags, noRoute, quoteName } from './no-route.ts';
 import type { ProjectRouting } from './rules.ts';
 import { findResponsesSupport, hasProvider, isRetired, tierNames } from './rules.ts';
 import type { Selection, SelectRequest } from './select.ts';
@@ -134,6 +134,8 @@ function noRouteFor(view: SelectRequest, { modelAsked }: PlanRequest, { skipped,
   if (isDeniedByKey) {
     return noRoute(`model not permitted for this key: ${modelAsked.slice(0, 256)}`, explainNoRoute(modelAsked, 'not_permitted_for_key'));
   }
+  const untagged = skipped.flatMap(({ model, lacks }) => (lacks ? { provider: splitModelId(model)?.provider ?? '', lacks } : []));
+  if (untagged.length > 0) return lacksTags(modelAsked, untagged);
   const reason = isUnknown ? 'unknown' : (skipped[0]?.skipped ?? null);
   const nearest = reason === 'unknown' || reason === 'unknown_provider' ? findNearest(view, modelAsked) : null;
   return noRoute(undefined, explainNoRoute(modelAsked, reason) + (nearest === null ? '' : `; the nearest is ${quoteName(nearest)}`));

@@ -1,8 +1,9 @@
 /** Selects the models that a call may use for the name it requests, with a reason for each model that we skip. */
 import type { Caller, PlanEntry, TextRoute } from '../core/call.ts';
+import { splitModelId } from './catalog.ts';
 import { findFill } from './fill.ts';
 import type { RoutingView } from './rules.ts';
-import { findSkipReason, isPermitted, resolveModel } from './rules.ts';
+import { findMissingTags, findSkipReason, isPermitted, resolveModel } from './rules.ts';
 
 export interface SelectRequest extends RoutingView {
   readonly caller: Caller;
@@ -46,7 +47,7 @@ export function selectModels(request: SelectRequest, requested: string, isAuto: 
     const forbidden = unserved ?? (isPermitted(caller.models, names, id) ? null : 'not_permitted_for_key');
     const reason = forbidden ?? (isUnpriced(id) ? 'price_unknown' : null);
     if (reason === null) open.push(id);
-    else skipped.push({ model: id, skipped: reason });
+    else skipped.push(toSkipped(request, id, reason));
     isServed ||= unserved === null;
     isDeniedByKey ||= unserved === null && forbidden !== null;
   }
@@ -54,13 +55,21 @@ export function selectModels(request: SelectRequest, requested: string, isAuto: 
 
   // A substitute doesn't have the name of the requested model, so only the names of tiers can permit it to a key.
   const permitting = resolution.kind === 'tier' ? names : [];
+  const untagged: PlanEntry[] = [];
   for (const id of findFill({ catalog, route, resolution, isAuto })) {
-    if (findSkipReason(request, route, id) !== null) continue;
-    if (isUnpriced(id)) continue;
+    const reason = findSkipReason(request, route, id);
+    if (reason === 'tags_missing' && untagged.length < maxFill) untagged.push({ ...toSkipped(request, id, reason), filled: true });
+    if (reason !== null || isUnpriced(id)) continue;
     if (isPermitted(caller.models, permitting, id)) open.push(id);
     else if (skipped.length < maxFill) skipped.push({ model: id, skipped: 'not_permitted_for_key', filled: true });
     isDeniedByKey ||= open.length === 0;
     if (open.length === maxFill) break;
   }
-  return { open, skipped, isDeniedByKey, isUnknown, isFilled: true };
+  // If there are substitutes, it doesn't matter which others lack a tag.
+  return { open, skipped: open.length > 0 ? skipped : [...skipped, ...untagged], isDeniedByKey, isUnknown, isFilled: true };
+}
+
+function toSkipped(request: SelectRequest, id: string, reason: string): PlanEntry {
+  const entry = { model: id, skipped: reason };
+  return reason === 'tags_missing' ? { ...entry, lacks: findMissingTags(request, splitModelId(id)?.provider ?? '') } : entry;
 }

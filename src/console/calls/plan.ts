@@ -44,8 +44,9 @@ function stateOf({ skipped }: PlanEntry, attempts: readonly AttemptDetail[]): Ht
   return badge(`${attempts.length === 1 ? 'attempt' : 'attempts'} ${attempts.map(({ n }) => n).join(', ')}`, toneOf(last.outcome));
 }
 
-function explain({ skipped, filled }: PlanEntry, call: CallDetail, attempts: readonly AttemptDetail[]): string {
+function explain({ skipped, lacks, filled }: PlanEntry, call: CallDetail, attempts: readonly AttemptDetail[]): string {
   const substitute = filled ? 'This is a substitute from the catalog, because no model of the chain can be used. ' : '';
+  if (lacks) return `${substitute}The provider does not have the required tags: ${lacks.join(', ')}.`;
   if (skipped !== null) return `${substitute}${reasons[skipped] ?? `Skipped: ${skipped}.`}`;
   const last = attempts.at(-1);
   if (last) return `${substitute}${explainAttempt(last)}`;

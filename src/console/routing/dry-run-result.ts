@@ -75,7 +75,7 @@ function skippedTable({ skipped }: DryRun, request: DryRunRequest): Html {
     empty: '',
     columns: [
       { label: 'Model', value: ({ model }) => html`<code>${model}</code>` },
-      { label: 'Why', value: ({ skipped: reason, model }) => explainSkip(reason ?? '', model, request.route), grow: true },
+      { label: 'Why', value: ({ skipped: reason, model, lacks }) => explainSkip(reason ?? '', model, request.route, lacks), grow: true },
     ],
   });
 }

@@ -18,6 +18,8 @@ export interface ProviderSummary {
   readonly host: string;
   readonly dialect: string;
   readonly serves: readonly string[];
+  /** Null for the local embedder, which meets every requirement. */
+  readonly tags: readonly string[] | null;
 }
 
 export interface RoutingPageDeps {
@@ -49,7 +51,7 @@ export async function showRouting(deps: RoutingPageDeps, context: ConsoleContext
     actions: html`${csvLink(context)}<a class="button" href="${projectPath(context, '/routing/dry-run')}">What would happen to a call</a>${edit}`,
     content: html`${settings.mayCall ? '' : notice('Every call of this project is refused with 402: may_call is off.', 'bad')}
 ${section('Tiers', tierTable(tierRows(deps.catalog(), settings)), { hint: 'Models are tried in this order. A call names a tier as its model; auto lets the gateway choose one.' })}
-${section('Providers', await providerTable(deps, context), { hint: 'Each breaker is in the worst state that a process has seen. An open breaker moves models to the end of a plan; it removes none.' })}
+${section('Providers', html`${requiredTagsLine(settings.requiredTags)}${await providerTable(deps, context)}`, { hint: 'Each breaker is in the worst state that a process has seen. An open breaker moves models to the end of a plan; it removes none.' })}
 ${section('Retired', retiredList(settings.retired), { hint: 'Retired models and providers are called only after all others.' })}
 ${section('Catalog fill', html`<p>${badge(fill ? 'on' : 'off', fill ? 'good' : 'neutral')} ${settings.catalogFill === null ? 'as in the configuration' : 'set for this project'}</p>`, { hint: 'When on, models of the same kind replace a tier none of whose models a provider of the project serves.' })}`,
   };
@@ -94,7 +96,7 @@ function modelChain(models: readonly string[]): Html {
 }
 
 async function providerTable(deps: RoutingPageDeps, { project }: ConsoleContext): Promise<Html> {
-  const { providers, retired } = project.settings;
+  const { providers, retired, requiredTags } = project.settings;
   const rows = deps.listProviders();
   const reports = await deps.readBreakers(
     project.id,
@@ -112,9 +114,16 @@ async function providerTable(deps: RoutingPageDeps, { project }: ConsoleContext)
       { label: 'Dialect', value: ({ dialect }) => dialect },
       { label: 'Serves', value: ({ serves }) => serves.join(', '), grow: true, wideOnly: true },
       {
+        label: 'Tags',
+        value: ({ tags }) => tags?.join(', ') ?? html`<span class="muted">any: runs on this machine</span>`,
+        wideOnly: true,
+      },
+      {
         label: 'Project',
-        value: ({ name }) => {
+        value: ({ name, tags }) => {
           if (providers !== null && !providers.includes(name)) return badge('not allowed');
+          const lacks = tags === null ? [] : requiredTags.filter((tag) => !tags.includes(tag));
+          if (lacks.length > 0) return badge(`lacks ${lacks.join(', ')}`);
           return retired.includes(name) ? badge('retired', 'warning') : badge('allowed', 'good');
         },
       },
@@ -129,6 +138,12 @@ async function providerTable(deps: RoutingPageDeps, { project }: ConsoleContext)
       },
     ],
   });
+}
+
+function requiredTagsLine(tags: readonly string[]): Html | '' {
+  return tags.length === 0
+    ? ''
+    : html`<p>Required tags: ${tags.map((tag, index) => html`${index === 0 ? '' : ', '}<code>${tag}</code>`)}</p>`;
 }
 
 function retiredList(retired: readonly string[]): Html {
