@@ -35,6 +35,7 @@ describe('gateway.yaml', () => {
       apiKey: 'o',
       dialect: 'chat',
       serves: ['chat', 'embeddings', 'responses', 'moderations', 'rerank', 'images', 'speech', 'transcriptions'],
+      tags: [],
       responses: 'native',
       auth: { header: 'authorization', scheme: 'Bearer' },
       headers: {},
@@ -298,6 +299,7 @@ models:
     ['base_url: https://a/v1, dialect: messages, serves: [chat]', 'a provider of the dialect messages cannot serve chat'],
     ['base_url: https://a/v1, dialect: chat, image_shape: cubes', 'Invalid option'],
     ['base_url: https://a/v1, dialect: chat, headers: { "a b": c }', 'is not a valid header name'],
+    ['base_url: https://a/v1, dialect: chat, tags: [e u]', 'providers.a.tags.0: a tag consists of 1 to 63 letters'],
   ])('a provider with %s is rejected', (row, sentence) => {
     const errors = errorsOf(`providers:\n  a: { ${row} }\n`);
     expect(errors).toEqual([expect.stringContaining(sentence)]);

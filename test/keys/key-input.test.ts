@@ -7,6 +7,7 @@ test('only the name is required; without ceilings a key is unlimited', () => {
   expect(parseKeyInput({ name: 'ci' }, now)).toEqual({
     name: 'ci',
     models: null,
+    requiredTags: [],
     expiresAt: null,
     onBudgetStoreDown: null,
     defaultMaxOutputTokens: null,
