@@ -86,6 +86,13 @@ export interface CatalogRow {
   readonly perSearchNanos: bigint | null;
 }
 
+/** A model that gets a share of a tier's conversations before the models of the tier. */
+export interface Canary {
+  readonly model: string;
+  /** Between 0 and 1. */
+  readonly share: number;
+}
+
 export interface Config {
   readonly server: ServerConfig;
   readonly temporal: TemporalConfig;
@@ -111,6 +118,8 @@ export interface Config {
   readonly providers: Readonly<Record<string, ProviderConfig>>;
   readonly models: Readonly<Record<string, CatalogRow>>;
   readonly tiers: Tiers;
+  /** The canary models of `tiers`, by the name of the tier. */
+  readonly canaries: Readonly<Record<string, Canary>>;
   readonly imageTiers: Tiers;
   readonly speechTiers: Tiers;
   readonly transcriptionTiers: Tiers;

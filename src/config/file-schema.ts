@@ -247,6 +247,17 @@ export const fileSchema = z.strictObject({
     'built-in rows with list prices',
   ),
   tiers: setting(tiers, 'chains of models, in the order of attempts'),
+  canaries: setting(
+    z.record(
+      tierName,
+      z.strictObject({
+        model: modelId.describe('model that is tried before those of the tier; a failure is followed by the chain of the tier'),
+        share: z.number().min(0).max(1).describe('share of the conversations, such as `0.05`'),
+      }),
+    ),
+    'another model for a share of the calls of a tier ([canaries](architecture/routing-and-failover.md#canaries))',
+    'none',
+  ),
   image_tiers: setting(tiers, 'the same for images'),
   speech_tiers: setting(tiers, 'the same for speech'),
   transcription_tiers: setting(tiers, 'the same for transcriptions'),

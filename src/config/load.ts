@@ -9,6 +9,7 @@ import { errorMessage } from '../core/error-messages.ts';
 import { isObject } from '../core/json/narrow.ts';
 import { localProvider } from '../core/local-model.ts';
 import { dayMs } from '../core/time.ts';
+import { checkCanaries } from './canaries.ts';
 import { buildCatalogRows, type CatalogOptions, getProviderName } from './catalog.ts';
 import { type Config, ConfigError, type ProviderConfig } from './config.ts';
 import { demoDefaults, vendorDefaults } from './default-catalog.ts';
@@ -59,11 +60,13 @@ export function loadConfig({ env: variables, secrets = noSecretFiles, fileText, 
   ]);
   const usesLocalEmbedder = isLocalEmbedderUsed(settings.localEmbedder.mode, { tiers: values.tiers ?? {}, providerNames });
   if (settings.localEmbedder.mode !== 'off') providerNames.add(localProvider);
+  const canaries = values.canaries ?? {};
   const parts = buildSections(values, { source: 'file', getSourceText: file.getSourceText, addError });
   // Skip these checks for the demo vendor, because its providers aren't known until it runs.
   if (!demo) {
     checkNames(values, (name) => providerNames.has(name), addError);
     checkMedia(parts, addError);
+    checkCanaries({ ...parts, canaries }, addError);
   } else if (command === 'serve' && isReadable && !vendorVariables.some(hasBadFile)) {
     errors.push(
       `no providers: write them into ${fileName}, or set ${vendorVariables.join(' or ')}; the demo vendor runs with gateway start alone`,
@@ -86,6 +89,7 @@ export function loadConfig({ env: variables, secrets = noSecretFiles, fileText, 
     tracing: settings.tracing,
     adminTokens,
     ...parts,
+    canaries,
     corsOrigins: values.cors?.origins ?? [],
     auto: { classifier: values.auto?.classifier ?? 'rules' },
     catalogFill: values.catalog_fill ?? true,
@@ -272,6 +276,7 @@ function checkNames(values: FileValues, isProvider: (name: string) => boolean, a
       for (const [index, id] of chain.entries()) check([section, tier, index], getProviderName(id));
     }
   }
+  for (const [tier, { model }] of Object.entries(values.canaries ?? {})) check(['canaries', tier, 'model'], getProviderName(model));
   for (const key of ['image_provider', 'speech_provider', 'transcription_provider', 'video_provider'] as const) {
     const name = values.defaults?.[key];
     if (name !== undefined) check(['defaults', key], name);

@@ -192,6 +192,10 @@ export interface PlanEntry {
   readonly skipped: string | null;
   /** The required tags that the provider doesn't have. Only set with the reason `tags_missing`. */
   readonly lacks?: readonly string[];
+  /** Set for the canary of this tier, if the call is one of those that try it. */
+  readonly canary?: string;
+  /** Set for the first model of the other calls of a tier that has a canary. */
+  readonly control?: string;
   /** Set if the model is a substitute from catalog fill and not part of the chain. */
   readonly filled?: true;
 }

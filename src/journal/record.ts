@@ -108,6 +108,8 @@ const metadataSchema: z.ZodType<CallMetadata> = z.object({
       model: z.string(),
       skipped: textOrNull,
       lacks: z.array(z.string()).exactOptional(),
+      canary: z.string().exactOptional(),
+      control: z.string().exactOptional(),
       filled: z.literal(true).exactOptional(),
     }),
   ),

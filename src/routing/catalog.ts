@@ -56,6 +56,7 @@ export interface CatalogSource {
   readonly providers: Readonly<Record<string, Omit<CatalogProvider, 'dialect'> & { readonly dialect: string }>>;
   readonly models: Readonly<Record<string, CatalogSourceRow>>;
   readonly tiers: Tiers;
+  readonly canaries?: Readonly<Record<string, Canary>>;
   readonly imageTiers?: Tiers;
   readonly speechTiers?: Tiers;
   readonly transcriptionTiers?: Tiers;
@@ -67,6 +68,13 @@ export interface CatalogSource {
     readonly videoProvider: string | null;
     readonly videoModel: string | null;
   };
+}
+
+/** A model that gets a share of a tier's conversations before the models of the tier. */
+export interface Canary {
+  readonly model: string;
+  /** Between 0 and 1. */
+  readonly share: number;
 }
 
 export interface MediaRouting {
@@ -95,6 +103,8 @@ export interface Catalog {
   readonly providers: ReadonlyMap<string, CatalogProvider>;
   readonly models: ReadonlyMap<string, CatalogModel>;
   readonly tiers: ReadonlyMap<string, readonly string[]>;
+  /** The canaries of `tiers`, by the name of the tier. */
+  readonly canaries: ReadonlyMap<string, Canary>;
   /** The routes of each provider, including providers that only serve media routes. */
   readonly served: ReadonlyMap<string, readonly Route[]>;
   /** The tags of the providers in `served`. Null for a provider that meets every requirement. */
@@ -105,7 +115,7 @@ export interface Catalog {
 }
 
 export function buildCatalog(source: CatalogSource): Catalog {
-  const { providers, models, tiers, imageTiers = {}, speechTiers = {}, transcriptionTiers = {}, defaults } = source;
+  const { providers, models, tiers, canaries = {}, imageTiers = {}, speechTiers = {}, transcriptionTiers = {}, defaults } = source;
   const inferenceProviders = new Map<string, CatalogProvider>();
   for (const [name, { dialect, serves, responses }] of Object.entries(providers)) {
     if (isDialect(dialect)) inferenceProviders.set(name, { dialect, serves, ...(responses && { responses }) });
@@ -128,6 +138,7 @@ export function buildCatalog(source: CatalogSource): Catalog {
     providers: inferenceProviders,
     models: catalogModels,
     tiers: new Map(Object.entries(tiers)),
+    canaries: new Map(Object.entries(canaries)),
     served: new Map(Object.entries(providers).map(([name, { serves }]) => [name, serves])),
     tags: new Map(Object.entries(providers).map(([name, { tags = [] }]) => [name, tags])),
     media: {

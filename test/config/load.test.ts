@@ -292,6 +292,31 @@ models:
     );
   });
 
+  test('a canary belongs to a tier, and its model has the kind of the tier', () => {
+    const text = (canaries: string) => `providers:
+  a: { base_url: https://a/v1, dialect: chat }
+models:
+  a/new: { input: 1, output: 1 }
+  a/vectors: { kind: embeddings, input: 1 }
+  a/judge: { kind: moderations, input: 1 }
+tiers: { standard: [a/new], embed: [a/vectors] }
+canaries:
+${canaries}
+`;
+    expect(load(text('  standard: { model: a/unlisted, share: 0.05 }')).canaries).toEqual({
+      standard: { model: 'a/unlisted', share: 0.05 },
+    });
+    const errors = [
+      ['nowhere: { model: a/new, share: 0.1 }', 'canaries.nowhere: there is no tier nowhere'],
+      ['standard: { model: b/new, share: 0.1 }', 'canaries.standard.model: there is no provider b'],
+      ['standard: { model: a/judge, share: 0.1 }', 'canaries.standard.model: is a model of the kind moderations'],
+      ['embed: { model: a/vectors, share: 0.1 }', 'canaries.embed: embeddings cannot have a canary'],
+      ['standard: { model: a/new, share: 1.1 }', 'canaries.standard.share: Too big'],
+      ['standard: { model: a/new }', 'canaries.standard.share: Invalid input'],
+    ] as const;
+    for (const [row, sentence] of errors) expect(errorsOf(text(`  ${row}`))).toEqual([expect.stringContaining(sentence)]);
+  });
+
   test.each([
     ['base_url: https://user:hunter2@a/v1, dialect: chat', 'must not hold a user or password'],
     ['base_url: https://a/v1?x=1, dialect: chat', 'must end with the path'],

@@ -116,6 +116,8 @@ export const callResponse = z.looseObject({
       model: z.string(),
       skipped: text,
       lacks: z.array(z.string()).optional().describe('the required tags that the provider does not have'),
+      canary: z.string().optional().describe('the model is the canary of this tier, which the call tries first'),
+      control: z.string().optional().describe('the call is one of those of this tier that do not try its canary'),
     }),
   ),
   attempts: z.array(attempt),
