@@ -1,5 +1,7 @@
 /** Canaries of tiers in a running service: which conversations try them, failover from them, and what is recorded. */
 import { expect, it, test } from '@jest/globals';
+import { formatUsd } from '../../src/console/frame/values.ts';
+import { signIn } from '../support/console.ts';
 import { callsOf, defaultYaml, eventually, shareGateway, type TestGateway } from '../support/gateway.ts';
 import { paths } from './dialects-gateway.ts';
 import { projectLender } from './inference-routes.ts';
@@ -96,4 +98,31 @@ test('a project with its own tier of the name has no canary', async () => {
   const gateway = await lend();
   await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { tiers: { broken: ['two/echo'] } });
   expect(await modelFor(gateway, [user('Hello')], { model: 'broken' })).toBe('two/echo');
+});
+
+test('the console compares the calls that tried the canary with the rest of the tier', async () => {
+  const gateway = lent();
+  const models = [];
+  for (let index = 0; index < 12; index += 1) models.push(await modelFor(gateway, [user(`Question ${index}`)]));
+  models.push(await modelFor(gateway, [user('Hello')], { model: 'broken' }));
+  await eventually(async () => expect(await callsOf(gateway, '?limit=50')).toHaveLength(13));
+  const member = await signIn(gateway, 'member');
+  const textOf = async (path: string) =>
+    (await (await member.get(`/console/p/acme${path}`)).text()).replaceAll(/<[^>]*>/g, ' ').replaceAll(/\s+/g, ' ');
+  const page = await textOf('/explore/canaries?range=24h');
+  const tried = models.filter((model) => model === 'four/echo').length;
+  const [, wide = ''] = /Tier wide(.*?)Tier /.exec(page) ?? [];
+  expect(wide).toContain('four/echo is tried first in 50% of the conversations.');
+  expect(wide).toContain(`Calls ${tried} ${12 - tried} Error rate 0% 0% Calls with a failover 0% 0%`);
+  const costs = (await callsOf(gateway, '?limit=50')).filter(({ plan }) => plan[0]?.model === 'four/echo').map(({ cost }) => cost);
+  expect(wide).toContain(`Cost per call ${formatUsd((costs.reduce((sum, cost) => sum + cost, 0) * 1e9) / costs.length)} `);
+  expect(wide).toMatch(/Latency, median [\d.]+ m?s [\d.]+ m?s Latency, 95th percentile [\d.]+ m?s [\d.]+ m?s/);
+  expect(page).toMatch(/Tier broken dead\/new is tried .* Calls 1 0 Error rate 0% – Calls with a failover 100% –/);
+  expect(await textOf('/calls?range=24h&canary=wide')).toContain('Canary of tier: wide');
+  expect((await textOf('/calls.csv?range=24h&canary=wide')).match(/four\/echo/g)).toHaveLength(tried);
+  expect((await textOf('/calls.csv?range=24h&control=wide')).match(/one\/echo/g)).toHaveLength(12 - tried);
+  expect(await textOf('/routing')).toContain('In 50% of the conversations, the canary four/echo is tried first.');
+  expect(await textOf('/routing/dry-run?route=chat&model=wide')).toContain(
+    'In 50% of the conversations, its canary four/echo is tried first.',
+  );
 });

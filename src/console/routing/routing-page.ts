@@ -5,9 +5,9 @@
 
 import type { Tiers } from '../../core/call.ts';
 import type { Breakers } from '../../failover/breaker.ts';
-import type { Catalog } from '../../routing/catalog.ts';
+import type { Canary, Catalog } from '../../routing/catalog.ts';
 import type { ReadBreakers } from '../../routing/shared-breakers.ts';
-import { badge, csvLink, emptyState, notice, section, table } from '../frame/components.ts';
+import { badge, csvLink, emptyState, formatPercent, notice, section, table } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, CsvValue, PageContent, PageResult } from '../frame/route.ts';
@@ -38,6 +38,7 @@ interface TierRow {
   readonly origin: 'project' | 'configuration';
   /** True if the project replaces a tier of the configuration. */
   readonly isOverride: boolean;
+  readonly canary: Canary | null;
 }
 
 export async function showRouting(deps: RoutingPageDeps, context: ConsoleContext): Promise<PageContent> {
@@ -64,7 +65,8 @@ function tierRows(catalog: Catalog, settings: ConsoleContext['project']['setting
     return names.map((name) => {
       const isOwn = Object.hasOwn(own, name);
       const models = (isOwn ? own[name] : configured.get(name)) ?? [];
-      return { kind, name, models, origin: isOwn ? 'project' : 'configuration', isOverride: isOwn && configured.has(name) };
+      const canary = (kind === 'text' && !isOwn && catalog.canaries.get(name)) || null;
+      return { kind, name, models, origin: isOwn ? 'project' : 'configuration', isOverride: isOwn && configured.has(name), canary };
     });
   };
   return [
@@ -84,10 +86,14 @@ function tierTable(rows: readonly TierRow[]): Html {
     columns: [
       { label: 'Tier', value: ({ name }) => html`<code>${name}</code>` },
       { label: 'Kind', value: ({ kind }) => kind },
-      { label: 'Models', value: ({ models }) => modelChain(models), grow: true },
+      { label: 'Models', value: ({ models, canary }) => html`${modelChain(models)}${canary && canaryLine(canary)}`, grow: true },
       { label: 'Defined by', value: ({ origin, isOverride }) => (isOverride ? 'project, instead of configuration' : origin) },
     ],
   });
+}
+
+function canaryLine({ model, share }: Canary): Html {
+  return html`<p class="hint">In ${formatPercent(share)} of the conversations, the canary <code>${model}</code> is tried first.</p>`;
 }
 
 function modelChain(models: readonly string[]): Html {
