@@ -81,8 +81,8 @@ export function managementAreas(deps: ManagementAreasDeps, analytics: Pick<Analy
     ...createRoutingRoutes({
       ...{ projects, keyring, contentRules, breakers, readBreakers, catalog, catalogFill },
       listProviders: () =>
-        Object.values(snapshot().config.providers).map(({ name, baseUrl, dialect, serves }) => ({
-          ...{ name, dialect, serves },
+        Object.values(snapshot().config.providers).map(({ name, baseUrl, dialect, serves, tags }) => ({
+          ...{ name, dialect, serves, tags },
           host: getHost(baseUrl),
         })),
       runDry: createDryRun({

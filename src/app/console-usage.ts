@@ -45,9 +45,10 @@ export function usageAreas(deps: UsageAreasDeps, analytics: Analytics): readonly
       keys: (await listKeys(project.id)).slice(0, maxSuggestions),
     };
   };
+  const canaries = () => [...snapshot().catalog.canaries].map(([tier, canary]) => ({ tier, ...canary }));
   return [
     ...createOverviewRoutes({ analytics, readStored, listKeys, readCounters, readBreakers, breakersOf }),
-    ...createExploreRoutes({ analytics, readStored, filterChoices }),
+    ...createExploreRoutes({ analytics, readStored, filterChoices, canaries }),
     ...createCallListRoutes({ analytics, readStored, filterChoices }),
     ...createCallPageRoutes({
       analytics,

@@ -41,6 +41,7 @@ const words: Readonly<Record<string, string>> = {
   'delete-after-days': 'never',
   'only-senders': 'all',
   'pending-deletion': 'cancel',
+  'required-tags': 'none',
   retired: 'none',
 };
 const nullWords: Readonly<Record<string, string>> = { boolean: 'default', choice: 'default', list: 'all', number: 'none' };

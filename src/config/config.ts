@@ -22,6 +22,8 @@ export interface ProviderConfig {
   readonly apiKey: string | null;
   readonly dialect: ProviderDialect;
   readonly serves: readonly Route[];
+  /** Null for the local embedder, which meets every requirement because its texts never leave the machine. */
+  readonly tags: readonly string[] | null;
   /** Unknown if the row doesn't say which routes the provider serves and we don't know the vendor. */
   readonly responses: ResponsesSupport;
   /** The header for the API key, and the scheme that comes before the key (e.g. `Bearer`), if any. */
@@ -100,6 +102,13 @@ export interface CatalogRow {
   readonly perSearchNanos: bigint | null;
 }
 
+/** A model that gets a share of a tier's conversations before the models of the tier. */
+export interface Canary {
+  readonly model: string;
+  /** Between 0 and 1. */
+  readonly share: number;
+}
+
 export interface Config {
   readonly server: ServerConfig;
   readonly temporal: TemporalConfig;
@@ -125,6 +134,8 @@ export interface Config {
   readonly providers: Readonly<Record<string, ProviderConfig>>;
   readonly models: Readonly<Record<string, CatalogRow>>;
   readonly tiers: Tiers;
+  /** The canary models of `tiers`, by the name of the tier. */
+  readonly canaries: Readonly<Record<string, Canary>>;
   readonly imageTiers: Tiers;
   readonly speechTiers: Tiers;
   readonly transcriptionTiers: Tiers;

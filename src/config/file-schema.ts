@@ -4,16 +4,14 @@
  * defaults.
  */
 import { z } from 'zod';
-import { routes } from '../core/call.ts';
 import { takeableFields } from '../core/takeable-fields.ts';
-import { authSchema, fixedHeader, headerValue } from './auth-schema.ts';
+import { milliseconds, providerRow } from './provider-schema.ts';
 import { setting } from './setting.ts';
 
 /** Matches one token, or several while you rotate them. */
 export const adminTokensPattern = /^[\x21-\x7e]{16,}(?:\s+[\x21-\x7e]{16,})*$/;
 export const adminTokensMessage = 'must have at least 16 characters; several tokens are separated by spaces or line breaks';
 
-const milliseconds = z.int().min(1).max(3_600_000);
 /** Model ids are keys in the database, so their length is limited and they have to be valid PostgreSQL text. */
 export const modelId = z
   .string()
@@ -26,7 +24,6 @@ const tierName = z
   .refine((name) => name !== 'auto', '"auto" is reserved: it lets the gateway choose a tier')
   .meta({ title: '<tier>' });
 const tiers = z.record(tierName, z.array(modelId).min(1));
-const apiKey = z.string().regex(/^[\x21-\x7e]+$/, 'must be visible characters without spaces or line breaks');
 /** A number or decimal text. `catalog.ts` parses the source text of numbers. */
 const amount = z.union([z.number(), z.string()]).meta({ title: 'USD' });
 const factor = z.union([z.number(), z.string()]).meta({ title: 'decimal number' });
@@ -49,148 +46,6 @@ const tokenPrices = {
 const extraName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, 'is a name of letters, digits, ".", "_" and "-"');
 const tokenCount = z.int().min(1).max(100_000_000);
 const builtIn = "from the vendor's built-in row";
-
-/** A path of the gateway's own API after `/v1`. */
-const standardPath = z
-  .string()
-  .regex(/^\/[a-z_]+(?:\/[a-z_]+)*$/, 'is a path of the dialect, such as /chat/completions')
-  .meta({ title: '<path>' });
-const pathTemplate = z.string().regex(/^\/[^?#\s\\]*$/, 'must be a path that begins with /, without ? and #');
-const betaFlag = z.string().regex(/^[A-Za-z0-9._-]{1,100}$/, 'must be the name of a flag');
-
-const memberName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, 'is a name of letters, digits, ".", "_" and "-"');
-
-const ofProvider = 'from the provider';
-
-const member = z.strictObject({
-  name: memberName.describe('The name that logs, metrics and pages show.'),
-  api_key: setting(apiKey.nullable(), 'The API key.', ofProvider),
-  base_url: setting(z.string(), 'The address.', ofProvider),
-  auth: setting(authSchema, 'How the gateway sends the API key.', ofProvider),
-  headers: setting(z.record(fixedHeader, headerValue), "Additional headers. The provider's headers are sent as well.", 'none'),
-  model_names: setting(
-    z.record(z.string().min(1), z.string().min(1)),
-    'The names of models at this member, such as the names of its deployments.',
-    ofProvider,
-  ),
-  weight: setting(
-    z.number().min(0).max(1_000_000),
-    "The member's share of the calls, relative to the weights of the others. With `0`, it gets no new calls.",
-    '`1`',
-  ),
-  account: setting(
-    memberName,
-    'The name of the vendor account. Members of one account share its rate limit and its prompt cache.',
-    'an account of its own',
-  ),
-});
-
-const provider = z.strictObject({
-  vendor: setting(
-    z.string(),
-    'The name of a [known vendor](vendors.md#known-vendors), so that you do not have to configure its address, format and models.',
-    'the known vendor at `base_url`, if there is one',
-  ),
-  base_url: setting(
-    z.string(),
-    'The `http://` or `https://` address of the vendor, including the version prefix. The gateway appends the path of the route.',
-    'the address of the `vendor`, if it has only one',
-  ),
-  api_key: setting(apiKey.nullable(), 'The API key for the vendor.', 'no key is sent'),
-  dialect: setting(
-    z.enum(['chat', 'messages', 'gemini']),
-    "The format that the vendor uses. `chat` is OpenAI's, `messages` is Anthropic's, and `gemini` is Google's format for videos.",
-    'the dialect of the known vendor',
-  ),
-  serves: setting(
-    z.array(z.enum(routes)),
-    'The routes that the vendor has. If it does not have `responses`, the gateway translates `/v1/responses` to chat.',
-    'all routes of the dialect, except `video` for `chat`',
-  ),
-  auth: setting(
-    authSchema,
-    'How the gateway proves to the vendor who it is.',
-    '`authorization: Bearer` with `chat`, `x-api-key` with `messages`, `x-goog-api-key` with `gemini`',
-  ),
-  headers: setting(z.record(fixedHeader, headerValue), 'Additional headers for the vendor.', 'none'),
-  query: setting(
-    z.record(z.string().min(1), z.string()),
-    'Query parameters that the gateway adds to every address, such as `api-version`.',
-    'from the known vendor',
-  ),
-  paths: setting(
-    z.record(standardPath, pathTemplate.nullable()),
-    'Paths that replace the standard ones, such as `/chat/completions: /deployments/{model}/chat/completions`. Use `null` if the vendor does not have the route.',
-    'from the known vendor',
-  ),
-  stream_paths: setting(z.record(standardPath, pathTemplate), 'Paths for streamed requests.', 'from the known vendor, else `paths`'),
-  model_names: setting(
-    z.record(z.string().min(1), z.string().min(1)),
-    'The names of models at this vendor, if they differ from the catalog. For example, `gpt-4o: my-deployment` names a deployment.',
-    'the names in the catalog',
-  ),
-  beta_flags: setting(
-    z.strictObject({
-      allowed: setting(z.array(betaFlag).nullable(), 'The flags that are forwarded. `null` forwards all of them.', 'from the known vendor'),
-      aliases: setting(z.record(betaFlag, betaFlag), 'Other names that this vendor uses for some flags.', 'from the known vendor'),
-    }),
-    'Which flags in `anthropic-beta` are forwarded to the vendor. `x-gateway-dropped` names the others.',
-    'from the known vendor, else all of them',
-  ),
-  proxy: setting(
-    z.string(),
-    'The proxy for connections to this vendor, such as `http://user:password@proxy.example.com:3128`. With `none`, the gateway connects directly.',
-    'from `HTTPS_PROXY` or `HTTP_PROXY`, unless `NO_PROXY` names the host',
-  ),
-  ca_file: setting(z.string().min(1), 'A PEM file with further certificate authorities that are trusted for this vendor.', 'none'),
-  connect_timeout_ms: setting(milliseconds, 'How long the gateway waits for a connection.', '`5000`'),
-  first_byte_timeout_ms: setting(milliseconds, 'How long the gateway waits for the headers of the response.', '`300000`'),
-  idle_timeout_ms: setting(milliseconds, 'How long a response may pause.', '`60000`'),
-  first_content_timeout_ms: setting(
-    milliseconds,
-    'How long the gateway waits for text, a tool call or reasoning before it calls the next model of the chain ([first content](architecture/routing-and-failover.md#first-content)).',
-    'none',
-  ),
-  image_shape: setting(
-    z.enum(['openai', 'artifacts']),
-    'The format of image requests. With `artifacts`, the gateway appends the model to the address ([vendors](vendors.md#artifacts)).',
-    '`openai`',
-  ),
-  image_response_format: setting(
-    z.boolean(),
-    'Whether the gateway sends `response_format: b64_json` to models that accept it. With `false`, it never does.',
-    '`true`',
-  ),
-  speech_shape: setting(z.enum(['openai', 'voice']), 'The format of speech requests ([vendors](vendors.md#voice)).', '`openai`'),
-  speech_media_type: setting(
-    z.string().regex(/^[\w.+-]+\/[\w.+-]+/, 'must be a media type'),
-    'The media type of speech, if the vendor sends none or a wrong one.',
-    'from the response',
-  ),
-  speech: setting(
-    z.strictObject({
-      voice_in: setting(z.enum(['path', 'query']), 'The part of the address that contains the voice.', '`path`'),
-      path: setting(
-        z.string().startsWith('/'),
-        'The path after `base_url`.',
-        '`/text-to-speech/{voice}`, or `/speak` with `voice_in: query`',
-      ),
-      text_field: setting(z.string().min(1), 'The member of the body that contains the text.', '`text`'),
-      body: setting(z.record(z.string(), z.unknown()), 'Members that the gateway adds to every body.', 'none'),
-    }),
-    'The details of requests with `speech_shape: voice`.',
-  ),
-  asset_hosts: setting(
-    z.array(z.string().regex(/^[A-Za-z0-9.-]+(?::\d+)?$/, 'must be a host, without a scheme')),
-    "Additional hosts from which the gateway may download the vendor's files.",
-    'only the host of `base_url`',
-  ),
-  members: setting(
-    z.array(member).min(1),
-    'Several keys, deployments or regions of the vendor ([pools](architecture/routing-and-failover.md#pools)).',
-    'none, the provider is the only one',
-  ),
-});
 
 export const modelRow = z.strictObject({
   kind: setting(
@@ -282,7 +137,7 @@ const origin = z
 
 export const fileSchema = z.strictObject({
   providers: setting(
-    z.record(providerName, provider),
+    z.record(providerName, providerRow),
     'The vendors that the gateway can call.',
     'the vendors whose API keys are in the environment, with built-in models and tiers; without a key, `start` uses the demo vendor',
   ),
@@ -292,6 +147,17 @@ export const fileSchema = z.strictObject({
     'built-in rows with list prices',
   ),
   tiers: setting(tiers, 'Chains of models, in the order in which the gateway tries them.'),
+  canaries: setting(
+    z.record(
+      tierName,
+      z.strictObject({
+        model: modelId.describe('The model that the chosen conversations try first. If it fails, the gateway calls the tier as usual.'),
+        share: z.number().min(0).max(1).describe('The share of the conversations, such as `0.05`.'),
+      }),
+    ),
+    'Another model for a share of the conversations of a tier ([canaries](architecture/routing-and-failover.md#canaries)).',
+    'none',
+  ),
   image_tiers: setting(tiers, 'Chains of models for images.'),
   speech_tiers: setting(tiers, 'Chains of models for speech.'),
   transcription_tiers: setting(tiers, 'Chains of models for transcriptions.'),
@@ -383,7 +249,7 @@ export const fileSchema = z.strictObject({
 });
 
 export type FileValues = z.output<typeof fileSchema>;
-export type ProviderValues = z.output<typeof provider>;
+export type ProviderValues = z.output<typeof providerRow>;
 export type ModelValues = z.output<typeof modelRow>;
 
 /** Returns the JSON Schema of gateway.yaml. `byDefault` of a member tells what applies if it's missing. */

@@ -9,6 +9,7 @@ import { errorMessage } from '../core/error-messages.ts';
 import { isObject } from '../core/json/narrow.ts';
 import { localProvider } from '../core/local-model.ts';
 import { dayMs } from '../core/time.ts';
+import { checkCanaries } from './canaries.ts';
 import { buildCatalogRows, type CatalogOptions, getProviderName } from './catalog.ts';
 import { type Config, ConfigError, type ProviderConfig } from './config.ts';
 import { demoDefaults, vendorDefaults } from './default-catalog.ts';
@@ -60,11 +61,13 @@ export function loadConfig({ env: variables, secrets = noSecretFiles, fileText, 
   ]);
   const usesLocalEmbedder = isLocalEmbedderUsed(settings.localEmbedder.mode, { tiers: values.tiers ?? {}, providerNames });
   if (settings.localEmbedder.mode !== 'off') providerNames.add(localProvider);
+  const canaries = values.canaries ?? {};
   const parts = buildSections(values, { source: 'file', getSourceText: file.getSourceText, addError, findProxy: readProxies(env, errors) });
   // Skip these checks for the demo vendor, because its providers aren't known until it runs.
   if (!demo) {
     checkNames(values, (name) => providerNames.has(name), addError);
     checkMedia(parts, addError);
+    checkCanaries({ ...parts, canaries }, addError);
   } else if (command === 'serve' && isReadable && !vendorVariables.some(hasBadFile)) {
     errors.push(
       `no providers: write them into ${fileName}, or set ${vendorVariables.join(' or ')}; the demo vendor runs with gateway start alone`,
@@ -87,6 +90,7 @@ export function loadConfig({ env: variables, secrets = noSecretFiles, fileText, 
     tracing: settings.tracing,
     adminTokens,
     ...parts,
+    canaries,
     corsOrigins: values.cors?.origins ?? [],
     auto: { classifier: values.auto?.classifier ?? 'rules' },
     catalogFill: values.catalog_fill ?? true,
@@ -156,9 +160,10 @@ export function demoConfig(config: Config, demoUrl: string): Config {
 export function withLocalEmbedder(config: Config, endpoint: { readonly url: string; readonly token: string } | null): Config {
   if (!config.localEmbedder.isUsed || endpoint === null) return config;
   const { providers, models, tiers } = buildSections(localEmbedderValues(endpoint), builtInOrigin);
+  const local = Object.fromEntries(Object.entries(providers).map(([name, provider]) => [name, { ...provider, tags: null }]));
   return deepFreeze({
     ...config,
-    providers: { ...config.providers, ...providers },
+    providers: { ...config.providers, ...local },
     models: { ...models, ...config.models },
     tiers: hasEmbeddingTier(config.tiers) ? config.tiers : { ...config.tiers, ...tiers },
   });
@@ -274,6 +279,7 @@ function checkNames(values: FileValues, isProvider: (name: string) => boolean, a
       for (const [index, id] of chain.entries()) check([section, tier, index], getProviderName(id));
     }
   }
+  for (const [tier, { model }] of Object.entries(values.canaries ?? {})) check(['canaries', tier, 'model'], getProviderName(model));
   for (const key of ['image_provider', 'speech_provider', 'transcription_provider', 'video_provider'] as const) {
     const name = values.defaults?.[key];
     if (name !== undefined) check(['defaults', key], name);

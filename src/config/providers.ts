@@ -97,6 +97,7 @@ function buildProvider(name: string, row: ProviderValues, { addError, findProxy 
     apiKey: row.api_key ?? null,
     dialect,
     serves,
+    tags: row.tags ?? [],
     responses: findResponsesSupport(row, dialect, description),
     ...buildAuth(row, { baseUrl, vendor, byDefault: description?.auth ?? defaultAuth[dialect] }, addError),
     headers: buildHeaders(row, description, addError),

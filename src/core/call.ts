@@ -63,6 +63,8 @@ export interface Caller {
   readonly onBudgetStoreDown?: StoreDownPolicy | null;
   /** The output limit for calls that don't set one. Absent or null if the key has no default. */
   readonly defaultMaxOutputTokens?: number | null;
+  /** The tags that the key requires of every provider, in addition to those of the project. */
+  readonly requiredTags?: readonly string[];
 }
 
 /**
@@ -188,6 +190,12 @@ export interface MediaCall extends CallIdentity {
 export interface PlanEntry {
   readonly model: string;
   readonly skipped: string | null;
+  /** The required tags that the provider doesn't have. Only set with the reason `tags_missing`. */
+  readonly lacks?: readonly string[];
+  /** Set for the canary of this tier, if the call is one of those that try it. */
+  readonly canary?: string;
+  /** Set for the first model of the other calls of a tier that has a canary. */
+  readonly control?: string;
   /** Set if the model is a substitute from catalog fill and not part of the chain. */
   readonly filled?: true;
 }

@@ -104,7 +104,16 @@ const metadataSchema: z.ZodType<CallMetadata> = z.object({
     iteration: countOrNull,
     distilSaved: countOrNull,
   }),
-  plan: z.array(z.object({ model: z.string(), skipped: textOrNull, filled: z.literal(true).exactOptional() })),
+  plan: z.array(
+    z.object({
+      model: z.string(),
+      skipped: textOrNull,
+      lacks: z.array(z.string()).exactOptional(),
+      canary: z.string().exactOptional(),
+      control: z.string().exactOptional(),
+      filled: z.literal(true).exactOptional(),
+    }),
+  ),
   bodyBytes: z.number(),
   takesNoSlot: z.literal(true).exactOptional(),
   trace: z.string().exactOptional(),

@@ -3,12 +3,14 @@ import { z } from 'zod';
 import { nanosFromUsd } from '../core/cost.ts';
 import { gatewayError } from '../core/errors.ts';
 import { parseOrBadRequest, parseWithIssues } from '../core/parse-or-bad-request.ts';
+import { requiredTags } from '../core/tags.ts';
 import type { CeilingName, StoreDownPolicy, WindowKind } from '../core/windows.ts';
 import { type Ceilings, defaultWindows } from './key-record.ts';
 
 export interface KeySettings {
   readonly name: string;
   readonly models: readonly string[] | null;
+  readonly requiredTags: readonly string[];
   readonly ceilings: Ceilings;
   readonly expiresAt: number | null;
   readonly onBudgetStoreDown: StoreDownPolicy | null;
@@ -28,6 +30,9 @@ export const keyInput = z.strictObject({
     .nullable()
     .optional()
     .describe('models and tiers that the key may use; null allows all of them'),
+  required_tags: requiredTags
+    .optional()
+    .describe('only providers with all of these tags, and with those that the project requires, get calls of the key'),
   ceilings: z
     .strictObject({
       calls: wholeLimit.describe('most calls per window'),
@@ -90,6 +95,7 @@ export function parseKeyInput(input: unknown, now: number): KeySettings {
   return {
     name: data.name,
     models: data.models ?? null,
+    requiredTags: data.required_tags ?? [],
     ceilings: ceilingsFrom((name) => ({ limit: limits[name], window: windows[name] ?? defaultWindows[name] })),
     expiresAt,
     onBudgetStoreDown: data.on_budget_store_down ?? null,

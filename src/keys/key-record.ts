@@ -17,6 +17,8 @@ export interface KeyRecord {
   readonly name: string;
   /** The models and tiers that the key may use. Null if all are allowed. */
   readonly models: readonly string[] | null;
+  /** Only providers with all of these tags, and with those that the project requires, get calls of the key. */
+  readonly requiredTags: readonly string[];
   readonly ceilings: Ceilings;
   readonly expiresAt: number | null;
   /** What happens to calls whose ceilings can't be checked. If this is null, the project's policy applies. */
@@ -37,6 +39,7 @@ export function toKeyJson(record: KeyRecord): Record<string, unknown> {
     prefix: record.prefix,
     name: record.name,
     models: record.models,
+    required_tags: record.requiredTags,
     ceilings: { calls: calls.limit, cost: cost.limit === null ? null : toUsd(cost.limit), rpm: rpm.limit, tpm: tpm.limit },
     windows: { calls: calls.window, cost: cost.window },
     on_budget_store_down: record.onBudgetStoreDown,

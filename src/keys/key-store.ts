@@ -26,15 +26,16 @@ export async function insertKey(
   const { id, quotaKeyId, projectId, prefix, secretHash, settings, now } = key;
   await tx.query(
     `insert into virtual_keys (
-       id, project_id, prefix, secret_sha256, name, models, expires_at, created_at, counted_as, on_budget_store_down, default_max_output_tokens
+       id, project_id, prefix, secret_sha256, name, models, expires_at, created_at, counted_as, on_budget_store_down, default_max_output_tokens,
+       required_tags
      )
      values (
        $1::uuid, $2::uuid, $3::text, $4::bytea, $5::text, $6::text[], $7::timestamptz, $8::timestamptz, nullif($9::uuid, $1::uuid), $10::text,
-       $11::integer
+       $11::integer, $12::text[]
      )`,
     [
       ...[id, projectId, prefix, secretHash, settings.name, settings.models, dateOrNull(settings.expiresAt), new Date(now), quotaKeyId],
-      ...[settings.onBudgetStoreDown, settings.defaultMaxOutputTokens],
+      ...[settings.onBudgetStoreDown, settings.defaultMaxOutputTokens, settings.requiredTags],
     ],
   );
   const limited = Object.entries(settings.ceilings).filter(([, ceiling]) => ceiling.limit !== null);
@@ -45,9 +46,9 @@ export async function insertKey(
   );
   await notifyKeyChange(tx, prefix);
   // We don't spread the settings, because they may be a whole KeyRecord and we must not copy its id.
-  const { name, models, ceilings, expiresAt, onBudgetStoreDown, defaultMaxOutputTokens } = settings;
-  const record = { id, quotaKeyId, projectId, prefix, name, models, ceilings, expiresAt, onBudgetStoreDown, defaultMaxOutputTokens };
-  return { ...record, revokedAt: null, createdAt: now };
+  const { name, models, requiredTags, ceilings, expiresAt, onBudgetStoreDown, defaultMaxOutputTokens } = settings;
+  const ofSettings = { name, models, requiredTags, ceilings, expiresAt, onBudgetStoreDown, defaultMaxOutputTokens };
+  return { id, quotaKeyId, projectId, prefix, ...ofSettings, revokedAt: null, createdAt: now };
 }
 
 /** Invalidates the cached key in every process when the transaction commits. */
@@ -153,9 +154,14 @@ export function toKeyRecord({ secretHash: _, ...key }: KeyRow, ceilings: Ceiling
 
 export const noCeilings = ceilingsFrom((name) => ({ limit: null, window: defaultWindows[name] }));
 
+/**
+ * The required tags are those of the first key of a chain of rotations, because a process of an older version that
+ * rotates a key doesn't copy them.
+ */
 const keyColumns = `id, coalesce(counted_as, id) as "quotaKeyId", project_id as "projectId", prefix, secret_sha256 as "secretHash", name, models, expires_at as "expiresAt",
   revoked_at as "revokedAt", created_at as "createdAt", on_budget_store_down as "onBudgetStoreDown",
-  default_max_output_tokens as "defaultMaxOutputTokens"`;
+  default_max_output_tokens as "defaultMaxOutputTokens",
+  (select first.required_tags from virtual_keys first where first.id = coalesce(virtual_keys.counted_as, virtual_keys.id)) as "requiredTags"`;
 
 type Stored<Row> = {
   [Column in keyof Row]: Column extends 'expiresAt' | 'revokedAt' ? Date | null : Column extends 'createdAt' ? Date : Row[Column];

@@ -109,8 +109,8 @@ export function createKeyring({ database, clock, logger }: KeyringOptions): Keyr
 
   const toCachedKey = (row: KeyRow, ceilings: Ceilings | undefined): CachedKey => {
     const record = toKeyRecord(row, ceilings);
-    const { id, quotaKeyId, projectId, models, expiresAt, onBudgetStoreDown, defaultMaxOutputTokens } = record;
-    const ofCalls = { onBudgetStoreDown, defaultMaxOutputTokens };
+    const { id, quotaKeyId, projectId, models, requiredTags, expiresAt, onBudgetStoreDown, defaultMaxOutputTokens } = record;
+    const ofCalls = { requiredTags, onBudgetStoreDown, defaultMaxOutputTokens };
     const caller = Object.freeze({ keyId: id, keyPrefix: row.prefix, quotaKeyId, projectId, models, expiresAt, ...ofCalls });
     return { record, secretHash: row.secretHash, caller };
   };

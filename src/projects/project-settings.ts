@@ -6,6 +6,7 @@ import { z } from 'zod';
 import type { Tiers } from '../core/call.ts';
 import { nanosFromUsd, toUsd } from '../core/cost.ts';
 import { parseOrBadRequest } from '../core/parse-or-bad-request.ts';
+import { requiredTags } from '../core/tags.ts';
 import type { StoreDownPolicy } from '../core/windows.ts';
 import type { ApplicationSettings } from './application-settings.ts';
 import { tiers } from './tiers.ts';
@@ -19,6 +20,8 @@ export interface ProjectSettings {
   readonly transcriptionTiers: Tiers;
   /** Models and providers that we only call after all others. */
   readonly retired: readonly string[];
+  /** Only providers with all of these tags get calls of the project. */
+  readonly requiredTags: readonly string[];
   /** If this is null, the value of the configuration file applies. */
   readonly catalogFill: boolean | null;
   readonly mayCall: boolean;
@@ -56,6 +59,7 @@ const fields = {
   speech_tiers: tiers,
   transcription_tiers: tiers,
   retired: z.array(retiredName).max(1_000).describe('models and providers that are only called after all others'),
+  required_tags: requiredTags.describe('only providers with all of these tags get calls of the project'),
   catalog_fill: z
     .boolean()
     .nullable()
@@ -85,6 +89,7 @@ const storedSettings = z.object({
   speech_tiers: fields.speech_tiers.default({}),
   transcription_tiers: fields.transcription_tiers.default({}),
   retired: fields.retired.default([]),
+  required_tags: fields.required_tags.default([]),
   catalog_fill: fields.catalog_fill.default(null),
   may_call: fields.may_call.default(true),
   monthly_cap: fields.monthly_cap.default(null),
@@ -133,6 +138,7 @@ export function toProjectSettings(stored: StoredSettings, applications: Readonly
     speechTiers: stored.speech_tiers,
     transcriptionTiers: stored.transcription_tiers,
     retired: stored.retired,
+    requiredTags: stored.required_tags,
     catalogFill: stored.catalog_fill,
     mayCall: stored.may_call,
     monthlyCapNanos: stored.monthly_cap === null ? null : Number(nanosFromUsd(stored.monthly_cap)),
@@ -153,6 +159,7 @@ export function toSettingsJson(settings: ProjectSettings): StoredSettings {
     speech_tiers: settings.speechTiers,
     transcription_tiers: settings.transcriptionTiers,
     retired: settings.retired,
+    required_tags: settings.requiredTags,
     catalog_fill: settings.catalogFill,
     may_call: settings.mayCall,
     monthly_cap: settings.monthlyCapNanos === null ? null : toUsd(settings.monthlyCapNanos),

@@ -99,7 +99,10 @@ export function createProjects({ database, clock, logger, onChange }: ProjectsOp
       assertUnchanged(stored, read);
       const settings = change.apply(stored);
       const [row] = await tx.query<ProjectRow>(
-        `update projects set name = $2::text, settings = $3::jsonb, updated_at = $4::timestamptz where id = $1::uuid returning ${projectColumns}`,
+        `update projects
+            set name = $2::text, settings = $3::jsonb - 'required_tags', updated_at = $4::timestamptz,
+                required_tags = array(select jsonb_array_elements_text($3::jsonb -> 'required_tags'))
+          where id = $1::uuid returning ${projectColumns}`,
         [current.id, change.name ?? current.name, JSON.stringify(settings), new Date(now)],
       );
       if (!row) throw gatewayError('not_found', { message: 'no such project' });
@@ -163,7 +166,11 @@ interface ProjectRow {
   readonly updatedAt: Date;
 }
 
-const projectColumns = `id, slug, name, settings, rules, ${applicationsSubquery} as applications, created_at as "createdAt", updated_at as "updatedAt"`;
+/**
+ * The required tags have a column of their own, because a process of an older version that runs at the same time would
+ * remove them from `settings`.
+ */
+const projectColumns = `id, slug, name, settings || jsonb_build_object('required_tags', required_tags) as settings, rules, ${applicationsSubquery} as applications, created_at as "createdAt", updated_at as "updatedAt"`;
 
 /** Inserts a project with its slug as the initial name. Returns false if it already exists. */
 async function insertProject(tx: Queries, slug: string, now: number): Promise<boolean> {

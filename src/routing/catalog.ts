@@ -59,6 +59,7 @@ export interface CatalogSource {
   >;
   readonly models: Readonly<Record<string, CatalogSourceRow>>;
   readonly tiers: Tiers;
+  readonly canaries?: Readonly<Record<string, Canary>>;
   readonly imageTiers?: Tiers;
   readonly speechTiers?: Tiers;
   readonly transcriptionTiers?: Tiers;
@@ -70,6 +71,13 @@ export interface CatalogSource {
     readonly videoProvider: string | null;
     readonly videoModel: string | null;
   };
+}
+
+/** A model that gets a share of a tier's conversations before the models of the tier. */
+export interface Canary {
+  readonly model: string;
+  /** Between 0 and 1. */
+  readonly share: number;
 }
 
 export interface MediaRouting {
@@ -89,6 +97,8 @@ export interface CatalogProvider {
   readonly serves: readonly Route[];
   /** If this is absent, `serves` decides. */
   readonly responses?: ResponsesSupport;
+  /** Null for a provider that meets every requirement. */
+  readonly tags?: readonly string[] | null;
 }
 
 export interface Catalog {
@@ -98,15 +108,19 @@ export interface Catalog {
   readonly tiers: ReadonlyMap<string, readonly string[]>;
   /** The pools of the providers that have several members. */
   readonly pools: ReadonlyMap<string, Pool>;
+  /** The canaries of `tiers`, by the name of the tier. */
+  readonly canaries: ReadonlyMap<string, Canary>;
   /** The routes of each provider, including providers that only serve media routes. */
   readonly served: ReadonlyMap<string, readonly Route[]>;
+  /** The tags of the providers in `served`. Null for a provider that meets every requirement. */
+  readonly tags: ReadonlyMap<string, readonly string[] | null>;
   readonly media: Readonly<Record<MediaRoute, MediaRouting>>;
   /** Catalog ids by model name without the provider, e.g. `gpt-4o-mini` -> [`openai/gpt-4o-mini`, …]. */
   readonly idsByBareName: ReadonlyMap<string, readonly string[]>;
 }
 
 export function buildCatalog(source: CatalogSource): Catalog {
-  const { providers, models, tiers, imageTiers = {}, speechTiers = {}, transcriptionTiers = {}, defaults } = source;
+  const { providers, models, tiers, canaries = {}, imageTiers = {}, speechTiers = {}, transcriptionTiers = {}, defaults } = source;
   const inferenceProviders = new Map<string, CatalogProvider>();
   for (const [name, { dialect, serves, responses }] of Object.entries(providers)) {
     if (isDialect(dialect)) inferenceProviders.set(name, { dialect, serves, ...(responses && { responses }) });
@@ -132,7 +146,9 @@ export function buildCatalog(source: CatalogSource): Catalog {
     pools: new Map(
       Object.entries(providers).flatMap(([name, { members = [] }]) => (members.length === 0 ? [] : [[name, buildPool(name, members)]])),
     ),
+    canaries: new Map(Object.entries(canaries)),
     served: new Map(Object.entries(providers).map(([name, { serves }]) => [name, serves])),
+    tags: new Map(Object.entries(providers).map(([name, { tags = [] }]) => [name, tags])),
     media: {
       images: mediaRouting(imageTiers, defaults?.imageProvider),
       speech: mediaRouting(speechTiers, defaults?.speechProvider),

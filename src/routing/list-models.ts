@@ -6,7 +6,7 @@ import type { MediaPlanRequest } from './media-plan.ts';
 import { mediaTierNames, planMedia } from './media-plan.ts';
 import { defaultTier } from './plan.ts';
 import type { ProjectRouting } from './rules.ts';
-import { isPermitted, tierNames } from './rules.ts';
+import { findMissingTags, isPermitted, tierNames } from './rules.ts';
 import type { SelectRequest } from './select.ts';
 import { selectModels } from './select.ts';
 
@@ -80,9 +80,11 @@ function isOpenForMedia(request: MediaPlanRequest): boolean {
 
 /**
  * Reports whether the project may use the model's provider, and whether the provider serves a route for models of this
- * kind.
+ * kind and has the required tags.
  */
-function isUsable({ catalog, project }: ModelsRequest, owner: string, { kind, serves }: CatalogModel): boolean {
+function isUsable(request: ModelsRequest, owner: string, { kind, serves }: CatalogModel): boolean {
+  const { catalog, project } = request;
+  if (findMissingTags(request, owner).length > 0) return false;
   if (project.providers !== null && !project.providers.includes(owner)) return false;
   const routes: readonly Route[] = kind === 'chat' ? (serves ?? ['chat', 'messages', 'responses']) : [kind];
   return catalog.served.get(owner)?.some((route) => routes.includes(route)) ?? false;

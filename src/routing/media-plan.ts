@@ -10,10 +10,10 @@ import type { Breakers } from '../failover/breaker.ts';
 import type { Catalog } from './catalog.ts';
 import { splitModelId } from './catalog.ts';
 import { findFill } from './fill.ts';
-import { explainNoRoute, noRoute, quoteName } from './no-route.ts';
+import { explainNoRoute, lacksTags, noRoute, quoteName } from './no-route.ts';
 import { type MemberLoads, orderMembers } from './pools.ts';
 import type { MediaTiers, ProjectRouting } from './rules.ts';
-import { hasProvider, isPermitted, isRetired } from './rules.ts';
+import { findMissingTags, hasProvider, isPermitted, isRetired } from './rules.ts';
 
 export interface MediaPlanRequest {
   readonly catalog: Catalog;
@@ -48,11 +48,20 @@ export function planMedia(request: MediaPlanRequest): MediaCandidate {
   const asked = request.modelAsked ?? catalog.media[route].defaultModel ?? label;
   if (!hasProvider(project, catalog.served))
     throw noRoute('no providers configured', `the project has no provider for ${quoteName(asked)}`);
-  const providers = new Set([...catalog.served.keys()].filter((name) => isServing(request, name)));
-  if (providers.size === 0) throw noRoute(`no ${label} provider configured`, `no provider of the project serves ${quoteName(asked)}`);
+  const serving = new Set([...catalog.served.keys()].filter((name) => isServing(request, name)));
+  if (serving.size === 0) throw noRoute(`no ${label} provider configured`, `no provider of the project serves ${quoteName(asked)}`);
+  const providers = new Set([...serving].filter((name) => findMissingTags(request, name).length === 0));
+  const lacking = (names: Iterable<string>) =>
+    lacksTags(
+      asked,
+      [...names].map((provider) => ({ provider, lacks: findMissingTags(request, provider) })),
+    );
+  if (providers.size === 0) throw lacking(serving);
 
-  const { requested, ids } = resolve(request, providers);
+  const { requested, ids } = resolve(request, { serving, providers });
   const isServed = (id: string): boolean => providers.has(splitModelId(id)?.provider ?? '');
+  const untagged = ids.map((id) => splitModelId(id)?.provider ?? '').filter((name) => serving.has(name) && !providers.has(name));
+  if (untagged.length > 0 && !ids.some(isServed)) throw lacking(untagged);
   const served = ids.filter((id) => isServed(id) && (request.requiresPrice !== true || isPriced(catalog, id)));
   if (served.length === 0) {
     const reason = ids.some(isServed) ? 'price_unknown' : ids.length === 0 ? null : 'route_not_served';
@@ -103,8 +112,14 @@ function isServing({ catalog, project, route }: MediaPlanRequest, name: string):
   return (catalog.served.get(name)?.includes(route) ?? false) && (project.providers?.includes(name) ?? true);
 }
 
+/** The providers that serve the route for the project, and those of them that have the required tags. */
+interface MediaProviders {
+  readonly serving: ReadonlySet<string>;
+  readonly providers: ReadonlySet<string>;
+}
+
 /** Returns the requested name and the ids it refers to. A tier takes precedence over a model of the same name. */
-function resolve(request: MediaPlanRequest, providers: ReadonlySet<string>): { requested: string; ids: readonly string[] } {
+function resolve(request: MediaPlanRequest, { serving, providers }: MediaProviders): { requested: string; ids: readonly string[] } {
   const { catalog, route } = request;
   const { defaultProvider, defaultModel } = catalog.media[route];
   const requested = request.modelAsked ?? defaultModel;
@@ -112,7 +127,7 @@ function resolve(request: MediaPlanRequest, providers: ReadonlySet<string>): { r
   const tier = findMediaTier(request, requested);
   if (tier) return { requested, ids: fillTier(request, tier, providers) };
   const provider = splitModelId(requested)?.provider;
-  if (provider !== undefined && !providers.has(provider)) {
+  if (provider !== undefined && !serving.has(provider)) {
     const message = `unknown ${mediaLabels[route]} provider '${provider.slice(0, maxNameLength)}'`;
     throw noRoute(message, `no provider of ${quoteName(requested)} serves this route for the project`);
   }

@@ -15,6 +15,23 @@ export function noRoute(message: string | undefined, hint: string): GatewayError
   return gatewayError('no_route', { ...(message !== undefined && { message }), members: { hint: `${hint}; ${listing}` } });
 }
 
+/** A provider that isn't used because it doesn't have these required tags. */
+export interface Untagged {
+  readonly provider: string;
+  readonly lacks: readonly string[];
+}
+
+const maxListedProviders = 10;
+
+/** Creates the error for a call that would have a route if these providers had the tags. A provider may be repeated. */
+export function lacksTags(asked: string, untagged: readonly Untagged[]): GatewayError {
+  const byProvider = new Map(untagged.map(({ provider, lacks }) => [provider, lacks]));
+  const listed = [...byProvider].slice(0, maxListedProviders).map(([provider, lacks]) => `${provider} (${lacks.join(', ')})`);
+  const more = byProvider.size - listed.length;
+  const message = `required tags are missing: ${listed.join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
+  return noRoute(message, `no provider of ${quoteName(asked)} has every tag that the project and the key require`);
+}
+
 /**
  * Explains why no model is available. `reason` is the reason of a skipped model, or `unknown` for a name that's neither
  * a tier nor a model.

@@ -9,7 +9,7 @@ import type { Catalog } from './catalog.ts';
 import { splitModelId } from './catalog.ts';
 import { type PromptSize, splitByWindow } from './context-windows.ts';
 import { findNearestName } from './nearest-name.ts';
-import { explainNoRoute, noRoute, quoteName } from './no-route.ts';
+import { explainNoRoute, lacksTags, noRoute, quoteName } from './no-route.ts';
 import { type Affinity, type MemberLoads, orderMembers } from './pools.ts';
 import type { ProjectRouting } from './rules.ts';
 import { findResponsesSupport, hasProvider, isRetired, tierNames } from './rules.ts';
@@ -35,6 +35,11 @@ export interface PlanRequest {
   readonly autoTier?: string | null;
   /** True if a cost ceiling applies. Models without a price are then skipped as `price_unknown`. */
   readonly requiresPrice?: boolean;
+  /**
+   * Returns a number from 0 to 1 that's the same for all calls of a conversation. It decides which calls try a canary.
+   * If this is absent or returns null, the call can't try one.
+   */
+  readonly conversation?: () => number | null;
   /** If this is set, models with a smaller window are skipped as `context_too_small`. */
   readonly prompt?: PromptSize;
 }
@@ -71,6 +76,8 @@ export interface Planner {
 export function createPlanner({ catalog, breakers, catalogFill, loads }: PlannerDeps): Planner {
   const viewOf = (request: PlanRequest): SelectRequest => ({ ...request, catalog: catalog(), catalogFill: catalogFill() });
   const lastPlans = new WeakMap<Caller, LastPlan>();
+  /** The plans of calls that try a canary. They are kept separately, so that they don't replace those of the others. */
+  const lastCanaryPlans = new WeakMap<Caller, LastPlan>();
 
   /** Repeats each candidate of a pool for its members. Returns the same array if no provider has a pool. */
   const expandPools = (candidates: readonly Candidate[], affinity: () => Affinity): readonly Candidate[] => {
@@ -85,12 +92,20 @@ export function createPlanner({ catalog, breakers, catalogFill, loads }: Planner
 
   /** Reuses the plan of the key's last call if this call asks for the same thing. */
   const planAsLast = (request: PlanRequest): Plan => {
-    const last = lastPlans.get(request.caller);
-    if (last?.catalog === catalog() && last.catalogFill === catalogFill() && isSameRequest(last.request, request)) return last.plan;
-    const view = viewOf(request);
+    const canaries = chooseCanaries(catalog(), request);
+    const plans = canaries?.length ? lastCanaryPlans : lastPlans;
+    const last = plans.get(request.caller);
+    if (
+      last?.catalog === catalog() &&
+      last.catalogFill === catalogFill() &&
+      isSameRequest(last.request, request) &&
+      last.canaries?.join() === canaries?.join()
+    )
+      return last.plan;
+    const view = { ...viewOf(request), ...(canaries && { canaries }) };
     const plan = planAnyPrompt(view, request);
-    const { prompt: _notKept, ...kept } = request;
-    lastPlans.set(request.caller, { catalog: view.catalog, catalogFill: view.catalogFill, request: kept, plan });
+    const { prompt: _notKept, conversation: _ofCall, ...kept } = request;
+    plans.set(request.caller, { catalog: view.catalog, catalogFill: view.catalogFill, canaries, request: kept, plan });
     return plan;
   };
 
@@ -103,7 +118,7 @@ export function createPlanner({ catalog, breakers, catalogFill, loads }: Planner
       const { fitting, tooSmall } = splitByWindow(candidates, route, prompt);
       if (tooSmall.length === 0) return plan;
       const entryOf = ({ id }: Candidate): readonly PlanEntry[] => plan.entries.filter(({ model }) => model === id);
-      const skipped = tooSmall.flatMap(entryOf).map((entry) => ({ ...entry, skipped: 'context_too_small' }));
+      const skipped = tooSmall.flatMap(entryOf).map(({ canary: _untried, ...entry }) => ({ ...entry, skipped: 'context_too_small' }));
       return { candidates: fitting, entries: [...fitting.flatMap(entryOf), ...skipped, ...plan.entries.slice(candidates.length)] };
     },
     order(plan, { caller, project, affinity }) {
@@ -126,21 +141,34 @@ function planAnyPrompt(view: SelectRequest, request: PlanRequest): Plan {
     throw noRoute('no providers configured', `the project has no provider for ${quoteName(request.modelAsked)}`);
   }
   const selection = selectFor(view, request);
-  const { open, skipped, isFilled } = selection;
+  const { open, skipped, isFilled, canary } = selection;
   if (open.length === 0) throw noRouteFor(view, request, selection);
   const available = open.flatMap((id) => toCandidate(view.catalog, id) ?? []);
   const candidates = orderByPriority(available, ({ id }) => (isRetired(request.project, id) ? 2 : 0));
-  const entries = candidates.map(({ id }): PlanEntry => ({ model: id, skipped: null, ...(isFilled && { filled: true as const }) }));
+  const entries = candidates.map(({ id }, position): PlanEntry => {
+    const entry = { model: id, skipped: null, ...(isFilled && { filled: true as const }) };
+    if (canary?.isTried) return id === open[0] ? { ...entry, canary: canary.tier } : entry;
+    return canary && position === 0 ? { ...entry, control: canary.tier } : entry;
+  });
   return { candidates, entries: [...entries, ...skipped] };
+}
+
+/** Returns the tiers whose canaries the call tries, if it uses these tiers. Undefined if it can't try any. */
+function chooseCanaries({ canaries }: Catalog, { modelAsked, autoTier, route, conversation }: PlanRequest): readonly string[] | undefined {
+  if (canaries.size === 0) return undefined;
+  const tiers = modelAsked === 'auto' ? [autoTier ?? '', defaultTier(route)] : [modelAsked];
+  const position = tiers.some((tier) => canaries.has(tier)) ? (conversation?.() ?? null) : null;
+  return position === null ? undefined : tiers.filter((tier) => position < (canaries.get(tier)?.share ?? 0));
 }
 
 /** Everything that the plan of a key's last call depends on, and the plan itself. */
 interface LastPlan extends Pick<SelectRequest, 'catalog' | 'catalogFill'> {
-  readonly request: Omit<PlanRequest, 'prompt'>;
+  readonly canaries: readonly string[] | undefined;
+  readonly request: Omit<PlanRequest, 'prompt' | 'conversation'>;
   readonly plan: Plan;
 }
 
-function isSameRequest(last: Omit<PlanRequest, 'prompt'>, request: PlanRequest): boolean {
+function isSameRequest(last: LastPlan['request'], request: PlanRequest): boolean {
   return (
     last.modelAsked === request.modelAsked &&
     last.route === request.route &&
@@ -155,6 +183,8 @@ function noRouteFor(view: SelectRequest, { modelAsked }: PlanRequest, { skipped,
   if (isDeniedByKey) {
     return noRoute(`model not permitted for this key: ${modelAsked.slice(0, 256)}`, explainNoRoute(modelAsked, 'not_permitted_for_key'));
   }
+  const untagged = skipped.flatMap(({ model, lacks }) => (lacks ? { provider: splitModelId(model)?.provider ?? '', lacks } : []));
+  if (untagged.length > 0) return lacksTags(modelAsked, untagged);
   const reason = isUnknown ? 'unknown' : (skipped[0]?.skipped ?? null);
   const nearest = reason === 'unknown' || reason === 'unknown_provider' ? findNearest(view, modelAsked) : null;
   return noRoute(undefined, explainNoRoute(modelAsked, reason) + (nearest === null ? '' : `; the nearest is ${quoteName(nearest)}`));

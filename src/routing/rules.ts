@@ -2,7 +2,7 @@
  * Decides which models a call may use. These are pure functions of the catalog, the project and the key. See
  * docs/architecture/routing-and-failover.md.
  */
-import { isDialect, type TextRoute, type Tiers } from '../core/call.ts';
+import { type Caller, isDialect, type TextRoute, type Tiers } from '../core/call.ts';
 import type { ResponsesSupport } from '../core/candidate.ts';
 import type { Catalog, CatalogModel, CatalogProvider } from './catalog.ts';
 import { splitModelId } from './catalog.ts';
@@ -25,6 +25,8 @@ export interface ProjectRouting extends MediaTiers {
   readonly tiers: Tiers;
   /** The models and providers that are called last. */
   readonly retired: readonly string[];
+  /** Only providers with all of these tags get calls of the project. */
+  readonly requiredTags: readonly string[];
   /** Null to use the configuration's setting. */
   readonly catalogFill: boolean | null;
   /** The applications by name. Applications without settings aren't listed. */
@@ -95,8 +97,29 @@ export function hasProvider({ providers }: ProjectRouting, configured: ReadonlyM
   return providers === null ? configured.size > 0 : providers.some((name) => configured.has(name));
 }
 
-/** Returns why a model can't serve `route`, or null if it can. We record the reasons with the call. */
-export function findSkipReason({ catalog, project }: RoutingView, route: TextRoute, id: string): string | null {
+/** The tags that the project and the key require together. */
+interface Requirement extends Pick<RoutingView, 'catalog'> {
+  readonly project: Pick<ProjectRouting, 'requiredTags'>;
+  readonly caller: Pick<Caller, 'requiredTags'>;
+}
+
+const noTags: readonly string[] = [];
+
+/** Returns the required tags that a provider doesn't have. */
+export function findMissingTags({ catalog, project, caller }: Requirement, provider: string): readonly string[] {
+  const { requiredTags = noTags } = caller;
+  if (requiredTags.length === 0 && project.requiredTags.length === 0) return noTags;
+  const tags = catalog.tags.get(provider);
+  if (tags === null) return noTags;
+  return [...new Set([...project.requiredTags, ...requiredTags])].filter((tag) => !tags?.includes(tag));
+}
+
+/**
+ * Returns why a model can't serve `route`, or null if it can. We record the reasons with the call. The reason is
+ * `tags_missing` only if nothing else keeps the model from serving the route.
+ */
+export function findSkipReason(view: RoutingView & Pick<Requirement, 'caller'>, route: TextRoute, id: string): string | null {
+  const { catalog, project } = view;
   const name = splitModelId(id)?.provider;
   const provider = name === undefined ? undefined : catalog.providers.get(name);
   if (name === undefined || provider === undefined) return 'unknown_provider';
@@ -105,7 +128,8 @@ export function findSkipReason({ catalog, project }: RoutingView, route: TextRou
   const isNative = route === 'responses' && findResponsesSupport(provider, catalog.models.get(id)) !== 'translated';
   const vendorRoute = isDialect(route) || (route === 'responses' && !isNative) ? provider.dialect : route;
   if (!provider.serves.includes(vendorRoute)) return 'route_not_served';
-  return catalog.models.get(id)?.serves?.includes(vendorRoute) === false ? 'route_not_for_model' : null;
+  if (catalog.models.get(id)?.serves?.includes(vendorRoute) === false) return 'route_not_for_model';
+  return findMissingTags(view, name).length > 0 ? 'tags_missing' : null;
 }
 
 /** Determines how a model serves calls to `/v1/responses`. */

@@ -231,6 +231,10 @@ test('changes only what projects set names, and prints every setting on projects
   expect(await gateway('projects set tuned --retired openai/a')).toBe(0);
   expect(await gateway('projects set tuned --retired none')).toBe(0);
   expect(written).toMatch(/^retired +-$/m);
+  expect(await gateway('projects set tuned --required-tags eu,zero-retention')).toBe(0);
+  expect(written).toMatch(/^required_tags +eu,zero-retention$/m);
+  expect(await gateway('projects set tuned --required-tags none')).toBe(0);
+  expect(written).toMatch(/^required_tags +-$/m);
   expect(await gateway('projects set tuned --tier none --providers all')).toBe(0);
   expect(written).toMatch(/^tiers +-$/m);
   expect(await gateway('projects set misspelt --name x')).toBe(1);

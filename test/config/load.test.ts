@@ -37,6 +37,7 @@ describe('gateway.yaml', () => {
       apiKey: 'o',
       dialect: 'chat',
       serves: ['chat', 'embeddings', 'responses', 'moderations', 'rerank', 'images', 'speech', 'transcriptions'],
+      tags: [],
       responses: 'native',
       auth: { header: 'authorization', scheme: 'Bearer' },
       identity: null,
@@ -380,6 +381,31 @@ models:
     );
   });
 
+  test('a canary belongs to a tier, and its model has the kind of the tier', () => {
+    const text = (canaries: string) => `providers:
+  a: { base_url: https://a/v1, dialect: chat }
+models:
+  a/new: { input: 1, output: 1 }
+  a/vectors: { kind: embeddings, input: 1 }
+  a/judge: { kind: moderations, input: 1 }
+tiers: { standard: [a/new], embed: [a/vectors] }
+canaries:
+${canaries}
+`;
+    expect(load(text('  standard: { model: a/unlisted, share: 0.05 }')).canaries).toEqual({
+      standard: { model: 'a/unlisted', share: 0.05 },
+    });
+    const errors = [
+      ['nowhere: { model: a/new, share: 0.1 }', 'canaries.nowhere: there is no tier nowhere'],
+      ['standard: { model: b/new, share: 0.1 }', 'canaries.standard.model: there is no provider b'],
+      ['standard: { model: a/judge, share: 0.1 }', 'canaries.standard.model: is a model of the kind moderations'],
+      ['embed: { model: a/vectors, share: 0.1 }', 'canaries.embed: embeddings cannot have a canary'],
+      ['standard: { model: a/new, share: 1.1 }', 'canaries.standard.share: Too big'],
+      ['standard: { model: a/new }', 'canaries.standard.share: Invalid input'],
+    ] as const;
+    for (const [row, sentence] of errors) expect(errorsOf(text(`  ${row}`))).toEqual([expect.stringContaining(sentence)]);
+  });
+
   test.each([
     ['base_url: https://user:hunter2@a/v1, dialect: chat', 'must not hold a user or password'],
     ['base_url: https://a/v1?x=1, dialect: chat', 'must end with the path'],
@@ -387,6 +413,7 @@ models:
     ['base_url: https://a/v1, dialect: messages, serves: [chat]', 'a provider of the dialect messages cannot serve chat'],
     ['base_url: https://a/v1, dialect: chat, image_shape: cubes', 'Invalid option'],
     ['base_url: https://a/v1, dialect: chat, headers: { "a b": c }', 'is not a valid header name'],
+    ['base_url: https://a/v1, dialect: chat, tags: [e u]', 'providers.a.tags.0: a tag consists of 1 to 63 letters'],
   ])('rejects a provider with %s', (row, sentence) => {
     const errors = errorsOf(`providers:\n  a: { ${row} }\n`);
     expect(errors).toEqual([expect.stringContaining(sentence)]);

@@ -5,9 +5,12 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { sharedChromium } from '../support/chromium.ts';
 import { type SignedIn, signIn } from '../support/console.ts';
-import { shareGateway, type TestGateway } from '../support/gateway.ts';
+import { callsOf, defaultYaml, eventually, shareGateway, type TestGateway } from '../support/gateway.ts';
 
-const gateway = shareGateway({ database: 'any' });
+const gateway = shareGateway({
+  database: 'any',
+  yaml: (vendorUrl, deadUrl) => defaultYaml(vendorUrl, deadUrl).replace('key-two, dialect: chat', '$&, tags: [eu]'),
+});
 const browser = sharedChromium();
 const path = '/console/p/acme';
 let owner: SignedIn;
@@ -224,6 +227,34 @@ describe('routing', () => {
     expect(narrow).toContain('The call would be refused with 429');
     expect(narrow).toContain('The allow-list of the key does not contain the model.');
     expect(gateway().vendor.requests().length).toBe(calls);
+  });
+
+  test('required tags of the project and of a key: the pages say which provider lacks which', async () => {
+    const wrong = await textOf(owner.post(`${path}/routing/edit`, await openForm({ required_tags: 'eu!' })), 422);
+    expect(wrong).toMatch(/name="required_tags"[^>]*aria-invalid="true"/);
+    expect((await owner.post(`${path}/routing/edit`, await openForm({ required_tags: 'eu' }))).status).toBe(303);
+    expect(await auditOf('project.change')).toMatchObject({ detail: { changed: { required_tags: { from: [], to: ['eu'] } } } });
+    const page = await textOf(member.get(`${path}/routing`));
+    expect(page).toContain('Required tags: eu');
+    expect(page).toMatch(/one 127\.0\.0\.1\S* chat \S.* lacks eu healthy two 127\.0\.0\.1\S* chat .* eu allowed/);
+
+    expect((await callWith(gateway().key)).headers.get('x-gateway-model')).toBe('two/echo');
+    const [call] = await eventually(async () => {
+      const calls = await callsOf(gateway());
+      expect(calls[0]?.plan).toContainEqual({ model: 'one/echo', skipped: 'tags_missing', lacks: ['eu'] });
+      return calls;
+    });
+    const why = 'The provider does not have the required tags: eu.';
+    expect(await textOf(member.get(`${path}/calls/${call?.id}`))).toContain(why);
+
+    const issued = await (await owner.post(`${path}/keys`, { name: 'tagged', required_tags: 'zero-retention on-prem' })).text();
+    const prefix = /sk-gw-([a-z0-9]{8})-/.exec(issued)?.[1];
+    expect(await auditOf('key.issue')).toMatchObject({ detail: { required_tags: ['zero-retention', 'on-prem'] } });
+    expect(await textOf(member.get(`${path}/keys/${prefix}`))).toContain('Required tags zero-retention, on-prem');
+    const dryRun = await textOf(member.get(`${path}/routing/dry-run?route=chat&model=standard&key=${prefix}`));
+    expect(dryRun).toContain('The call would be refused with 400 required tags are missing: one (eu, zero-retention, on-prem), two (zero');
+    expect(dryRun).toContain('two/echo The provider two does not have the required tags: zero-retention, on-prem.');
+    expect((await owner.post(`${path}/routing/edit`, await openForm({ required_tags: '' }))).status).toBe(303);
   });
 });
 

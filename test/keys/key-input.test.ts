@@ -7,6 +7,7 @@ test('requires only the name, and leaves a key without ceilings unlimited', () =
   expect(parseKeyInput({ name: 'ci' }, now)).toEqual({
     name: 'ci',
     models: null,
+    requiredTags: [],
     expiresAt: null,
     onBudgetStoreDown: null,
     defaultMaxOutputTokens: null,

@@ -49,7 +49,7 @@ describeDatabases('a keyring', (database) => {
   test('accepts an issued key immediately in every process', async () => {
     const { secret, record } = await keyring.issue(project.id, {
       ...{ name: 'ci', models: ['standard'], expires_at: '2027-01-01T00:00:00Z' },
-      ...{ on_budget_store_down: 'refuse', default_max_output_tokens: 500 },
+      ...{ on_budget_store_down: 'refuse', default_max_output_tokens: 500, required_tags: ['eu'] },
     });
     const caller = {
       keyId: record.id,
@@ -57,6 +57,7 @@ describeDatabases('a keyring', (database) => {
       quotaKeyId: record.id,
       projectId: project.id,
       models: ['standard'],
+      requiredTags: ['eu'],
       expiresAt: Date.parse('2027-01-01'),
       onBudgetStoreDown: 'refuse',
       defaultMaxOutputTokens: 500,
@@ -116,6 +117,7 @@ describeDatabases('a keyring', (database) => {
     const settings = {
       name: 'ci',
       models: ['standard'],
+      required_tags: ['eu', 'zero-retention'],
       ceilings: { rpm: 60, cost: 0.5 },
       windows: { cost: 'total' },
       expires_at: '2027-01-01T00:00:00Z',
@@ -124,8 +126,17 @@ describeDatabases('a keyring', (database) => {
     };
     const old = await keyring.issue(project.id, settings);
     const fresh = await keyring.rotate(project.id, old.record.prefix, { grace_seconds: 60 });
-    const { name, models, ceilings, expiresAt } = old.record;
-    expect(fresh.record).toMatchObject({ name, models, ceilings, expiresAt, onBudgetStoreDown: 'refuse', defaultMaxOutputTokens: 500 });
+    const { name, models, requiredTags, ceilings, expiresAt } = old.record;
+    expect(requiredTags).toEqual(['eu', 'zero-retention']);
+    expect(fresh.record).toMatchObject({
+      name,
+      models,
+      requiredTags,
+      ceilings,
+      expiresAt,
+      onBudgetStoreDown: 'refuse',
+      defaultMaxOutputTokens: 500,
+    });
     expect(fresh.secret).not.toBe(old.secret);
     expect(fresh.secret).toContain(`sk-gw-${fresh.record.prefix}-`);
     expect((await keyring.list(project.id)).map(({ id }) => id).sort()).toEqual([old.record.id, fresh.record.id].sort());

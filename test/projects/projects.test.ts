@@ -32,6 +32,7 @@ describeDatabases('projects', (database) => {
       speech_tiers: {},
       transcription_tiers: {},
       retired: [],
+      required_tags: [],
       catalog_fill: null,
       may_call: true,
       monthly_cap: null,

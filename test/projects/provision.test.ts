@@ -120,6 +120,7 @@ describeDatabases('/provision', (database) => {
     const body = {
       name: 'ci',
       models: ['standard'],
+      required_tags: ['eu'],
       ceilings: { rpm: 60, cost: 1.5 },
       windows: { cost: 'day' },
       on_budget_store_down: 'refuse',
@@ -133,6 +134,7 @@ describeDatabases('/provision', (database) => {
     expect(shown).toEqual({
       name: 'ci',
       models: ['standard'],
+      required_tags: ['eu'],
       ceilings: { calls: null, cost: 1.5, rpm: 60, tpm: null },
       windows: { calls: 'month', cost: 'day' },
       on_budget_store_down: 'refuse',

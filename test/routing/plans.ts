@@ -44,7 +44,9 @@ export const source: CatalogSource = {
   },
 };
 
-export const project: ProjectRouting = { providers: null, tiers: {}, retired: [], catalogFill: null, applications: new Map() };
+export const project: ProjectRouting = {
+  ...{ providers: null, tiers: {}, retired: [], requiredTags: [], catalogFill: null, applications: new Map() },
+};
 
 export interface Asked {
   readonly model?: string;

@@ -16,6 +16,7 @@ const limitMs = 120_000;
 const yaml = (vendorUrl: string, deadUrl: string): string =>
   defaultYaml(vendorUrl, deadUrl)
     .replace('tiers:', 'tiers:\n  trivial: [one/echo]')
+    .replace('key-one, dialect: chat', '$&, tags: [eu]')
     .replace('memory: {', '$& retry: { first_minutes: 0.02, factor: 2, longest_minutes: 360 },');
 
 interface Batch {
@@ -139,6 +140,18 @@ describe('with Temporal, a project', () => {
     await gateway.admin('PUT', '/provision/teams/unrouted', { tiers: { trivial: ['one/echo'] } });
     await untilState(gateway, 'done');
     expect(await memoriesOf(gateway)).toMatchObject([{ text: 'I am called Cid.' }]);
+  });
+
+  it('sends no conversation to a model without the tags that the project requires', async () => {
+    const gateway = await lend('tagged', { required_tags: ['eu'], catalog_fill: false, tiers: { 'memory-extract': ['two/echo'] } });
+    await say(gateway, 'I am called Eve.', 'eve');
+    expect(await untilState(gateway, 'waiting')).toMatchObject({ attempts: 0, error: { code: 'no_route' } });
+    const sentToTwo = () =>
+      gateway.vendor.requests().filter(({ headers, body }) => headers.authorization === 'Bearer key-two' && body.includes('Eve'));
+    expect(sentToTwo()).toEqual([]);
+    await gateway.admin('PUT', '/provision/teams/tagged', { required_tags: [] });
+    await untilState(gateway, 'done');
+    expect(sentToTwo().length).toBeGreaterThan(0);
   });
 
   it('shows a batch as failing after unusable responses, and learns it on replay even with another dialect', async () => {

@@ -44,14 +44,19 @@ function stateOf({ skipped }: PlanEntry, attempts: readonly AttemptDetail[]): Ht
   return badge(`${attempts.length === 1 ? 'attempt' : 'attempts'} ${attempts.map(({ n }) => n).join(', ')}`, toneOf(last.outcome));
 }
 
-function explain({ skipped, filled }: PlanEntry, call: CallDetail, attempts: readonly AttemptDetail[]): string {
-  const substitute = filled ? 'This is a substitute from the catalog, because no model of the chain can be used. ' : '';
-  if (skipped !== null) return `${substitute}${reasons[skipped] ?? `Skipped: ${skipped}.`}`;
+function explain({ skipped, lacks, canary, filled }: PlanEntry, call: CallDetail, attempts: readonly AttemptDetail[]): string {
+  const origin = filled
+    ? 'This is a substitute from the catalog, because no model of the chain can be used. '
+    : canary !== undefined
+      ? `This is the canary of the tier ${canary}. `
+      : '';
+  if (lacks) return `${origin}The provider does not have the required tags: ${lacks.join(', ')}.`;
+  if (skipped !== null) return `${origin}${reasons[skipped] ?? `Skipped: ${skipped}.`}`;
   const last = attempts.at(-1);
-  if (last) return `${substitute}${explainAttempt(last)}`;
-  if (call.cache === 'hit') return `${substitute}The response came from the response cache.`;
-  if (call.attempts.length === 0) return `${substitute}The call ended before a model was called.`;
-  return `${substitute}${call.outcome === 'ok' ? 'Another model answered first.' : 'The call ended before its turn.'}`;
+  if (last) return `${origin}${explainAttempt(last)}`;
+  if (call.cache === 'hit') return `${origin}The response came from the response cache.`;
+  if (call.attempts.length === 0) return `${origin}The call ended before a model was called.`;
+  return `${origin}${call.outcome === 'ok' ? 'Another model answered first.' : 'The call ended before its turn.'}`;
 }
 
 function explainAttempt({ outcome, status }: AttemptDetail): string {

@@ -1,6 +1,5 @@
 /** The Explore page. It shows one metric of the project's calls by group and time unit, as a chart, a table and CSV. */
 
-import type { Analytics } from '../../usage/analytics/analytics.ts';
 import { figureHeader, figureRows } from '../../usage/analytics/figure-rows.ts';
 import type { CostlyFigure } from '../../usage/analytics/figures.ts';
 import { groupNames } from '../../usage/analytics/figures-request.ts';
@@ -24,12 +23,12 @@ import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, ConsoleRoute, PageResult } from '../frame/route.ts';
 import { orTooMany, rowLimit, tooManyCalls } from '../frame/row-limit.ts';
-import { periodQuery, rangePicker, unitLabels, unitName, unitStart } from '../frame/time-range.ts';
+import { periodQuery, rangePicker, rangeQuery, unitLabels, unitName, unitStart } from '../frame/time-range.ts';
+import { type CanaryPageDeps, showCanaries } from './canary-page.ts';
 import { formatValue, groupTable, hrefOf, nameOf } from './group-table.ts';
 import { readView, units, type View } from './view.ts';
 
-export interface ExploreDeps {
-  readonly analytics: Pick<Analytics, 'figures'>;
+export interface ExploreDeps extends CanaryPageDeps {
   readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
   readonly filterChoices: (context: ConsoleContext) => Promise<FilterChoices>;
 }
@@ -41,11 +40,12 @@ const exportedGroups = 200;
 export function createExploreRoutes(deps: ExploreDeps): readonly ConsoleRoute[] {
   return [
     { method: 'get', path: '/explore', access: 'member', handle: (context) => deps.readStored(() => showExplore(deps, context)) },
+    { method: 'get', path: '/explore/canaries', access: 'member', handle: (context) => deps.readStored(() => showCanaries(deps, context)) },
     { method: 'get', path: '/explore.csv', access: 'member', handle: (context) => deps.readStored(() => exportExplore(deps, context)) },
   ];
 }
 
-async function showExplore({ analytics, filterChoices }: ExploreDeps, context: ConsoleContext): Promise<PageResult> {
+async function showExplore({ analytics, canaries, filterChoices }: ExploreDeps, context: ConsoleContext): Promise<PageResult> {
   const { project, zone } = context;
   const view = readView(context);
   const { range, filter, metric, group, unit, chartUnit } = view;
@@ -80,7 +80,8 @@ async function showExplore({ analytics, filterChoices }: ExploreDeps, context: C
 ${callFilterForm(context, filter, { choices, fields: controls(view) })}
 ${activeFilters(context, filter)}${note}${coarser}
 ${report instanceof TooManyCalls ? tooManyCalls(context, range, report) : figures(context, view, report)}`;
-  return { kind: 'page', title: 'Explore', content };
+  const link = html`<a class="button" href="${projectPath(context, '/explore/canaries', rangeQuery(context))}">Canaries</a>`;
+  return { kind: 'page', title: 'Explore', content, ...(canaries().length > 0 && { actions: link }) };
 }
 
 function figures(context: ConsoleContext, view: View, report: FiguresReport): Html {

@@ -23,6 +23,8 @@ const labels: Readonly<Record<string, string>> = {
   turn: 'Turn',
   agent: 'Agent',
   trigger: 'Trigger',
+  canary: 'Canary of tier',
+  control: 'Not the canary of tier',
   route: 'Route',
   code: 'Error code',
   cache: 'Cache',
@@ -38,7 +40,7 @@ const none: Option = { value: noValue, label: 'None' };
 const toOption = (value: string): Option => ({ value, label: value });
 
 /** These filters have no field in the form. They are only set by links on other pages. */
-const linkedFilters = ['asked', 'turn', 'agent', 'trigger'];
+const linkedFilters = ['asked', 'turn', 'agent', 'trigger', 'canary', 'control'];
 
 /**
  * Renders a GET form, with the less common filters in a collapsed section. The values of the query parameters in `keep`

@@ -142,9 +142,10 @@ function ceilings({ key }: StatusReport, zone: string): Html {
   );
 }
 
-function facts({ models, expiresAt, createdAt }: KeyRecord, zone: string): Html {
+function facts({ models, requiredTags, expiresAt, createdAt }: KeyRecord, zone: string): Html {
   return definitions([
     ['Models', models === null ? 'All models of the project' : html`${models.map((model) => html`<code>${model}</code> `)}`],
+    ...(requiredTags.length === 0 ? [] : [['Required tags of providers', requiredTags.join(', ')] as const]),
     ['Expires', expiresAt === null ? 'Never' : html`${time(expiresAt, zone, 'minute')} (${zone})`],
     ['Issued', html`${time(createdAt, zone, 'minute')} (${zone})`],
   ]);

@@ -43,6 +43,7 @@ export function keyPage(context: ConsoleContext, key: UsedKey, { onBudgetStoreDo
         ['Key', prefixOf(record)],
         ['State', stateBadge(record, now)],
         ['Models', models(record)],
+        ...(record.requiredTags.length === 0 ? [] : [['Required tags', record.requiredTags.join(', ')] as const]),
         ['Created', time(record.createdAt, zone)],
         ['Default output limit', record.defaultMaxOutputTokens === null ? 'None' : `${formatCount(record.defaultMaxOutputTokens)} tokens`],
         ['Expires', record.expiresAt === null ? 'Never' : time(record.expiresAt, zone)],

@@ -51,6 +51,13 @@ export function newKeyPage(context: ConsoleContext, form: URLSearchParams, { onB
           rows: 3,
           code: true,
         }),
+        textField({
+          name: 'required_tags',
+          label: 'Required tags',
+          hint: 'Only providers with all of these tags get calls of the key, such as eu or zero-retention. Separate them by spaces.',
+          value: form.get('required_tags'),
+          error: errors.of('required_tags'),
+        }),
         fieldset(
           'Ceilings',
           [ceilingFields({ form, errors, withRates: true })],
@@ -96,6 +103,7 @@ export function readKeyInput(form: URLSearchParams, zone: string): Record<string
   return {
     name: form.get('name') ?? '',
     models: models.length === 0 ? null : models,
+    required_tags: listOf(form, 'required_tags'),
     ceilings,
     windows: Object.fromEntries(windows.map((name) => [name, form.get(`windows.${name}`)])),
     on_budget_store_down: textOrNull(form, 'on_budget_store_down'),

@@ -142,8 +142,9 @@ function callerOf(projectId: string, key: KeyRecord | null): Caller {
     models = null,
     expiresAt = null,
     defaultMaxOutputTokens = null,
+    requiredTags = [],
   } = key ?? {};
-  return { keyId: id, keyPrefix: prefix, quotaKeyId, projectId, models, expiresAt, defaultMaxOutputTokens };
+  return { keyId: id, keyPrefix: prefix, quotaKeyId, projectId, models, requiredTags, expiresAt, defaultMaxOutputTokens };
 }
 
 function parseWhole(name: string, text: string, max: number): number {

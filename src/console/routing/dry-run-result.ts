@@ -3,7 +3,7 @@ import type { CounterKey } from '../../ceilings/counters.ts';
 import type { ContentRule } from '../../guardrails/content-rule.ts';
 import type { DryRun, DryRunCandidate, DryRunCeiling, DryRunRequest } from '../../pipeline/call/dry-run.ts';
 import { describeCeiling } from '../frame/ceilings.ts';
-import { badge, definitions, formatCount, formatUsd, notice, section, table } from '../frame/components.ts';
+import { badge, definitions, formatCount, formatPercent, formatUsd, notice, section, table } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import { explainSkip } from './skip-reasons.ts';
 
@@ -38,7 +38,7 @@ function verdict({ refusal, candidates }: DryRun): Html {
 
 const origins = { application: 'of the application', project: 'of the project', configuration: 'of the configuration' } as const;
 
-function tierLine({ tier, classifier }: DryRun, modelAsked: string): Html {
+function tierLine({ tier, canary, classifier }: DryRun, modelAsked: string): Html {
   if (tier === null) return html`<p><code>${modelAsked}</code> is ${modelAsked === 'auto' ? 'not a configured tier' : 'a model'}.</p>`;
   const how =
     classifier === 'rules'
@@ -46,7 +46,9 @@ function tierLine({ tier, classifier }: DryRun, modelAsked: string): Html {
       : classifier === 'model'
         ? '. A small model chooses the tier of auto from the prompt; it was not asked, and this is the tier without its answer'
         : '';
-  return html`<p>Tier <code>${tier.name}</code> ${origins[tier.origin]}${how}.</p>`;
+  const instead =
+    canary && html` In ${formatPercent(canary.share)} of the conversations, its canary <code>${canary.model}</code> is tried first.`;
+  return html`<p>Tier <code>${tier.name}</code> ${origins[tier.origin]}${how}.${instead ?? ''}</p>`;
 }
 
 function candidateTable({ candidates }: DryRun): Html {
@@ -79,7 +81,7 @@ function skippedTable({ skipped }: DryRun, request: DryRunRequest): Html {
     empty: '',
     columns: [
       { label: 'Model', value: ({ model }) => html`<code>${model}</code>` },
-      { label: 'Why', value: ({ skipped: reason, model }) => explainSkip(reason ?? '', model, request.route), grow: true },
+      { label: 'Why', value: ({ skipped: reason, model, lacks }) => explainSkip(reason ?? '', model, request.route, lacks), grow: true },
     ],
   });
 }

@@ -1,6 +1,6 @@
 /** Renders and parses the form of the project's routing settings. */
 import { type StoredSettings, toSettingsJson } from '../../projects/project-settings.ts';
-import { checkboxField, fieldset, form as renderForm, selectField, textArea } from '../frame/components.ts';
+import { checkboxField, fieldset, form as renderForm, selectField, textArea, textField } from '../frame/components.ts';
 import { type FieldErrors, noErrors } from '../frame/field-errors.ts';
 import { listOf } from '../frame/form-values.ts';
 import { html } from '../frame/html.ts';
@@ -25,8 +25,9 @@ const kinds = [
 ] as const;
 
 /** Returns the project's settings that this form can change. */
-function routingOf({ providers, tiers, image_tiers, speech_tiers, transcription_tiers, retired, catalog_fill }: StoredSettings) {
-  return { providers, tiers, image_tiers, speech_tiers, transcription_tiers, retired, catalog_fill };
+function routingOf(settings: StoredSettings) {
+  const { providers, required_tags, tiers, image_tiers, speech_tiers, transcription_tiers, retired, catalog_fill } = settings;
+  return { providers, required_tags, tiers, image_tiers, speech_tiers, transcription_tiers, retired, catalog_fill };
 }
 
 export function routingForm(
@@ -78,6 +79,13 @@ export function routingForm(
               ],
             }),
             html`<div class="checks">${names.map((name) => checkboxField({ name: 'providers', value: name, label: name, checked: chosen.includes(name) }))}</div>`,
+            textField({
+              name: 'required_tags',
+              label: 'Required tags',
+              hint: 'Only providers with all of these tags get calls of the project, such as eu or zero-retention. Separate them by spaces.',
+              value: form.get('required_tags'),
+              error: errors.of('required_tags'),
+            }),
           ],
           'The project may use no other provider.',
         ),
@@ -115,9 +123,10 @@ export function editOf(form: URLSearchParams): SettingsEdit {
   return compareSettings(parseSettingsField(form), readRouting(form));
 }
 
-function toForm({ providers, retired, catalog_fill, ...tiers }: ReturnType<typeof routingOf>): URLSearchParams {
+function toForm({ providers, required_tags, retired, catalog_fill, ...tiers }: ReturnType<typeof routingOf>): URLSearchParams {
   const form = new URLSearchParams({
     allowed: providers === null ? 'all' : 'selected',
+    required_tags: required_tags.join(' '),
     retired: retired.join('\n'),
     catalog_fill: catalog_fill === null ? 'configured' : catalog_fill ? 'on' : 'off',
   });
@@ -130,6 +139,7 @@ function readRouting(form: URLSearchParams): Settings {
   const fill = form.get('catalog_fill');
   return {
     providers: form.get('allowed') === 'selected' ? form.getAll('providers') : null,
+    required_tags: listOf(form, 'required_tags'),
     retired: listOf(form, 'retired'),
     catalog_fill: fill === 'on' ? true : fill === 'off' ? false : null,
     ...Object.fromEntries(kinds.map(([name]) => [name, readTiers(form, name)])),

@@ -5,10 +5,10 @@
 
 import type { Tiers } from '../../core/call.ts';
 import type { Breakers } from '../../failover/breaker.ts';
-import type { Catalog } from '../../routing/catalog.ts';
+import type { Canary, Catalog } from '../../routing/catalog.ts';
 import { breakerKeys } from '../../routing/pools.ts';
 import type { ReadBreakers } from '../../routing/shared-breakers.ts';
-import { badge, csvLink, emptyState, notice, section, table } from '../frame/components.ts';
+import { badge, csvLink, emptyState, formatPercent, notice, section, table } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, CsvValue, PageContent, PageResult } from '../frame/route.ts';
@@ -19,6 +19,8 @@ export interface ProviderSummary {
   readonly host: string;
   readonly dialect: string;
   readonly serves: readonly string[];
+  /** Null for the local embedder, which meets every requirement. */
+  readonly tags: readonly string[] | null;
 }
 
 export interface RoutingPageDeps {
@@ -37,6 +39,7 @@ interface TierRow {
   readonly origin: 'project' | 'configuration';
   /** True if the project replaces a tier of the configuration. */
   readonly isOverride: boolean;
+  readonly canary: Canary | null;
 }
 
 export async function showRouting(deps: RoutingPageDeps, context: ConsoleContext): Promise<PageContent> {
@@ -50,7 +53,7 @@ export async function showRouting(deps: RoutingPageDeps, context: ConsoleContext
     actions: html`${csvLink(context)}<a class="button" href="${projectPath(context, '/routing/dry-run')}">What would happen to a call</a>${edit}`,
     content: html`${settings.mayCall ? '' : notice('Every call of this project is refused with 402: may_call is off.', 'bad')}
 ${section('Tiers', tierTable(tierRows(deps.catalog(), settings)), { hint: 'Models are tried in this order. A call names a tier as its model; auto lets the gateway choose one.' })}
-${section('Providers', await providerTable(deps, context), { hint: 'Each breaker is in the worst state that a process has seen. An open breaker moves models to the end of a plan; it removes none.' })}
+${section('Providers', html`${requiredTagsLine(settings.requiredTags)}${await providerTable(deps, context)}`, { hint: 'Each breaker is in the worst state that a process has seen. An open breaker moves models to the end of a plan; it removes none.' })}
 ${section('Retired', retiredList(settings.retired), { hint: 'Retired models and providers are called only after all others.' })}
 ${section('Catalog fill', html`<p>${badge(fill ? 'on' : 'off', fill ? 'good' : 'neutral')} ${settings.catalogFill === null ? 'as in the configuration' : 'set for this project'}</p>`, { hint: 'When on, models of the same kind replace a tier none of whose models a provider of the project serves.' })}`,
   };
@@ -63,7 +66,8 @@ function tierRows(catalog: Catalog, settings: ConsoleContext['project']['setting
     return names.map((name) => {
       const isOwn = Object.hasOwn(own, name);
       const models = (isOwn ? own[name] : configured.get(name)) ?? [];
-      return { kind, name, models, origin: isOwn ? 'project' : 'configuration', isOverride: isOwn && configured.has(name) };
+      const canary = (kind === 'text' && !isOwn && catalog.canaries.get(name)) || null;
+      return { kind, name, models, origin: isOwn ? 'project' : 'configuration', isOverride: isOwn && configured.has(name), canary };
     });
   };
   return [
@@ -83,10 +87,14 @@ function tierTable(rows: readonly TierRow[]): Html {
     columns: [
       { label: 'Tier', value: ({ name }) => html`<code>${name}</code>` },
       { label: 'Kind', value: ({ kind }) => kind },
-      { label: 'Models', value: ({ models }) => modelChain(models), grow: true },
+      { label: 'Models', value: ({ models, canary }) => html`${modelChain(models)}${canary && canaryLine(canary)}`, grow: true },
       { label: 'Defined by', value: ({ origin, isOverride }) => (isOverride ? 'project, instead of configuration' : origin) },
     ],
   });
+}
+
+function canaryLine({ model, share }: Canary): Html {
+  return html`<p class="hint">In ${formatPercent(share)} of the conversations, the canary <code>${model}</code> is tried first.</p>`;
 }
 
 function modelChain(models: readonly string[]): Html {
@@ -95,7 +103,7 @@ function modelChain(models: readonly string[]): Html {
 }
 
 async function providerTable(deps: RoutingPageDeps, { project }: ConsoleContext): Promise<Html> {
-  const { providers, retired } = project.settings;
+  const { providers, retired, requiredTags } = project.settings;
   const rows = deps.listProviders();
   const catalog = deps.catalog();
   const reports = await deps.readBreakers(
@@ -120,9 +128,16 @@ async function providerTable(deps: RoutingPageDeps, { project }: ConsoleContext)
       { label: 'Dialect', value: ({ dialect }) => dialect },
       { label: 'Serves', value: ({ serves }) => serves.join(', '), grow: true, wideOnly: true },
       {
+        label: 'Tags',
+        value: ({ tags }) => tags?.join(', ') ?? html`<span class="muted">any: runs on this machine</span>`,
+        wideOnly: true,
+      },
+      {
         label: 'Project',
-        value: ({ name }) => {
+        value: ({ name, tags }) => {
           if (providers !== null && !providers.includes(name)) return badge('not allowed');
+          const lacks = tags === null ? [] : requiredTags.filter((tag) => !tags.includes(tag));
+          if (lacks.length > 0) return badge(`lacks ${lacks.join(', ')}`);
           return retired.includes(name) ? badge('retired', 'warning') : badge('allowed', 'good');
         },
       },
@@ -136,6 +151,12 @@ async function providerTable(deps: RoutingPageDeps, { project }: ConsoleContext)
       },
     ],
   });
+}
+
+function requiredTagsLine(tags: readonly string[]): Html | '' {
+  return tags.length === 0
+    ? ''
+    : html`<p>Required tags: ${tags.map((tag, index) => html`${index === 0 ? '' : ', '}<code>${tag}</code>`)}</p>`;
 }
 
 function retiredList(retired: readonly string[]): Html {

@@ -1,7 +1,7 @@
 /** Explains why a plan skips a model (docs/architecture/routing-and-failover.md). */
 import type { TextRoute } from '../../core/call.ts';
 
-export function explainSkip(reason: string, model: string, route: TextRoute): string {
+export function explainSkip(reason: string, model: string, route: TextRoute, lacks: readonly string[] = []): string {
   const provider = model.split('/', 1)[0];
   switch (reason) {
     case 'unknown_provider':
@@ -12,6 +12,8 @@ export function explainSkip(reason: string, model: string, route: TextRoute): st
       return `The provider ${provider} does not serve ${route}.`;
     case 'route_not_for_model':
       return `The catalog says that the model does not serve ${route}.`;
+    case 'tags_missing':
+      return `The provider ${provider} does not have the required tags: ${lacks.join(', ')}.`;
     case 'not_permitted_for_key':
       return 'The allow-list of the key does not contain the model.';
     case 'price_unknown':

@@ -35,6 +35,7 @@ export const bodyKeys: ReadonlySet<string> = new Set([
   'conversation',
   'prompt',
   'background',
+  'store',
   ...otherModelKeys,
 ]);
 

@@ -27,7 +27,7 @@ export function affinityOf(call: Call, { responses }: PoolState): Affinity {
     const conversation = spans.members.get('conversation');
     if (isSet(conversation)) return { hash: hashText(body.subarray(conversation.value.start, conversation.value.end)), member: null };
   }
-  const text = firstUserText(body, spans.members.get(route === 'responses' ? 'input' : 'messages'));
+  const text = firstUserText(call);
   return { hash: text === null ? randomInt(2 ** 32) : hashText(text), member: null };
 }
 
@@ -39,7 +39,9 @@ const messageKeys: ReadonlySet<string> = new Set(['role', 'content']);
 /** The content of a message's parts. Other members, such as `cache_control`, may change from turn to turn. */
 const partKeys: ReadonlySet<string> = new Set(['text', 'image_url', 'source', 'input_audio', 'file', 'file_data', 'file_id']);
 
-function firstUserText(body: Buffer, list: Member | undefined): Buffer | null {
+/** Returns the beginning and the end of the first user message, or null if there is none. */
+export function firstUserText({ route, body, spans }: Call): Buffer | null {
+  const list = spans.members.get(route === 'responses' ? 'input' : 'messages');
   if (list?.kind === 'string') return textOf(body, list);
   if (list?.kind !== 'array') return null;
   for (const { kind, value } of scanElements(body, list.value.start)) {

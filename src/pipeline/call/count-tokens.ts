@@ -23,6 +23,7 @@ import { sendToVendor } from '../../vendors/text.ts';
 import type { Provider } from '../../vendors/vendor.ts';
 import { affinityOf } from './affinity.ts';
 import { refusalOf } from './chain-error.ts';
+import { conversationPosition } from './conversation-position.ts';
 import { createRuleEnforcer } from './enforce-rules.ts';
 import { forwardedHeadersFor } from './forwarded-headers.ts';
 import type { ProjectContext } from './project-context.ts';
@@ -60,7 +61,7 @@ export function createCountTokens({ planner, chooseTier, httpClient, findProvide
     // A classifier call would cost more than the count.
     const complete = () => Promise.reject(new Error('counting calls no model'));
     const autoTier = await chooseTier({ project, source, route, modelAsked, body, spans, remainingMs: null, complete });
-    const request = { caller, project, source, route, modelAsked, autoTier };
+    const request = { caller, project, source, route, modelAsked, autoTier, conversation: () => conversationPosition(call) };
     const { candidates } = planner.order(planner.plan(request), { ...request, affinity: () => affinityOf(call, pools) });
     if (!project.mayCall) throw gatewayError('subscription_required');
     if (project.rules.input)

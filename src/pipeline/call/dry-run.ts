@@ -23,7 +23,7 @@ import { GatewayError, gatewayError } from '../../core/errors.ts';
 import { newId } from '../../core/ids.ts';
 import type { Clock } from '../../core/time.ts';
 import type { Breakers } from '../../failover/breaker.ts';
-import type { Catalog } from '../../routing/catalog.ts';
+import type { Canary, Catalog } from '../../routing/catalog.ts';
 import { type Classifier, chooseTier } from '../../routing/classify.ts';
 import { createPlanner, defaultTier, type Plan, type Planner } from '../../routing/plan.ts';
 import type { PoolState } from '../../routing/pools.ts';
@@ -85,6 +85,8 @@ export interface DryRunCeiling {
 export interface DryRun {
   /** Null if the name isn't a configured tier. */
   readonly tier: { readonly name: string; readonly origin: TierOrigin } | null;
+  /** The canary of the tier. The candidates are those of the conversations that don't try it. */
+  readonly canary: Canary | null;
   /** How the tier of `auto` is chosen. Null for any other name. */
   readonly classifier: Classifier | null;
   /** The candidates in the order of the attempts. */
@@ -115,8 +117,10 @@ export function createDryRun({ catalog, breakers, pools, catalogFill, classifier
     const bounds = usageBounds(call, plan.candidates);
     const ceilings = error ? [] : await checkCeilings(limits, bounds);
     const denied = ceilings.find(({ isDenied }) => isDenied);
+    const tier = tierOf(view, modelAsked === 'auto' ? usedTier(view, autoTier, route, plan) : modelAsked);
     return {
-      tier: tierOf(view, modelAsked === 'auto' ? usedTier(view, autoTier, route, plan) : modelAsked),
+      tier,
+      canary: (tier?.origin === 'configuration' && view.catalog.canaries.get(tier.name)) || null,
       classifier: modelAsked === 'auto' && isDialect(route) ? classifier() : null,
       candidates: planner
         .order(plan, { ...planRequest, affinity: () => affinityOf(call, pools) })

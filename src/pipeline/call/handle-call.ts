@@ -28,6 +28,7 @@ import { type BudgetReservation, createBudgetReservation } from './budget-reserv
 import { type CallResponse, once } from './call-response.ts';
 import type { CallCancellation } from './cancellation.ts';
 import { toChainFailure } from './chain-error.ts';
+import { conversationPosition } from './conversation-position.ts';
 import { type DeliverStream, deliverStream } from './deliver-stream.ts';
 import { createRuleEnforcer } from './enforce-rules.ts';
 import { createInternalCompletion } from './internal-completion.ts';
@@ -158,7 +159,8 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
   /** Throws `no_route`. */
   function planFor({ call, project, requiresPrice }: ReceivedCall, autoTier: string | null): Plan {
     const { caller, source, route, modelAsked } = call;
-    return planner.plan({ caller, project, source, route, modelAsked, autoTier, requiresPrice, prompt: call });
+    const conversation = () => conversationPosition(call);
+    return planner.plan({ caller, project, source, route, modelAsked, autoTier, requiresPrice, prompt: call, conversation });
   }
 
   async function planTier(received: ReceivedCall, budget: BudgetReservation): Promise<Plan> {

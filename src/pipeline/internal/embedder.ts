@@ -52,8 +52,8 @@ const tiers = ['memory-embed', 'embed'];
 const queryPrefixes: Readonly<Record<string, string>> = { [localModel]: 'Represent this sentence for searching relevant passages: ' };
 
 export function createEmbedder({ handleCall, catalog, clock, isLocalModelReady }: EmbedDeps) {
-  const findChain = (project: ProjectContext): { tier: string; model: string } | null => {
-    const view = { catalog: catalog(), project, source: memoryApplication };
+  const findChain = (project: ProjectContext, caller: Pick<Caller, 'requiredTags'>): { tier: string; model: string } | null => {
+    const view = { catalog: catalog(), project, caller, source: memoryApplication };
     const tier = findTierWithChain(view, tiers);
     if (tier === null) return null;
     const first = resolveModel(view, tier).ids.find((id) => findSkipReason(view, 'embeddings', id) === null);
@@ -63,7 +63,7 @@ export function createEmbedder({ handleCall, catalog, clock, isLocalModelReady }
 
   return {
     /** Returns the name of the project's embedding model. Null if the project has no route for embeddings. */
-    getModel: (project: ProjectContext): string | null => findChain(project)?.model ?? null,
+    getModel: (project: ProjectContext): string | null => findChain(project, {})?.model ?? null,
     /**
      * Returns unit vectors in the order of `texts`, with null in place of a zero vector. Throws the errors of the call,
      * or `no_route` if there is no route.
@@ -76,8 +76,9 @@ export function createEmbedder({ handleCall, catalog, clock, isLocalModelReady }
       takesNoSlot,
       timeoutMs,
     }: EmbedRequest): Promise<{ model: string; vectors: (number[] | null)[] }> {
-      const chain = findChain(project.settings);
-      if (chain === null) throw gatewayError('no_route');
+      const chain = findChain(project.settings, {});
+      // We don't ask a model that has the tags that the key requires, but whose vectors can't be compared with others.
+      if (chain === null || findChain(project.settings, caller)?.model !== chain.model) throw gatewayError('no_route');
       const now = clock.now();
       const call = buildInternalCall({
         id: newId(now),

@@ -37,6 +37,10 @@ const columns = {
 
 type ColumnFilter = keyof typeof columns;
 
+/** Filters that look for a tier in the plan of a call. `control` selects the calls of a tier that don't try its canary. */
+const planFilters = ['canary', 'control'] as const;
+type PlanFilter = (typeof planFilters)[number];
+
 /** A call counts as an error if it didn't succeed, unless the caller disconnected. */
 export const isErrorSql = (row: string): string => `${row}.outcome not in ('ok', 'client_left')`;
 
@@ -66,10 +70,10 @@ const conditions = {
 type FilteredRow = 'c' | 'stored';
 type ConditionFilter = keyof typeof conditions;
 
-export const filterNames: readonly string[] = [...Object.keys(columns), 'status', ...Object.keys(conditions)];
+export const filterNames: readonly string[] = [...Object.keys(columns), ...planFilters, 'status', ...Object.keys(conditions)];
 
 /** The value of each filter by its name. A filter that is absent or undefined selects all calls. */
-export type CallFilter = Readonly<Partial<Record<ColumnFilter | ConditionFilter | 'status', string>>>;
+export type CallFilter = Readonly<Partial<Record<ColumnFilter | PlanFilter | ConditionFilter | 'status', string>>>;
 
 export function namesOf(filter: CallFilter): string[] {
   return Object.entries(filter).flatMap(([name, value]) => (value === undefined ? [] : [name]));
@@ -144,6 +148,8 @@ export function whereFilter(filter: CallFilter, { add }: Parameters, row: Filter
       const choices: Readonly<Record<string, (row: FilteredRow) => string>> = conditions[name];
       const condition = choices[value];
       if (condition) terms.push(condition(row));
+    } else if (planFilters.some((filter) => filter === name)) {
+      terms.push(`c.plan @> ${add(JSON.stringify([{ [name]: value }]))}::jsonb`);
     } else if (name === 'status') {
       const [low, high] = statusBounds(value);
       terms.push(`${row}.status between ${add(low)}::integer and ${add(high)}::integer`);

@@ -16,6 +16,7 @@ const project = z.looseObject({
   speech_tiers: tiers,
   transcription_tiers: tiers,
   retired: z.array(z.string()),
+  required_tags: z.array(z.string()),
   catalog_fill: z.boolean().nullable(),
   may_call: z.boolean(),
   monthly_cap: usd.nullable(),
@@ -32,6 +33,7 @@ const keyFields = {
   prefix: z.string(),
   name: z.string(),
   models: z.array(z.string()).nullable(),
+  required_tags: z.array(z.string()),
   ceilings: z.looseObject({ calls: count.nullable(), cost: usd.nullable(), rpm: count.nullable(), tpm: count.nullable() }),
   windows: z.looseObject({ calls: windowName, cost: windowName }),
   on_budget_store_down: onBudgetStoreDown,
@@ -110,7 +112,15 @@ export const callResponse = z.looseObject({
   distil_saved: z.int().nullable(),
   subject_sha256: text,
   recalled: z.array(id).describe('memories that recall put into the prompt; also empty if the text of the call was deleted'),
-  plan: z.array(z.looseObject({ model: z.string(), skipped: text })),
+  plan: z.array(
+    z.looseObject({
+      model: z.string(),
+      skipped: text,
+      lacks: z.array(z.string()).optional().describe('the required tags that the provider does not have'),
+      canary: z.string().optional().describe('the model is the canary of this tier, which the call tries first'),
+      control: z.string().optional().describe('the call is one of those of this tier that do not try its canary'),
+    }),
+  ),
   attempts: z.array(attempt),
 });
 

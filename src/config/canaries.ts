@@ -1,0 +1,23 @@
+/** Checks the canaries of the configuration against its tiers, providers and models. */
+import type { Config } from './config.ts';
+import type { AddError } from './yaml-file.ts';
+
+type Sections = Pick<Config, 'canaries' | 'tiers' | 'models'>;
+
+/** We only compare kinds that the configuration knows, because the other models may be imported later. */
+export function checkCanaries({ canaries, tiers, models }: Sections, addError: AddError): void {
+  const kindsOf = (ids: readonly string[]) => ids.flatMap((id) => models[id]?.kind ?? []);
+  for (const [tier, { model }] of Object.entries(canaries)) {
+    const chain = tiers[tier];
+    if (chain === undefined) {
+      addError(['canaries', tier], `there is no tier ${tier}`);
+      continue;
+    }
+    const [kind] = kindsOf([model]);
+    const kinds = kindsOf(chain);
+    if (kind === 'embeddings' || kinds.includes('embeddings'))
+      addError(['canaries', tier], 'embeddings cannot have a canary, because vectors of two models cannot be compared');
+    else if (kind !== undefined && kinds.length > 0 && !kinds.includes(kind))
+      addError(['canaries', tier, 'model'], `is a model of the kind ${kind}, but the tier has models of the kind ${kinds[0]}`);
+  }
+}

@@ -1,0 +1,101 @@
+/** Which calls of a tier try its canary, and where it is in their plans. */
+import { describe, expect, test } from '@jest/globals';
+import { createBreakers } from '../../src/failover/breaker.ts';
+import { buildCatalog } from '../../src/routing/catalog.ts';
+import { createPlanner, type PlanRequest } from '../../src/routing/plan.ts';
+import { createPoolState } from '../../src/routing/pools.ts';
+import { callerWith, project, source } from './plans.ts';
+
+const catalog = buildCatalog({
+  ...source,
+  canaries: { standard: { model: 'anthropic/claude', share: 0.25 }, strong: { model: 'openai/gpt', share: 0.5 } },
+});
+const breakers = createBreakers({ now: () => 0 });
+const { loads } = createPoolState();
+const caller = callerWith(null);
+
+function planFor(position: number | null, request: Partial<PlanRequest> = {}) {
+  const planner = createPlanner({ catalog: () => catalog, breakers, catalogFill: () => false, loads });
+  const { entries } = planner.plan({
+    ...{ caller, project, source: 'acme', route: 'chat', modelAsked: 'standard', conversation: () => position },
+    ...request,
+  });
+  return entries;
+}
+
+const chain = ['openai/gpt', 'azure/mini'].map((model) => ({ model, skipped: null }));
+const [first = { model: '', skipped: null }, ...others] = chain;
+const canaryPlan = [{ model: 'anthropic/claude', skipped: null, canary: 'standard' }, ...chain];
+const controlPlan = [{ ...first, control: 'standard' }, ...others];
+
+test('calls below the share try the canary before the chain, and the others do not', () => {
+  expect([planFor(0), planFor(0.24), planFor(0.25), planFor(0.99)]).toEqual([canaryPlan, canaryPlan, controlPlan, controlPlan]);
+});
+
+test('the plans of both kinds of calls are kept between the calls of a key', () => {
+  const planner = createPlanner({ catalog: () => catalog, breakers, catalogFill: () => false, loads });
+  const planAt = (position: number) =>
+    planner.plan({ caller, project, source: 'acme', route: 'chat', modelAsked: 'standard', conversation: () => position });
+  const [canary, control] = [planAt(0), planAt(1)];
+  expect([planAt(0.1), planAt(0.9), planAt(0.2)].map((plan, index) => plan === [canary, control, canary][index])).toEqual([
+    true,
+    true,
+    true,
+  ]);
+});
+
+test('a call whose conversation has no place tries no canary and is not compared', () => {
+  expect(planFor(null)).toEqual(chain);
+});
+
+test('a tier without a canary, and a model of the tier, are not affected', () => {
+  expect(planFor(0, { modelAsked: 'claude' })).toEqual([{ model: 'openai/gpt', skipped: null }]);
+  expect(planFor(0, { modelAsked: 'openai/gpt' })).toEqual([{ model: 'openai/gpt', skipped: null }]);
+});
+
+test('auto tries the canary of the tier that it stands for', () => {
+  expect(planFor(0, { modelAsked: 'auto' })).toEqual(canaryPlan);
+  const strong = [
+    { model: 'openai/gpt', skipped: null, canary: 'strong' },
+    { model: 'openai/mini', skipped: null },
+  ];
+  expect(planFor(0.3, { modelAsked: 'auto', autoTier: 'strong' })).toEqual(strong);
+  expect(planFor(0.6, { modelAsked: 'auto', autoTier: 'strong' })).toEqual([{ model: 'openai/mini', skipped: null, control: 'strong' }]);
+});
+
+test("a project's own tier of the same name has no canary", () => {
+  expect(planFor(0, { project: { ...project, tiers: { standard: ['azure/mini'] } } })).toEqual([{ model: 'azure/mini', skipped: null }]);
+});
+
+describe('the canary', () => {
+  test('is permitted to a key that permits the tier', () => {
+    expect(planFor(0, { caller: callerWith(['standard']) })).toEqual(canaryPlan);
+    expect(planFor(0, { caller: callerWith(['openai/gpt']) })).toContainEqual({
+      model: 'anthropic/claude',
+      skipped: 'not_permitted_for_key',
+    });
+  });
+
+  test.each([
+    ['provider_not_in_project', { project: { ...project, providers: ['openai', 'azure'] } }],
+    ['price_unknown', { requiresPrice: true }],
+  ])('is skipped with %s like any other model, and the call is not compared', (reason, request) => {
+    const entries = planFor(0, request);
+    expect(entries).toContainEqual({ model: 'anthropic/claude', skipped: reason });
+    expect(entries.filter((entry) => entry.canary ?? entry.control)).toEqual([]);
+  });
+
+  test('is skipped if its provider lacks a required tag', () => {
+    const openai = { dialect: 'chat', serves: ['chat'], tags: ['eu'] } as const;
+    const tagged = buildCatalog({
+      ...source,
+      providers: { ...source.providers, openai },
+      canaries: { standard: { model: 'anthropic/claude', share: 1 } },
+    });
+    const planner = createPlanner({ catalog: () => tagged, breakers, catalogFill: () => false, loads });
+    const request = { caller, source: 'acme', route: 'chat', modelAsked: 'standard', conversation: () => 0 } as const;
+    const { candidates, entries } = planner.plan({ ...request, project: { ...project, requiredTags: ['eu'] } });
+    expect(entries).toContainEqual({ model: 'anthropic/claude', skipped: 'tags_missing', lacks: ['eu'] });
+    expect(candidates.map(({ id }) => id)).toEqual(['openai/gpt']);
+  });
+});
