@@ -4,6 +4,7 @@ import { describe, expect, it } from '@jest/globals';
 import { readPromptTexts } from '../memory/find-text.ts';
 import type { TestGateway } from '../support/gateway.ts';
 import { eventually, jsonOf, shareGateway } from '../support/gateway.ts';
+import { startTogether } from '../support/start-together.ts';
 import { onBothDatabases } from './both-databases.ts';
 import { ask, expectChatError, expectRouteError, projectLender, routeOf } from './inference-routes.ts';
 
@@ -161,29 +162,31 @@ onBothDatabases('memory settings', (database) => {
       { title: 'a body user that is not a valid subject', more: { user: 'x'.repeat(257) }, subject: null, recorded: true },
     ];
 
-    it.each(rows)(
-      '$title: $recorded',
-      async ({ route = 'chat', model = 'first/echo', settings, headers = {}, more = {}, recorded, subject = null }) => {
-        const gateway = await lendProject();
-        if (settings) expect((await put(gateway, settings)).status).toBe(200);
-        const response = await ask(gateway, routeOf(route), model, { headers, more });
-        await response.text();
-        const id = response.headers.get('x-gateway-call-id');
-        const [stored] = await eventually(async () => {
-          const found = await gateway.database.query<{ conversation: string | null; subject: string | null }>(
-            `select conversation.id as conversation, conversation.subject from calls
+    // Each call waits until the drain has stored it.
+    const stored = startTogether(rows, async ({ route = 'chat', model = 'first/echo', settings, headers = {}, more = {} }) => {
+      const gateway = await lendProject();
+      if (settings) expect((await put(gateway, settings)).status).toBe(200);
+      const response = await ask(gateway, routeOf(route), model, { headers, more });
+      await response.text();
+      const id = response.headers.get('x-gateway-call-id');
+      return eventually(async () => {
+        const found = await gateway.database.query<{ conversation: string | null; subject: string | null }>(
+          `select conversation.id as conversation, conversation.subject from calls
              left join call_texts text on text.call_id = calls.id
              left join conversations conversation on conversation.id = text.conversation_id
             where calls.id = $1::uuid`,
-            [id],
-          );
-          expect(found).toHaveLength(1);
-          return found;
-        });
-        expect(stored?.conversation !== null).toBe(recorded);
-        expect(stored?.subject ?? null).toBe(subject);
-      },
-    );
+          [id],
+        );
+        expect(found).toHaveLength(1);
+        return found[0];
+      });
+    });
+
+    it.each(rows.map((row) => ({ ...row, row })))('$title: $recorded', async ({ row, recorded, subject = null }) => {
+      const call = await stored(row);
+      expect(call?.conversation !== null).toBe(recorded);
+      expect(call?.subject ?? null).toBe(subject);
+    });
 
     it.each(
       (['chat', 'messages', 'responses'] as const).flatMap((route) =>
