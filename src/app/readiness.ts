@@ -68,10 +68,12 @@ export function createReadiness(deps: ReadinessDeps): HealthDeps {
     },
     getDegradations: () => [
       ...(!isWorker && isDatabaseDown()
-        ? ['the database is unavailable: calls of keys in memory are served and kept in the journal; everything else is refused']
+        ? ['the database is unavailable: only calls with cached keys are served, and their records stay in the journal']
         : []),
-      ...(isWorker ? [] : durableWaitReasons().map((reason) => `durable work waits: ${reason}`)),
-      ...listLeaseholders().map((id) => `leases of the dead process ${id} withhold budget: gateway leases release ${id}`),
+      ...(isWorker ? [] : durableWaitReasons().map((reason) => `durable work is paused: ${reason}`)),
+      ...listLeaseholders().map(
+        (id) => `leases of the dead process ${id} still hold part of a ceiling; release them with: gateway leases release ${id}`,
+      ),
     ],
   };
 }
