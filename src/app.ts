@@ -180,7 +180,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   const journal = observeSettled(callRecording.journal, callMetrics.recordCall);
   const sharedBreakers = createSharedBreakers({
     ...{ database, statusDatabase, process: journal.id, breakers, livenessTimeoutMs: defaultLivenessTimeoutMs },
-    onWriteFailure: (err) => logger.warn({ err }, 'circuit breakers not shared with other processes; retrying'),
+    onWriteFailure: (err) => logger.warn({ err }, 'sharing circuit breakers with other processes failed; retrying'),
   });
   const readCounters = createCounterReader({ database: statusDatabase, admission, process: journal.id });
 
@@ -361,7 +361,9 @@ export async function createApp(options: AppOptions): Promise<App> {
       signalWaitingBatches(database, logger, null);
     },
     takeUpEmbeddings() {
-      reenqueueEmbeddings(database, memory.embeddingModelOf).catch((err: unknown) => logger.warn({ err }, 'embeddings not taken up'));
+      reenqueueEmbeddings(database, memory.embeddingModelOf).catch((err: unknown) =>
+        logger.warn({ err }, 'starting embedding runs failed'),
+      );
     },
     announceStop() {
       isStopping = true;

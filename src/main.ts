@@ -17,16 +17,16 @@ import { StartError } from './service/start-error.ts';
 
 const usage = async (): Promise<string> => `Usage: gateway <command>
 
-  start           the whole service on embedded defaults (what npm start runs)
-  serve           an API process (needs DATABASE_URL)
-  worker          a process for durable work (needs DATABASE_URL and Temporal)
+  start           run the whole service in one process (npm start does this)
+  serve           run an API process (needs DATABASE_URL)
+  worker          run a process for durable work (needs DATABASE_URL and Temporal)
   migrate         migrate the database schema (needs DATABASE_URL)
   check-config    validate the settings and gateway.yaml without starting
-  vendors         list the known vendors, add a provider to gateway.yaml
-  demo-vendor     the demo vendor alone [--port N]
+  vendors         list the known vendors, or add a provider to gateway.yaml
+  demo-vendor     run only the demo vendor [--port N]
   fetch-embedder  fetch the files of the local embedder [--to FOLDER]
-  codec-server    decodes payloads for the Temporal UI, for those who have the admin token
-  payload-key     show which payload keys Temporal's runs need, rotate TEMPORAL_PAYLOAD_KEY
+  codec-server    decode payloads in the Temporal UI for people who have the admin token
+  payload-key     show which payload keys are still needed, or rotate TEMPORAL_PAYLOAD_KEY
 
 Commands that call a running service:
 
@@ -64,7 +64,7 @@ async function run([command = 'help', ...rest]: string[]): Promise<number> {
         await runClusterWorker(rest);
         return 0;
       case 'embedder':
-        if (!process.connected) throw new StartError('gateway embedder is started by start, serve and worker');
+        if (!process.connected) throw new StartError('gateway embedder is internal: start, serve and worker run it');
         await (await import('./embedder/process.ts')).runEmbedderProcess();
         return process.exit(0);
       case 'migrate':
@@ -251,7 +251,7 @@ async function runDemoVendor(args: string[]): Promise<void> {
   const vendor = await createDemoVendor({ host, port }).catch((cause: unknown) => {
     throw new StartError(`the demo vendor cannot listen on ${host}:${port}: ${errorMessage(cause)}`, { cause });
   });
-  write(`The demo vendor listens at ${vendor.url}\n`);
+  write(`The demo vendor is listening at ${vendor.url}\n`);
   await untilAborted(stopping);
   await vendor.close();
 }

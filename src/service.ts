@@ -171,7 +171,7 @@ async function startService({ role, config: loaded, logger, host, started }: Ser
     if (isFirstProcess) {
       logWarnings(next, logger);
       const settings = startSettings.flatMap(({ name, read }) => (read(next) === read(loaded) ? [] : [name]));
-      if (settings.length > 0) logger.warn({ settings }, 'settings changed that need a restart');
+      if (settings.length > 0) logger.warn({ settings }, 'changed settings need a restart');
     }
     await app.reload(next);
   };
@@ -265,7 +265,7 @@ async function listen(app: App, { server }: Config): Promise<string> {
 
 /** In a cluster, only the first process logs them. */
 function logWarnings({ warnings }: Config, logger: Logger): void {
-  for (const warning of warnings) logger.warn({ warning }, 'the configuration is probably wrong');
+  for (const warning of warnings) logger.warn({ warning }, 'configuration probably wrong');
 }
 
 /** Applies the configuration file again. If it has errors, we log them and keep the current configuration. */

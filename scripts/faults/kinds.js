@@ -74,7 +74,7 @@ export const kinds = {
       readyz: /^worker: no response/,
       metric: 'up{job="gateway-worker"} == 0',
       alert: 'WorkerMissing',
-      log: 'Temporal tasks wait for a worker',
+      log: 'Temporal tasks waiting for a worker',
     },
     begin: async (stack) => void (await stack.processOf('worker').end('SIGKILL')),
     end: (stack) => stack.start('worker'),

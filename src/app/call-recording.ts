@@ -110,7 +110,7 @@ export async function createCallRecording(deps: CallRecordingDeps) {
     },
     intervalMs: 3_600_000,
     backoff: { initialMs: 60_000, maxMs: 3_600_000 },
-    onFirstFailure: (err) => logger.warn({ err }, 'expired records not deleted from the quarantine; retrying'),
+    onFirstFailure: (err) => logger.warn({ err }, 'deleting expired quarantine records failed; retrying'),
   });
 
   return {

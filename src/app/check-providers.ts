@@ -104,17 +104,18 @@ function explain(
       false,
       `${apiKey === null ? 'the vendor requires a key: set api_key' : 'the key is not accepted: check api_key and auth'}.${said}`,
     );
-  if (status === 403) return checked(false, `the key is known, but has no permission: check its roles, its project and the region.${said}`);
+  if (status === 403) return checked(false, `the key is valid, but lacks permission: check its roles, its project and the region.${said}`);
   if (status === 404) {
     const hasModelInPath = Object.values(requests.paths).some((path) => path?.includes('{model}'));
     const advice = hasModelInPath
       ? 'base_url, query, and whether the deployment or model exists'
       : 'that base_url includes the version prefix';
-    return checked(false, `there is nothing at ${baseUrl}: check ${advice}.${said}`);
+    return checked(false, `the vendor has nothing at ${baseUrl}: check ${advice}.${said}`);
   }
   if (status === 429) return checked(true, `the vendor is limiting requests at the moment, so we can't tell more.${said}`);
-  if (status >= 500) return checked(false, `the vendor has a failure (${status}): try again later.${said}`);
-  if (status >= 300 && status < 400) return checked(false, `the address redirects (${status}): use the address that it leads to`);
+  if (status >= 500) return checked(false, `the vendor failed with status ${status}: try again later.${said}`);
+  if (status >= 300 && status < 400)
+    return checked(false, `the address redirects (${status}): set base_url to the address that it redirects to`);
   return checked(true, 'the key is accepted');
 }
 

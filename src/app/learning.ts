@@ -31,7 +31,7 @@ interface LearningDeps {
 export function signalWaitingBatches(database: Database, logger: Logger, projectId: string | null): void {
   const signalling = projectId === null ? signalAllBatches(database) : database.transaction((tx) => signalBatches(tx, projectId));
   signalling.catch((error: unknown) =>
-    logger.warn({ err: error }, 'signalling learning batches failed; they notice changed settings at their next retry'),
+    logger.warn({ err: error }, 'signalling learning batches failed; they pick up the settings at their next retry'),
   );
 }
 

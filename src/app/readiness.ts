@@ -71,15 +71,17 @@ export function createReadiness(deps: ReadinessDeps): HealthDeps {
     },
     getDegradations: () => [
       ...(!isWorker && isDatabaseDown()
-        ? ['the database is unavailable: calls of keys in memory are served and kept in the journal; everything else is refused']
+        ? ['the database is unavailable: only calls with cached keys are served, and their records stay in the journal']
         : []),
-      ...(isWorker ? [] : durableWaitReasons().map((reason) => `durable work waits: ${reason}`)),
+      ...(isWorker ? [] : durableWaitReasons().map((reason) => `durable work is paused: ${reason}`)),
       ...identityStates().flatMap(({ provider, type, isValid, problem }) => {
         if (isValid && problem === null) return [];
         const effect = isValid ? 'cannot be refreshed, the current credential is still valid' : 'has no valid credential, calls fail over';
         return [`the ${type} identity of the provider ${provider} ${effect}${problem === null ? '' : `: ${problem}`}`];
       }),
-      ...listLeaseholders().map((id) => `leases of the dead process ${id} withhold budget: gateway leases release ${id}`),
+      ...listLeaseholders().map(
+        (id) => `leases of the dead process ${id} still hold part of a ceiling; release them with: gateway leases release ${id}`,
+      ),
     ],
   };
 }

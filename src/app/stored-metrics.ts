@@ -50,7 +50,7 @@ export function createStoredMetrics({ database, dataDir, idleMs, logger }: Store
       reading = null;
     });
     const unavailable = (err: unknown): MetricValues => {
-      logger.debug({ err }, 'state in the database not read for metrics');
+      logger.debug({ err }, 'reading metrics from the database failed');
       return { databaseUp: 0 };
     };
     return withTimeout(reading.catch(unavailable), timeoutMs, () => unavailable('no response in time'));

@@ -39,6 +39,6 @@ export function createCacheWarmer({ database, keyring, projects, memorySettings,
       return 'idle';
     },
     intervalMs,
-    onFirstFailure: (err) => logger.warn({ err }, 'keys not loaded into memory; retrying'),
+    onFirstFailure: (err) => logger.warn({ err }, 'loading keys into memory failed; retrying'),
   });
 }

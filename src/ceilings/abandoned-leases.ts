@@ -41,11 +41,11 @@ export function createAbandonedLeases({ database, listLiveProcesses, logger, int
       for (const { process, leases } of dead) {
         const checks = seen.get(process) ?? 0;
         if (checks < checksBeforeAlert || (checks - checksBeforeAlert) % checksBetweenAlerts !== 0) continue;
-        logger.error({ process, leases, release: `gateway leases release ${process}` }, 'leases of a dead process withhold budget');
+        logger.error({ process, leases, release: `gateway leases release ${process}` }, 'dead process still holds leases');
       }
       return 'idle';
     },
-    onFirstFailure: (err) => logger.debug({ err }, 'leases of dead processes not checked'),
+    onFirstFailure: (err) => logger.debug({ err }, 'checking leases of dead processes failed'),
   });
 
   return {

@@ -194,7 +194,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
     },
     intervalMs: null,
     backoff: { initialMs: pollIntervalMs, maxMs: pollIntervalMs },
-    onFailure: (err) => logger.debug({ err }, 'polling requests for quota failed; retrying'),
+    onFailure: (err) => logger.debug({ err }, 'polling quota requests failed; retrying'),
   });
 
   const startPolling = (): void => {

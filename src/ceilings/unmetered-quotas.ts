@@ -57,7 +57,7 @@ function createQuota(logger: Pick<Logger, 'warn'>): UnmeteredQuota {
       const isOnly = reserved === 0 && left > 0;
       if (bound > left && !isOnly) {
         const ceiling = `${key.scope} ${key.ceiling} ${key.window}`;
-        if (!isExhausted) logger.warn({ projectId: key.projectId, ceiling }, 'ceiling cannot be checked; no more calls pass unmetered');
+        if (!isExhausted) logger.warn({ projectId: key.projectId, ceiling }, 'unmetered allowance used up; refusing calls');
         isExhausted = true;
         return { kind: 'denied' };
       }

@@ -19,7 +19,7 @@ export async function importCatalog({ send, args: { file = '' }, options }: Invo
   });
   if (Object.keys(models).length === 0 && skipped.length === 0) {
     throw new CommandError(
-      'no provider is one of the vendors of this table; name it with --as <name in the table>=<provider>, for example --as openai=proxy',
+      'none of your providers matches a vendor in this table; match one with --as <name in the table>=<provider>, for example --as openai=proxy',
     );
   }
   const receipt = await send('put /provision/catalog', { models });

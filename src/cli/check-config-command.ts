@@ -15,9 +15,9 @@ import { formatFacts, formatTable } from './table.ts';
 const usage = `Usage:
   gateway check-config [start|serve|worker|migrate] [--online]
 
-Validates the environment and gateway.yaml as that command would, and starts nothing; without a command as serve where DATABASE_URL is set, else
-as start. Prints every mistake and exits with 1, or a summary and warnings and exits with 0. With --online it also sends a request to each
-provider that costs nothing, and says in words what is wrong with a key or an address.
+Validates the environment and gateway.yaml in the same way as the command that you name, but starts nothing. The default is serve if
+DATABASE_URL is set, and otherwise start. If there are mistakes, it prints all of them and exits with 1. Otherwise it prints a summary and
+warnings, and exits with 0. With --online, it also sends a free request to each provider, and explains what is wrong with a key or an address.
 `;
 
 const checkable = ['start', 'serve', 'worker', 'migrate'] as const;
@@ -51,7 +51,7 @@ export async function checkConfig(
   const [name = env.DATABASE_URL?.trim() || env.DATABASE_URL_FILE?.trim() ? 'serve' : 'start', extra] = positionals;
   const command = checkable.find((candidate) => candidate === name);
   if (command === undefined || extra !== undefined)
-    throw new ConfigError([`"${extra ?? name}": gateway check-config checks one of ${checkable.join(', ')}`]);
+    throw new ConfigError([`"${extra ?? name}" is not a command that gateway check-config can check; use one of ${checkable.join(', ')}`]);
   const source = readConfigSource(env, command);
   const config = loadConfig(source);
   // Throws if a certificate file can't be read.

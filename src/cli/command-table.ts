@@ -20,19 +20,19 @@ const createProjectOperation = 'put /provision/teams/{project}';
 
 const special: Readonly<Record<string, Partial<Command>>> = {
   'projects create': { summary: 'Creates a project', operations: [createProjectOperation], run: createProject },
-  'projects set': { summary: 'Changes settings; what is not named stays', run: setProject },
+  'projects set': { summary: 'Changes the settings that you name, and keeps the others', run: setProject },
   'keys create': { summary: 'Creates a key, and the project if it does not exist', run: createKey, format: formatIssuedKey },
   'keys revoke': { format: (response) => lists['keys list']({ data: [response] }) },
   'keys rotate': { format: formatIssuedKey },
   'rules show': { format: formatRules },
   'rules set': { format: formatRules },
   'memory export': {
-    options: [new Option('--output <file>', 'the file to write; default: standard output')],
+    options: [new Option('--output <file>', 'the file to write (default: standard output)')],
     run: exportMemory,
     format: formatMemoryExport,
   },
   'memory import': {
-    options: [new Option('--input <file>', 'the file to import; default: standard input')],
+    options: [new Option('--input <file>', 'the file to import (default: standard input)')],
     run: importMemory,
     format: formatMemoryImport,
   },
@@ -40,7 +40,7 @@ const special: Readonly<Record<string, Partial<Command>>> = {
   'batches list': { format: formatBatches },
   'batches show': { format: formatBatch },
   'batches replay': {
-    summary: 'Retries at once what failed or waits: of a batch, or with --state of all batches of a project',
+    summary: 'Immediately retries the failed and waiting groups of a batch, or with --state, of all batches of a project',
     run: replayBatches,
     format: formatReplay,
   },
@@ -54,7 +54,12 @@ const special: Readonly<Record<string, Partial<Command>>> = {
     operations: [put],
     args: ['file'],
     without: ['models'],
-    options: [new Option('--as <name in the table=provider>', "the table's name of a provider's vendor; repeat it").argParser(collect)],
+    options: [
+      new Option(
+        '--as <name in the table=provider>',
+        'the name that the table uses for the vendor of a provider; may be repeated',
+      ).argParser(collect),
+    ],
     run: importCatalog,
     format: formatImport,
   },
@@ -67,10 +72,10 @@ const special: Readonly<Record<string, Partial<Command>>> = {
     format: formatRemoval,
   },
   'people create': {
-    summary: 'Creates a person, or confirms one whom an owner added; without a password with a one-time sign-in link',
+    summary: 'Creates a person, or confirms one whom an owner added; prints a one-time sign-in link unless you set a password',
     args: ['email'],
     without: ['password'],
-    options: [new Option('--password-file <file>', 'its first line is the password; - reads standard input; default: a sign-in link')],
+    options: [new Option('--password-file <file>', 'file whose first line is the password; - reads standard input')],
     run: createPerson,
   },
   'people delete': { format: ({ email }) => `Deleted ${String(email)}.\n` },
@@ -80,7 +85,7 @@ const special: Readonly<Record<string, Partial<Command>>> = {
   },
   'tokens create': {
     format: (response) =>
-      `${String(response.token)}\n\n${lists['tokens list']({ data: [response] })}\nKeep the token: it is shown this once.\n`,
+      `${String(response.token)}\n\n${lists['tokens list']({ data: [response] })}\nStore the token now, because it will not be shown again.\n`,
   },
   'tokens revoke': { format: (response) => lists['tokens list']({ data: [response] }) },
   'members remove': { format: ({ email }) => `Removed ${String(email)}.\n` },

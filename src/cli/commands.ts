@@ -13,7 +13,7 @@ import { notes } from './notes.ts';
 import { apiOperations } from './operations.ts';
 import { toOptions } from './options.ts';
 
-const tokenSource = `The admin token is taken from GATEWAY_ADMIN_TOKEN, else from gateway.yaml, else from <data directory>/admin-token.`;
+const tokenSource = `The admin token is taken from GATEWAY_ADMIN_TOKEN, gateway.yaml or <data directory>/admin-token, in this order.`;
 
 /** Runs a command and returns the exit status. */
 export async function runCommand(argv: readonly string[], environment: Environment, output: CommandOutput): Promise<number> {
@@ -76,9 +76,9 @@ function describe(program: Program, name: string, command: Command): Program {
   const members = membersOf(name, command);
   const own = [...(project ? [project] : []), ...members.flatMap(toOptions), ...(command.options ?? [])];
   if (command.operations.every((address) => apiOperations[address]?.body) && members.some((member) => member.in !== 'query'))
-    own.push(new Option('--file <file>', 'a JSON body with further settings; - reads standard input'));
+    own.push(new Option('--file <file>', 'file with a JSON body that contains more settings; - reads standard input'));
   for (const option of own) program.addOption(option);
   return program
-    .option('--url <address>', 'address of the service; default: the one published in the data directory, else http://HOST:PORT')
+    .option('--url <address>', 'address of the service (default: the address published in the data directory, or http://HOST:PORT)')
     .option('--json', "print the service's response as JSON");
 }

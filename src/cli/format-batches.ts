@@ -40,7 +40,7 @@ export function formatBatch(batch: JsonObject): string {
     ['run', batch.run_url],
     ...(isObject(batch.error) ? [['error', batch.error.message] as const] : []),
   ]);
-  if (groups.length === 0) return `${facts}\nThe batch has no groups: it had nothing to read, or its messages were erased.\n`;
+  if (groups.length === 0) return `${facts}\nThe batch has no groups, because it had nothing to read or its messages were erased.\n`;
   const table = formatList('', groupColumns, { data: groups });
   const errors = groups.flatMap(({ position, error }) => (isObject(error) ? [[`group ${String(position)}`, error.message] as const] : []));
   return `${facts}\n${table}${errors.length === 0 ? '' : `\n${formatFacts(errors)}`}`;
@@ -53,5 +53,5 @@ export function formatReplay(batch: JsonObject): string {
     if (batches.length === 0) return `The project ${String(project)} has no ${String(state)} batches.\n`;
     return `Retrying ${batches.length} ${batches.length === 1 ? 'batch' : 'batches'} now.\n\n${batches.join('\n')}\n`;
   }
-  return `${batch.state === 'done' ? 'The batch is done; nothing to retry.' : 'Retrying the batch now.'}\n\n${formatBatch(batch)}`;
+  return `${batch.state === 'done' ? 'The batch is done, so there is nothing to retry.' : 'Retrying the batch now.'}\n\n${formatBatch(batch)}`;
 }

@@ -35,9 +35,11 @@ export function describeKeyUsage({ runs, schedules, keys }: PayloadKeyUsage, con
 }
 
 function adviceFor(position: number, isNeeded: boolean): string {
-  if (position < 0) return 'add this key to TEMPORAL_PAYLOAD_KEY, or terminate these runs: they wait until it is there';
-  if (position === 0) return 'keep: it encrypts';
-  return isNeeded ? 'keep until these runs have ended' : 'not needed: rotate --remove, or rotate --promote if it is the new one';
+  if (position < 0) return 'add this key to TEMPORAL_PAYLOAD_KEY, or terminate these runs, which cannot continue without it';
+  if (position === 0) return 'keep, because it encrypts new payloads';
+  return isNeeded
+    ? 'keep until these runs have ended'
+    : 'not needed: remove it with rotate --remove, or promote it with rotate --promote if it is new';
 }
 
 export function formatKeyUsage({ runs, schedules, keys }: KeyUsageReport): string {

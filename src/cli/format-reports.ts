@@ -81,7 +81,7 @@ export function formatIssuedKey(response: JsonObject, { options: { project } }: 
     ['default output limit', response.default_max_output_tokens],
     ['expires', response.expires_at],
   ]);
-  return `${String(response.key)}\n\n${facts}\nKeep the key: it is shown this once.\n`;
+  return `${String(response.key)}\n\n${facts}\nStore the key now, because it will not be shown again.\n`;
 }
 
 /** Formats a row for each failed attempt. `RESULT` is the outcome of the whole call. */

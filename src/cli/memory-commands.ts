@@ -18,7 +18,8 @@ const team = '/provision/teams/{project}';
  */
 export async function exportMemory({ download, options, output, warn }: Invocation): Promise<JsonObject> {
   const file = typeof options.output === 'string' ? options.output : null;
-  if (file === null && options.json === true) throw new CommandError('--json needs --output: the export is on standard output');
+  if (file === null && options.json === true)
+    throw new CommandError('--json requires --output, because the export is written to standard output');
   const counter = createCounter(download(`get ${team}/memory/export`));
   if (file === null) {
     if (output.stream) await pipeline(Readable.from(counter.chunks), output.stream, { end: false });
@@ -88,6 +89,8 @@ export function formatMemoryImport({ records, refusals, dry_run }: JsonObject): 
     formatTable(['RECORD', dry_run === true ? 'TO ADD' : 'ADDED', 'PRESENT', 'REFUSED'], rows),
     ...shown,
     refused > shown.length ? `and ${refused - shown.length} more refused\n` : '',
-    reasons.some(({ reason }) => reason === 'the subject was erased') ? 'To import what was erased too, add --restore-erased.\n' : '',
+    reasons.some(({ reason }) => reason === 'the subject was erased')
+      ? 'To import the erased records as well, add --restore-erased.\n'
+      : '',
   ].join('');
 }

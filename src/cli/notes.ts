@@ -2,32 +2,34 @@
 export const notes: Readonly<Partial<Record<string, string>>> = {
   batches: `States: running, waiting, retrying, failing, done, failed, stopped.
 
-A batch learns memories from conversations. It is waiting while memory is off or no memory tier has a model, retrying between a failure and
-its next attempt, failing after five unusable responses of the model, when it is tried again at most daily, and stopped when an operator gave
-it up: with gateway batches stop, or by ending its run in Temporal. A failed or stopped batch needs a replay; its groups that are done stay. RUN is the
-address of its run in Temporal's web UI.
+A batch learns memories from conversations. It is waiting while memory is off or no memory tier has a model. It is retrying between a failure
+and the next attempt. It is failing after five unusable responses of the model, and is then tried again at most once a day. It is stopped if an
+operator gave it up with gateway batches stop, or ended its run in Temporal. To continue a failed or stopped batch, replay it. Groups that are
+done are not repeated. RUN is the address of the run in Temporal's web UI.
 `,
-  'sign-in-link': `With --email the link signs this person in, and creates the person if the address is new. With --admin alone it creates the account
-of a deployment admin, such as the first one. A link works once, within 24 hours. Opening it does not use it: the page has a button.
+  'sign-in-link': `With --email, the link signs this person in, and creates the person if the address is new. With --admin alone, it creates the account of a
+deployment admin, such as the first one. A link works once, within 24 hours. It is not used up until the person presses the button on the page.
 `,
-  leases: `A dead process's leases are released automatically when its journal is recovered, and at the end of their window.
+  leases: `The leases of a dead process are released automatically when its journal is recovered, or at the end of their window.
 `,
-  quarantine: `A record that the database rejects is kept in journal/quarantine of the data directory, and its call is stored without text. Files are deleted
-with their subject, and after the deletion period of their project. Each host has its own; --url selects a service on it.
+  quarantine: `If the database rejects a record, the gateway keeps it in journal/quarantine in the data directory, and stores the call without its text. The
+files are deleted when their subject is erased, and after the deletion period of their project. Each host has its own quarantine. To list that
+of another host, pass the address of a service on it with --url.
 `,
-  catalog: `import reads the public price table (model_prices_and_context_window.json of LiteLLM) and activates the rows of your providers' vendors
-immediately. They replace built-in rows, but not rows of gateway.yaml. A provider's vendor is matched by the host of its base URL, else by the
-provider's name; --as names it where neither matches.
+  catalog: `import reads the public price table (model_prices_and_context_window.json of LiteLLM) and immediately activates the rows for the vendors of your
+providers. They replace built-in rows, but not rows in gateway.yaml. A provider is matched with a vendor by the host of its base URL, or by its
+name. If neither matches, use --as.
 `,
   usage: `reprice recalculates the cost of stored calls that started between --from (inclusive) and --to (exclusive) from their recorded usage:
-calls, attempts and the counters of ceilings, in one transaction. Calls of unknown cost get one if there is a price. Repeating it changes
-nothing. --models and --project limit it to calls served by these models, and to calls of this project. A date
-means its midnight in UTC.
+calls, attempts and the counters of ceilings, in one transaction. Calls of unknown cost get a cost if there is a price. Repeating the command
+changes nothing. --models limits it to calls that these models served, and --project to calls of this project. A date stands for midnight in
+UTC.
 
---prices dated uses the prices that were active when the calls started. --prices now uses the current prices, after correcting a wrong one,
-and also corrects the price history of that time, so limit it to the affected models with --models; not with --project.
+--prices dated uses the prices that were active when the calls started. Use --prices now after you have corrected a wrong price. It uses the
+current prices, and also corrects the price history of that time, so limit it to the affected models with --models. You can't combine it with
+--project.
 
-Videos keep the cost of their start. So do calls stored before their usage was recorded in units other than tokens (images, characters,
-seconds, searches).
+Videos keep the cost that they had when they started. Calls that are charged by images, characters, seconds or searches keep their cost if
+they were stored before the gateway recorded these units.
 `,
 };

@@ -75,13 +75,14 @@ export function toOptions(member: Member): Option[] {
   }
   if (name === 'rule')
     return [
-      new Option('--rule <class:place:action>', 'such as credential:input:block, or expression:output:observe:<RE2>; repeat it').argParser(
-        collect,
-      ),
+      new Option(
+        '--rule <class:place:action>',
+        'such as credential:input:block, or expression:output:observe:<RE2>; may be repeated',
+      ).argParser(collect),
     ];
   const word = wordFor(member);
   const value = [values && kind === 'choice' ? values.join('|') : (valueNames[kind] ?? name), word].filter((part) => part !== undefined);
-  const help = [description.replaceAll(/\bnull\b/g, word ?? 'null'), kind === 'lists' ? 'repeat it; none removes all' : ''];
+  const help = [description.replaceAll(/\bnull\b/g, word ?? 'null'), kind === 'lists' ? 'may be repeated; none removes all rules' : ''];
   const option = new Option(`--${name} <${value.join('|')}>`, help.filter((part) => part !== '').join('; '));
   return [kind === 'lists' ? option.argParser(collect) : option];
 }
@@ -128,7 +129,7 @@ export async function readInput(file: string): Promise<string> {
 export async function readBodyFile(file: string): Promise<JsonObject> {
   const body = parseJsonText(await readInput(file), file);
   if (isObject(body)) return body;
-  throw new CommandError(`${file} must hold a JSON object`);
+  throw new CommandError(`${file} must contain a JSON object`);
 }
 
 function parseJsonText(text: string, name: string): unknown {

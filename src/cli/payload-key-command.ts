@@ -20,14 +20,14 @@ const usage = `Usage:
   gateway payload-key check [--json]      show the payload keys that open runs and schedules need
   gateway payload-key rotate              print TEMPORAL_PAYLOAD_KEY with a new key at its end
   gateway payload-key rotate --promote    print it with the last key first
-  gateway payload-key rotate --remove     print it with its first key alone, unless open runs need another one
+  gateway payload-key rotate --remove     print it with only its first key, unless open runs need another one
 
-check exits with 1 when TEMPORAL_PAYLOAD_KEY lacks a key that is needed. rotate prints the next value on standard output and changes nothing.
+check exits with 1 if TEMPORAL_PAYLOAD_KEY lacks a key that is needed. rotate prints the next value to standard output, but changes nothing.
 Set each value in all processes and restart them before the next step: new key, --promote, --remove. With TEMPORAL_PAYLOAD_KEY_FILE, write
 it into the file and send SIGHUP to all processes.
 
-Both use the settings of the service: TEMPORAL_PAYLOAD_KEY, TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE and so on; without TEMPORAL_ADDRESS the
-development server of the data directory.
+Both use the settings of the service: TEMPORAL_PAYLOAD_KEY, TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE and so on; without
+TEMPORAL_ADDRESS, they use the development server of the data directory.
 `;
 
 /** Runs the command and returns the exit status. Throws ConfigError. */
@@ -70,9 +70,9 @@ function findMistakes([action, ...rest]: readonly string[], { promote, remove, j
   if (action !== 'check' && action !== 'rotate')
     mistakes.push(`${action === undefined ? 'missing action' : `unknown action "${action}"`}: gateway payload-key check or rotate`);
   if (rest.length > 0) mistakes.push(`"${rest[0]}" is an unexpected argument`);
-  if (action === 'check' && (promote || remove)) mistakes.push('--promote, --remove: only with rotate');
-  if (action === 'rotate' && json) mistakes.push('--json: only with check');
-  if (promote && remove) mistakes.push('--promote, --remove: one at a time');
+  if (action === 'check' && (promote || remove)) mistakes.push('--promote, --remove: are only allowed with rotate');
+  if (action === 'rotate' && json) mistakes.push('--json: is only allowed with check');
+  if (promote && remove) mistakes.push('--promote, --remove: use only one of them');
   return mistakes;
 }
 
@@ -95,27 +95,27 @@ async function rotate(settings: EnvironmentSettings, { promote, remove }: Option
   if (!promote && !remove) {
     if (keys.length > 1)
       throw new CommandError(
-        `TEMPORAL_PAYLOAD_KEY has ${keys.length} keys already; finish that rotation with rotate --promote and rotate --remove`,
+        `TEMPORAL_PAYLOAD_KEY already has ${keys.length} keys; finish that rotation with rotate --promote and rotate --remove`,
       );
     const key = randomBytes(32).toString('base64');
-    const next = keys.length === 0 ? 'It encrypts at once.' : 'Then: gateway payload-key rotate --promote';
+    const next = keys.length === 0 ? 'It encrypts new payloads from then on.' : 'Then: gateway payload-key rotate --promote';
     return print([...keys, key], `Added the key ${keyIdsOf([key]).join()}. ${apply} ${next}`);
   }
   const [first = '', ...others] = keys;
   const last = others.at(-1);
-  if (last === undefined) throw new CommandError('TEMPORAL_PAYLOAD_KEY has one key at most; begin with gateway payload-key rotate');
+  if (last === undefined) throw new CommandError('TEMPORAL_PAYLOAD_KEY has fewer than two keys; begin with gateway payload-key rotate');
   if (promote) {
     const next = [last, first, ...others.slice(0, -1)];
     return print(
       next,
-      `The key ${keyIdsOf([last]).join()} is first now and encrypts; before, ${ids[0]} was first. ${apply} Then: gateway payload-key rotate --remove`,
+      `The key ${keyIdsOf([last]).join()} is now first and encrypts new payloads in place of ${ids[0]}. ${apply} Then: gateway payload-key rotate --remove`,
     );
   }
   const report = describeKeyUsage(await readUsage(settings), ids);
   const needed = report.keys.filter(({ id, runs, schedules }) => id !== ids[0] && runs + schedules > 0);
   if (needed.length > 0) {
     output.writeError(formatKeyUsage(report));
-    throw new CommandError(`${needed.map(({ id }) => id).join(', ')} cannot be removed: open runs or schedules need it`);
+    throw new CommandError(`${needed.map(({ id }) => id).join(', ')} cannot be removed: open runs or schedules still need it`);
   }
   return print([first], `Removed ${ids.slice(1).join(', ')}. Closed runs that it encrypted can no longer be read or reset. ${apply}`);
 }

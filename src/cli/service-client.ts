@@ -87,7 +87,7 @@ function request({ origin, token }: Target, path: string, { contentType, ...init
     if (reason instanceof CommandError) throw reason; // Reading the body to upload has failed.
     if (init.body instanceof ReadableStream && errorCode(reason) !== 'ECONNREFUSED')
       throw new CommandError(`the connection to ${origin} was lost; run the command again`, null, cause);
-    throw new CommandError(`no gateway responds at ${origin}; start one with npm start, or give its address with --url`, null, cause);
+    throw new CommandError(`no gateway responds at ${origin}; start one with npm start, or pass its address with --url`, null, cause);
   });
 }
 

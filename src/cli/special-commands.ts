@@ -31,7 +31,7 @@ export async function createKey({ send, options, members, warn }: Invocation): P
 export function replayBatches({ send, args, options, members }: Invocation): Promise<JsonObject> {
   const { project, state } = options;
   if (args.id !== undefined) {
-    if (state !== undefined) throw new CommandError('--state is for replaying all batches of a project; leave the batch out');
+    if (state !== undefined) throw new CommandError('--state replays all batches of a project, so omit the batch');
     return send(project === undefined ? 'post /provision/batches/{id}/replay' : `post ${team}/batches/{id}/replay`);
   }
   if (project === undefined || state === undefined)

@@ -23,13 +23,13 @@ const usage = `Usage:
 Options of add:
   --name <provider>      name of the provider; the vendor's name by default
   --set <name>=<value>   a value of the vendor's address, such as region=us-east-1; may be repeated
-  --key-variable <NAME>  environment variable that has the API key
-  --identity             sign in with the cloud identity of the machine in place of a key
-  --model <model>        put this model into the tier "standard", if the file has no tiers
-  --print                print the block, and change nothing
+  --key-variable <NAME>  environment variable that contains the API key
+  --identity             sign in with the cloud identity of the machine instead of a key
+  --model <model>        put this model into the tier "standard" if the file has no tiers
+  --print                print the block without changing the file
 
-add asks for everything that is missing if it runs in a terminal. It writes to the file that GATEWAY_CONFIG names, else to gateway.yaml,
-and keeps everything that is in there. The file never contains the key itself.
+If add runs in a terminal, it asks for everything that is missing. It writes to the file that GATEWAY_CONFIG names, or to gateway.yaml, and
+keeps everything that is in there. The file never contains the key itself.
 `;
 
 /** Reads the answer to a question. The default applies if the answer is empty. Throws ConfigError without a terminal. */
@@ -116,7 +116,7 @@ function parseAssignments(assignments: readonly string[], { name, parameters = {
       const description = parameters[parameter];
       if (description === undefined)
         throw new ConfigError([
-          `--set ${parameter}: ${known.length === 0 ? `${name} has nothing to set` : `${name} has ${known.join(' and ')}`}`,
+          `--set ${parameter}: ${known.length === 0 ? `${name} has no values to set` : `is not known; ${name} has ${known.join(' and ')}`}`,
         ]);
       if (!description.pattern.test(value)) throw new ConfigError([`--set ${parameter}: must be like ${description.example}`]);
       return [parameter, value];
@@ -133,7 +133,7 @@ async function askFor(ask: Ask, parameter: string, { question, pattern, example 
 async function chooseCredential(vendor: VendorDescription, options: Options, ask: Ask): Promise<NewProvider['credential']> {
   const { identity, needsKey = true } = vendor;
   if (options.identity) {
-    if (!identity) throw new ConfigError([`--identity: ${vendor.title} accepts only an API key`]);
+    if (!identity) throw new ConfigError([`--identity: ${vendor.title} only accepts an API key`]);
     return { identity: identity.type };
   }
   if (options['key-variable'] === undefined && identity) {
@@ -144,8 +144,8 @@ async function chooseCredential(vendor: VendorDescription, options: Options, ask
   }
   if (options['key-variable'] === undefined && !needsKey) return null;
   const byDefault = `${vendor.name.toUpperCase().replaceAll('-', '_')}_API_KEY`;
-  const variable = options['key-variable'] ?? (await ask('Environment variable that has the API key', byDefault));
-  if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(variable)) throw new ConfigError([`"${variable}" is not a name of an environment variable`]);
+  const variable = options['key-variable'] ?? (await ask('Environment variable that contains the API key', byDefault));
+  if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(variable)) throw new ConfigError([`"${variable}" is not a valid name of an environment variable`]);
   return { variable };
 }
 
@@ -193,7 +193,7 @@ async function withTerminal(run: (ask: Ask) => Promise<void>): Promise<void> {
     await run(async (question, byDefault) => {
       if (lines === null) {
         if (byDefault !== null) return byDefault;
-        throw new ConfigError([`${question}: is missing; see gateway vendors --help`]);
+        throw new ConfigError([`${question}: is required; see gateway vendors --help`]);
       }
       const answer = (await lines.question(byDefault === null ? `${question}: ` : `${question} [${byDefault}]: `)).trim();
       return answer === '' && byDefault !== null ? byDefault : answer;

@@ -10,15 +10,15 @@ import type { LogFormat, LogLevel } from '../observability/logger.ts';
 export const codecServerUsage = `Usage:
   gateway codec-server --ui-origin <origin>... [--public-url <origin>] [--host <host>] [--port <n>]
 
-Decodes payloads for the Temporal UI and the Temporal CLI, for those who have the admin token. See docs/architecture/durable-work.md#codec-server.
+Decodes payloads for the Temporal UI and the Temporal CLI, for people who have the admin token. See docs/architecture/durable-work.md#codec-server.
 
-  --ui-origin <origin>   origin of a Temporal UI, for example http://localhost:8233; repeat it for several
-  --public-url <origin>  https origin at which browsers reach this server; needed unless the UI is on this machine
+  --ui-origin <origin>   origin of a Temporal UI, for example http://localhost:8233; may be repeated
+  --public-url <origin>  https origin at which browsers reach this server; required unless the UI runs on this machine
   --host <host>          default: 127.0.0.1
   --port <n>             default: 8234
   -h, --help             print this help
 
-Settings: TEMPORAL_PAYLOAD_KEY, and the admin token from GATEWAY_ADMIN_TOKEN, else from gateway.yaml, else from <data directory>/admin-token.
+It reads TEMPORAL_PAYLOAD_KEY, and takes the admin token from GATEWAY_ADMIN_TOKEN, gateway.yaml or <data directory>/admin-token, in this order.
 `;
 
 export interface CodecServerSettings {
@@ -54,15 +54,15 @@ export async function readCodecServerSettings(
     return origin ?? [];
   });
   if (values['ui-origin'] === undefined)
-    errors.push('--ui-origin: needed, the origin of the Temporal UI, for example --ui-origin http://localhost:8233');
+    errors.push('--ui-origin: is required; pass the origin of the Temporal UI, for example --ui-origin http://localhost:8233');
   const publicUrl = checkPublicUrl(values['public-url'], uiOrigins, errors);
   const { payloadKeys } = settings.temporal;
   // A malformed key or an unreadable file has already been reported.
   const isNamed = (name: 'TEMPORAL_PAYLOAD_KEY' | 'GATEWAY_ADMIN_TOKEN'): boolean => Boolean((env[name] || env[`${name}_FILE`])?.trim());
-  if (!isNamed('TEMPORAL_PAYLOAD_KEY')) errors.push('TEMPORAL_PAYLOAD_KEY: gateway codec-server needs it');
+  if (!isNamed('TEMPORAL_PAYLOAD_KEY')) errors.push('TEMPORAL_PAYLOAD_KEY: is required for gateway codec-server');
   const adminTokens = await findAdminTokens(env, settings);
   if (adminTokens.length === 0 && !isNamed('GATEWAY_ADMIN_TOKEN'))
-    errors.push('GATEWAY_ADMIN_TOKEN: gateway codec-server needs it, for its sign-in page');
+    errors.push('GATEWAY_ADMIN_TOKEN: is required for gateway codec-server, because people sign in to it with the admin token');
   if (errors.length > 0) throw new ConfigError(errors);
   return {
     host: values.host,

@@ -125,7 +125,7 @@ export async function createCodecServer(options: CodecServerOptions): Promise<Co
     response.setHeader('vary', 'origin');
     if (origin !== undefined) {
       if (!uiOrigins.includes(origin))
-        return sendError(response, 403, 'the origin is not configured; see --ui-origin of gateway codec-server');
+        return sendError(response, 403, 'this origin is not allowed; pass it to gateway codec-server with --ui-origin');
       response.setHeader('access-control-allow-origin', origin);
       response.setHeader('access-control-allow-credentials', 'true');
     }

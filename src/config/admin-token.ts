@@ -29,7 +29,8 @@ export async function readOrCreateAdminTokens(configured: readonly string[], dat
     const text = await readFile(file, 'utf8');
     // The file may also be empty if the process crashed or the disk was full during the first start. We fail, because
     // otherwise we would reject every request.
-    if (!adminTokensPattern.test(text.trim())) throw new Error(`${file} ${adminTokensMessage}. Delete it to have one created`);
+    if (!adminTokensPattern.test(text.trim()))
+      throw new Error(`${file} ${adminTokensMessage}. Delete the file to create a new token at the next start`);
     return splitTokens(text);
   }
 }

@@ -5,7 +5,10 @@ import { setting } from './setting.ts';
 const headerName = z.string().regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/, 'is not a valid header name');
 /** Matches framing and connection headers, because the HTTP client sets these. */
 const connectionHeaders = /^(?:connection|content-length|expect|host|keep-alive|proxy-connection|te|trailer|transfer-encoding|upgrade)$/i;
-export const fixedHeader = headerName.refine((name) => !connectionHeaders.test(name), 'this header is set by the HTTP connection');
+export const fixedHeader = headerName.refine(
+  (name) => !connectionHeaders.test(name),
+  'is set by the HTTP connection and cannot be configured',
+);
 export const headerValue = z.string().regex(/^[\t\x20-\x7e]*$/, 'contains a character that is not allowed in headers');
 
 const text = z.string().regex(/^\S+$/, 'must not be empty or contain spaces');

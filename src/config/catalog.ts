@@ -44,7 +44,7 @@ export interface ImportedRows {
 
 /** Parses imported rows, which have the same format as in the file: `{"<provider>/<model>": {"input": "0.15", …}}`. */
 export function parseImportedRows(models: unknown, findProvider: FindProvider): ImportedRows {
-  if (!isObject(models)) return { rows: {}, errors: ['models: must be rows by model'] };
+  if (!isObject(models)) return { rows: {}, errors: ['models: must contain one row for each model'] };
   const errors: string[] = [];
   const addError: AddError = (path, sentence) => errors.push(`${path.join('.')}: ${sentence}`);
   const rows = Object.entries(models).flatMap(([id, values]) => {
@@ -110,13 +110,13 @@ function buildRow(id: string, row: ModelValues, { addError, source, getSourceTex
   const { input, output, cached_input, cache_write, cache_write_1h } = row;
   const flat = amount(row.per_million_tokens, 'per_million_tokens');
   if (flat !== null && (input !== undefined || output !== undefined)) {
-    addError(['models', id, 'per_million_tokens'], 'replaces input and output; set either it or those');
+    addError(['models', id, 'per_million_tokens'], 'replaces input and output, so it cannot be set together with them');
   }
-  if (kind !== 'chat' && row.serves !== undefined) addError(['models', id, 'serves'], 'is for models of the kind chat only');
+  if (kind !== 'chat' && row.serves !== undefined) addError(['models', id, 'serves'], 'is only allowed for models of the kind chat');
   if (!textKinds.has(kind) && row.first_content_timeout_ms !== undefined) {
     addError(
       ['models', id, 'first_content_timeout_ms'],
-      'is not for models of images, speech, transcriptions and videos, which have no failover',
+      'is not allowed for models of images, speech, transcriptions and videos, because they have no failover',
     );
   }
   checkTakes(row.takes ?? [], kind, (message, index) => addError(['models', id, 'takes', index], message));
@@ -156,8 +156,8 @@ const textKinds: ReadonlySet<Kind> = new Set(['chat', 'embeddings', 'moderations
 function checkTakes(fields: readonly string[], kind: Kind, addError: (message: string, index: number) => void): void {
   const allowed: readonly string[] = kind === 'images' || kind === 'speech' ? takeableFields[kind] : [];
   for (const [index, field] of fields.entries()) {
-    if (allowed.length === 0) addError('is for models of the kinds images and speech only', index);
-    else if (!allowed.includes(field)) addError(`a model of the kind ${kind} may take ${allowed.join(', ')}`, index);
+    if (allowed.length === 0) addError('is only allowed for models of the kinds images and speech', index);
+    else if (!allowed.includes(field)) addError(`models of the kind ${kind} only accept ${allowed.join(', ')}`, index);
   }
 }
 

@@ -83,7 +83,7 @@ function readCertificates(file: string, addError: AddError): string | null {
   try {
     const text = readFileSync(file, 'utf8');
     const certificates = text.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
-    if (certificates.length === 0) throw new Error('there is no certificate in PEM format in it');
+    if (certificates.length === 0) throw new Error('it contains no certificate in PEM format');
     for (const certificate of certificates) new X509Certificate(certificate);
     return text;
   } catch (error) {

@@ -52,7 +52,7 @@ export function parseEnvironment(
   }
   if (isEmbedded && (command === 'serve' || command === 'worker' || command === 'migrate')) {
     errors.push(
-      `DATABASE_URL: gateway ${command} needs it; with the embedded database use npm start, which does everything in one process`,
+      `DATABASE_URL: is required for gateway ${command}; to use the embedded database, run npm start, which does everything in one process`,
     );
   }
   const adminTokens = getText('GATEWAY_ADMIN_TOKEN');
@@ -60,7 +60,7 @@ export function parseEnvironment(
   const temporal = parseTemporal(getText, getChoice, errors);
   // Each process would start its own dev server and couldn't see the workflows of the others.
   if (temporal.mode === 'dev' && (command === 'serve' || command === 'worker')) {
-    errors.push(`TEMPORAL_ADDRESS: gateway ${command} needs it; without durable work set GATEWAY_TEMPORAL=off`);
+    errors.push(`TEMPORAL_ADDRESS: is required for gateway ${command}; to run without durable work, set GATEWAY_TEMPORAL=off`);
   }
   const settings: EnvironmentSettings = {
     server: {
@@ -130,7 +130,7 @@ function parseTemporal(
     keyFile: getText('TEMPORAL_TLS_CLIENT_KEY_PATH'),
   };
   if ((files.certificateFile === null) !== (files.keyFile === null)) {
-    errors.push('TEMPORAL_TLS_CLIENT_CERT_PATH, TEMPORAL_TLS_CLIENT_KEY_PATH: both or none');
+    errors.push('TEMPORAL_TLS_CLIENT_CERT_PATH, TEMPORAL_TLS_CLIENT_KEY_PATH: set both or neither of them');
   }
   const getBoolean = (name: VariableName): boolean | null => {
     const setting = getText(name)?.toLowerCase() ?? null;

@@ -20,7 +20,7 @@ export const modelId = z
   .meta({ title: '<provider>/<model>' });
 const tierName = z
   .string()
-  .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, 'a tier is named with letters, digits, ".", "_" and "-"')
+  .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, 'a tier name may only contain letters, digits, ".", "_" and "-"')
   .refine((name) => name !== 'auto', '"auto" is reserved: it lets the gateway choose a tier')
   .meta({ title: '<tier>' });
 const tiers = z.record(tierName, z.array(modelId).min(1));
@@ -43,7 +43,7 @@ const tokenPrices = {
   ),
 };
 /** The name of a service tier, or of a tool that the vendor runs. */
-const extraName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, 'is a name of letters, digits, ".", "_" and "-"');
+const extraName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, 'may only contain letters, digits, ".", "_" and "-"');
 const tokenCount = z.int().min(1).max(100_000_000);
 const builtIn = "from the vendor's built-in row";
 
@@ -125,7 +125,7 @@ export const modelRow = z.strictObject({
 
 const providerName = z
   .string()
-  .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, 'a provider is named with letters, digits, ".", "_" and "-"')
+  .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, 'a provider name may only contain letters, digits, ".", "_" and "-"')
   .meta({ title: '<provider>' });
 
 /** An origin exactly as browsers send it, because we compare it byte for byte. */

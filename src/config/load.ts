@@ -70,7 +70,7 @@ export function loadConfig({ env: variables, secrets = noSecretFiles, fileText, 
     checkCanaries({ ...parts, canaries }, addError);
   } else if (command === 'serve' && isReadable && !vendorVariables.some(hasBadFile)) {
     errors.push(
-      `no providers: write them into ${fileName}, or set ${vendorVariables.join(' or ')}; the demo vendor runs with gateway start alone`,
+      `no providers are configured: add them to ${fileName}, or set ${vendorVariables.join(' or ')}; the demo vendor only runs with gateway start`,
     );
   }
   const adminTokens = settings.adminTokens.length > 0 ? settings.adminTokens : splitTokens(values.admin_token ?? '');
@@ -79,7 +79,9 @@ export function loadConfig({ env: variables, secrets = noSecretFiles, fileText, 
   const sharesDatabase = command === 'serve' || (command === 'start' && settings.server.databaseUrl !== null);
   if (sharesDatabase && isReadable && adminTokens.length === 0 && !isTokenNamed) {
     const subject = command === 'serve' ? 'gateway serve' : 'gateway start with DATABASE_URL';
-    errors.push(`GATEWAY_ADMIN_TOKEN: ${subject} needs it, the same in every process: at least 16 characters (openssl rand -hex 32)`);
+    errors.push(
+      `GATEWAY_ADMIN_TOKEN: is required for ${subject}; use the same token in every process, with at least 16 characters (openssl rand -hex 32)`,
+    );
   }
   const signIn = parseSignInSettings({ env, file: values, errors, addError });
   if (errors.length > 0) throw new ConfigError(errors);

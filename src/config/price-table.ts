@@ -78,7 +78,7 @@ function rejectByName(model: string): string | null {
   if (/(?:^|\/)(?:\d+-x-\d+|max-x-max)\//.test(model)) return 'priced per image size; a row has one price per image';
   if (model.startsWith('ft:')) return 'covers fine-tuned models, whose names are longer';
   if (model.includes('*')) return 'covers several models';
-  return /[\s\p{C}]/u.test(model) || model === '' ? 'its name contains a character that model ids must not have' : null;
+  return /[\s\p{C}]/u.test(model) || model === '' ? 'its name contains a character that is not allowed in model ids' : null;
 }
 
 const kindsByMode: Readonly<Record<string, Kind>> = {

@@ -11,12 +11,12 @@ const apiKey = z.string().regex(/^[\x21-\x7e]+$/, 'must be visible characters wi
 /** A path of the gateway's own API after `/v1`. */
 const standardPath = z
   .string()
-  .regex(/^\/[a-z_]+(?:\/[a-z_]+)*$/, 'is a path of the dialect, such as /chat/completions')
+  .regex(/^\/[a-z_]+(?:\/[a-z_]+)*$/, 'must be a path of the dialect, such as /chat/completions')
   .meta({ title: '<path>' });
 const pathTemplate = z.string().regex(/^\/[^?#\s\\]*$/, 'must be a path that begins with /, without ? and #');
 const betaFlag = z.string().regex(/^[A-Za-z0-9._-]{1,100}$/, 'must be the name of a flag');
 
-const memberName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, 'is a name of letters, digits, ".", "_" and "-"');
+const memberName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, 'may only contain letters, digits, ".", "_" and "-"');
 
 const ofProvider = 'from the provider';
 

@@ -79,7 +79,7 @@ function buildPool(name: string, { members, ...row }: ProviderValues, options: P
 function buildProvider(name: string, row: ProviderValues, { addError, findProxy }: ProviderOptions): ProviderConfig {
   const vendor = findVendor(row, addError);
   const dialect = row.dialect ?? vendor?.dialect ?? 'chat';
-  if (row.dialect === undefined && vendor === null) addError(['dialect'], 'is required, because the vendor is not a known one');
+  if (row.dialect === undefined && vendor === null) addError(['dialect'], 'is required, because the vendor is unknown');
   // A vendor's description is about one dialect. Some vendors have others too, at other addresses.
   const description = vendor?.dialect === dialect ? vendor : null;
   const { speech } = row;
@@ -186,7 +186,7 @@ function checkSpeech({ speech_shape: shape, speech }: ProviderValues, addError: 
   if (shape !== 'voice') addError(['speech'], 'requires speech_shape: voice');
   const { path, text_field: textField = 'text', body = {} } = speech;
   if (path !== undefined && !URL.canParse(`https://host${path.replaceAll('{voice}', 'x')}`)) addError(['speech', 'path'], 'must be a path');
-  if (path?.includes('#')) addError(['speech', 'path'], 'must not hold #');
+  if (path?.includes('#')) addError(['speech', 'path'], 'must not contain #');
   if (Object.hasOwn(body, textField)) addError(['speech', 'body', textField], 'collides with the text field');
 }
 
@@ -200,7 +200,7 @@ function parseBaseUrl({ base_url: own }: ProviderValues, vendor: VendorDescripti
     addError(['base_url'], 'must be an address with http:// or https://');
   else if (text !== text.trim()) addError(['base_url'], 'must not begin or end with a space');
   else if (url.username !== '' || url.password !== '')
-    addError(['base_url'], 'must not hold a user or password; use api_key, auth or headers');
+    addError(['base_url'], 'must not contain a user or password; use api_key, auth or headers');
   else if (url.search !== '' || url.hash !== '')
     addError(['base_url'], 'must end with the path, without ? and #; parameters such as api-version belong to query');
   else if (/[{}]|%7[bd]/i.test(text)) addError(['base_url'], 'contains a placeholder in braces that must be replaced by a value');

@@ -33,13 +33,13 @@ export function readSecretFiles(env: Environment, fileText: string | null): Secr
     const file = env[`${name}_FILE`]?.trim();
     if (!file) continue;
     if (env[name]?.trim()) {
-      errors.push(`${name}, ${name}_FILE: set one of them`);
+      errors.push(`${name}, ${name}_FILE: set only one of them`);
       continue;
     }
     const text = readText(file);
     if (text instanceof Error) errors.push(`${name}_FILE: ${file} cannot be read: ${errorMessage(text)}`);
     else if (text === '') errors.push(`${name}_FILE: ${file} is empty`);
-    else if (name !== multiline && /[\r\n]/.test(text)) errors.push(`${name}_FILE: ${file} must hold one line`);
+    else if (name !== multiline && /[\r\n]/.test(text)) errors.push(`${name}_FILE: ${file} must contain a single line`);
     else values[name] = text;
   }
   return { values, errors };

@@ -51,13 +51,13 @@ export function parseSignInSettings({ env, file, errors, addError }: Source): Si
   const publicOrigin = publicUrl.value?.replace(/\/$/, '') ?? null;
   if (issuer.value === null) {
     for (const setting of [clientId, clientSecret, domains]) {
-      if (setting.value !== null) setting.report('needs the issuer of the identity provider (OIDC_ISSUER)');
+      if (setting.value !== null) setting.report('requires the issuer of the identity provider (OIDC_ISSUER)');
     }
     return { publicUrl: publicOrigin, oidc: null };
   }
-  if (!isIssuer(issuer.value)) issuer.report('must be an https:// address without a query; http:// only on this machine');
-  if (clientId.value === null) clientId.report('is needed with an identity provider');
-  if (publicOrigin === null) publicUrl.report('is needed with an identity provider, which redirects browsers to it');
+  if (!isIssuer(issuer.value)) issuer.report('must be an https:// address without a query; http:// is only allowed on this machine');
+  if (clientId.value === null) clientId.report('is required with an identity provider');
+  if (publicOrigin === null) publicUrl.report('is required with an identity provider, because it redirects browsers to this address');
   return {
     publicUrl: publicOrigin,
     oidc: { issuer: issuer.value, clientId: clientId.value ?? '', clientSecret: clientSecret.value, allowedDomains },

@@ -27,7 +27,7 @@ export function findWarnings(config: Checked): Warning[] {
           .filter(([, model]) => !hasPrice(config, model))
           .map(([index, model]) => ({
             path: [section, tier, index],
-            message: `${model} has no price: its calls have an unknown cost, and calls with a cost ceiling skip it, unless an imported row has one`,
+            message: `${model} has no price; unless you import one, the cost of its calls is unknown, and calls with a cost ceiling skip it`,
           })),
       ),
     ),

@@ -64,7 +64,7 @@ export function parseYamlFile(text: string, { fileName, env, hasBadFile = () => 
     // We don't support aliases, because a few lines of nested aliases can expand to gigabytes, and an alias of an
     // ancestor never ends.
     if (isAlias(node)) {
-      errors.push(`${location(path)}: aliases (*${node.source}) are not supported; write it out`);
+      errors.push(`${location(path)}: aliases (*${node.source}) are not supported; write out the value instead`);
       return null;
     }
     if (isMap<Node, Node>(node)) {

@@ -197,7 +197,7 @@ async function checkMajorVersion(folder: string): Promise<void> {
   const major = version?.trim() ?? embeddedMajorVersion;
   if (major === embeddedMajorVersion) return;
   throw new DataDirError(
-    `${folder} was made by PostgreSQL ${major}, this version needs ${embeddedMajorVersion}; move it away, or export it with the version that made it`,
+    `${folder} was created by PostgreSQL ${major}, but this version needs ${embeddedMajorVersion}; move the folder away, or export its data with the version that created it`,
   );
 }
 

@@ -166,7 +166,7 @@ function rejectUnsupportedSchema(rows: readonly AppliedRow[], migrations: readon
   // The release that applied the migration with this number is new enough, and so are all releases after it.
   const needed = rows.find((row) => row.version >= oldestSupported)?.release ?? rows.findLast((row) => row.release !== null)?.release;
   throw new SchemaError(
-    `the database needs ${needed ? `gateway ${needed}, ` : ''}schema ${oldestSupported} or newer; this is gateway ${readVersion()}, schema ${version}: install a newer gateway, or restore the backup of before the upgrade`,
+    `the database needs ${needed ? `gateway ${needed}, ` : ''}schema ${oldestSupported} or newer; this is gateway ${readVersion()}, schema ${version}: install a newer gateway, or restore a backup from before the upgrade`,
   );
 }
 

@@ -62,7 +62,7 @@ export function echo({ userText, attachments, toolResult, schema }: Conversation
   if (schema !== null) return JSON.stringify(fitSchema(schema, userText));
   if (toolResult !== null) return `The tool said: ${toolResult}`;
   const also = attachments === 0 ? '' : ` (and sent ${attachments} ${attachments === 1 ? 'attachment' : 'attachments'})`;
-  return userText === '' && also === '' ? 'Hello! You said nothing yet.' : `You said: ${userText}${also}`;
+  return userText === '' && also === '' ? 'Hello! You have not said anything yet.' : `You said: ${userText}${also}`;
 }
 
 export function callTool(tool: Tool, { userText }: Conversation): ToolCall {

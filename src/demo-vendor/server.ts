@@ -138,7 +138,7 @@ function findRequestError(
   model: string,
 ): DemoResponse | null {
   if (needsKey && !family.keyHeaders.some((name) => headers[name])) {
-    const message = `You did not provide an API key. The demo vendor takes any key, in the header ${family.keyHeaders[0]}.`;
+    const message = `You did not provide an API key. The demo vendor accepts any key in the header ${family.keyHeaders[0]}.`;
     return errorResponse(family, { status: 401, message });
   }
   if (!isJson) return errorResponse(family, { status: 400, message: 'We could not parse the JSON body of your request.' });
@@ -166,6 +166,6 @@ function decodePathParam(text: string): string {
 }
 
 function toOrigin(address: AddressInfo | string | null): string {
-  if (address === null || typeof address === 'string') throw new Error('The demo vendor listens on no port.');
+  if (address === null || typeof address === 'string') throw new Error('The demo vendor has no port.');
   return `http://${address.family === 'IPv6' ? `[${address.address}]` : address.address}:${address.port}`;
 }

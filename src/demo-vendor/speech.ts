@@ -12,7 +12,7 @@ export function handleSpeech({ json }: DemoRequest): DemoResponse {
   if (input === '' || input.length > maxInputCharacters)
     return badRequest(`Invalid 'input': expected 1 to ${maxInputCharacters} characters.`);
   if (asString(json.voice) === '') return badRequest("Missing required parameter: 'voice'.");
-  if ((json.response_format ?? 'mp3') !== 'mp3') return badRequest("Invalid 'response_format': the demo vendor speaks mp3.");
+  if ((json.response_format ?? 'mp3') !== 'mp3') return badRequest("Invalid 'response_format': the demo vendor only supports mp3.");
   return binaryResponse('audio/mpeg', makeMp3(input));
 }
 

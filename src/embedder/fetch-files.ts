@@ -54,13 +54,13 @@ export async function fetchModel(files: readonly ModelFile[], options: FetchOpti
     try {
       await fetchInto(files, folder, options);
       for (const file of files)
-        if (!(await isPinned(join(folder, file.name), file))) throw new Error(`${file.name} has another hash than the pinned one`);
+        if (!(await isPinned(join(folder, file.name), file))) throw new Error(`the hash of ${file.name} does not match the pinned hash`);
       await mkdir(join(options.target, localModel), { recursive: true });
       for (const { name } of files) await rename(join(folder, name), join(options.target, localModel, name));
       return logger.info({ source, model: localModel }, 'embedding model fetched');
     } catch (error) {
       signal.throwIfAborted();
-      logger.warn({ source, err: error }, 'embedding model not fetched from this source');
+      logger.warn({ source, err: error }, 'fetching the embedding model from this source failed');
       failures.push(`${source}: ${errorSummary(error)}`);
     }
   }
@@ -85,7 +85,7 @@ function limitBytes(limit: number): (source: AsyncIterable<Buffer>) => AsyncGene
     let bytes = 0;
     for await (const chunk of source) {
       bytes += chunk.length;
-      if (bytes > limit) throw new Error('the file is longer than the pinned one');
+      if (bytes > limit) throw new Error('the file is larger than expected');
       yield chunk;
     }
   };
@@ -128,7 +128,7 @@ async function unpackPackage(
   await runProgram('npm', { arguments: pack, folder, variables, timeoutMs, signal });
   const archive = join(folder, `${name}-${version}.tgz`);
   if (`sha512-${await hashFile(archive, 'sha512', 'base64')}` !== integrity)
-    throw new Error(`npm: ${name} has another hash than the pinned one`);
+    throw new Error(`npm: the hash of ${name} does not match the pinned hash`);
   const given = ['-xzf', archive, '-C', unpacked, '--strip-components=1', ...members];
   await runProgram('tar', { arguments: given, folder, variables, timeoutMs, signal });
   await rm(archive);

@@ -29,7 +29,7 @@ export async function provideFiles({ folder, cacheDir, variables, hubAddress, lo
   const found = toComplete(await findFiles(folders));
   if (found) return found;
   if (folder !== null)
-    logger.warn({ settings: ['GATEWAY_LOCAL_EMBEDDER_DIR'] }, 'the folder of the local embedder lacks files, or has others');
+    logger.warn({ settings: ['GATEWAY_LOCAL_EMBEDDER_DIR'] }, 'files missing or different in the folder of the local embedder');
   const onWait = (): void => logger.info({}, 'waiting for another process to fetch the embedding model');
   const lock = await waitForFileLock(join(cacheDir, 'embedder.lock'), { onWait, signal });
   const temporary = join(cacheDir, `${temporaryPrefix}${process.pid}`);
@@ -47,7 +47,7 @@ export async function provideFiles({ folder, cacheDir, variables, hubAddress, lo
     signal.throwIfAborted();
     for (const result of results) if (result.status === 'rejected') throw result.reason;
     const complete = toComplete(await findFiles(folders));
-    if (!complete) throw new Error(`${cacheDir} does not keep what was fetched`);
+    if (!complete) throw new Error(`the fetched files have disappeared from ${cacheDir}; check that nothing else cleans up this directory`);
     return complete;
   } finally {
     await rm(temporary, { recursive: true, force: true }).finally(() => lock.release());

@@ -14,7 +14,7 @@ const dimensions = 384;
 const requestSchema = z.object({
   model: z.literal(localModel, { error: `must be ${localModel}` }),
   input: z.union([z.string().transform((text) => [text]), z.array(z.string()).min(1).max(2_048)], {
-    error: 'must be a text or 1 to 2048 texts; tokens are not accepted',
+    error: 'must be a string or a list of 1 to 2048 strings; tokens are not supported',
   }),
   dimensions: z.literal(dimensions, { error: `must be ${dimensions}` }).optional(),
   encoding_format: z.enum(['float', 'base64'], { error: 'must be float or base64' }).default('float'),
@@ -37,19 +37,19 @@ export function createEmbeddingServer(queue: EmbeddingQueue, token: string): Ser
     const left = new AbortController();
     response.once('close', () => left.abort(new Error('the client has left')));
     const respond = async (): Promise<void> => {
-      if (!timingSafeEqual(digest(request.headers.authorization ?? ''), expected)) throw new RequestError(401, 'wrong token');
+      if (!timingSafeEqual(digest(request.headers.authorization ?? ''), expected)) throw new RequestError(401, 'invalid token');
       if (request.method !== 'POST' || request.url !== '/v1/embeddings') throw new RequestError(404, 'not found');
       // If the length isn't declared, assume the maximum.
       const bytes = Number(request.headers['content-length'] ?? maxBodyBytes);
-      if (bytes > maxBodyBytes) throw new RequestError(413, `the body is longer than ${maxBodyBytes} bytes`);
+      if (bytes > maxBodyBytes) throw new RequestError(413, `the body is larger than ${maxBodyBytes} bytes`);
       heldBytes += bytes;
       response.once('close', () => {
         heldBytes -= bytes;
       });
-      if (heldBytes > maxHeldBytes) throw new RequestError(429, 'too many texts are waiting');
+      if (heldBytes > maxHeldBytes) throw new RequestError(429, 'too many texts are waiting; try again in a moment');
       const { input, encoding_format: format } = parseBody(await readBody(request));
       const embeddings = await queue.add(input, left.signal);
-      if (embeddings === null) throw new RequestError(429, 'too many texts are waiting');
+      if (embeddings === null) throw new RequestError(429, 'too many texts are waiting; try again in a moment');
       sendJson(response, 200, toResponse(embeddings, format));
     };
     respond().catch((error: unknown) => sendError(request, response, error));
@@ -65,7 +65,7 @@ async function readBody(request: IncomingMessage): Promise<string> {
   let bytes = 0;
   for await (const chunk of request) {
     bytes += chunk.length;
-    if (bytes > maxBodyBytes) throw new RequestError(413, `the body is longer than ${maxBodyBytes} bytes`);
+    if (bytes > maxBodyBytes) throw new RequestError(413, `the body is larger than ${maxBodyBytes} bytes`);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString('utf8');
@@ -76,7 +76,7 @@ function parseBody(body: string): z.output<typeof requestSchema> {
   try {
     json = JSON.parse(body);
   } catch {
-    throw new RequestError(400, 'the body is not JSON');
+    throw new RequestError(400, 'the body is not valid JSON');
   }
   const parsed = requestSchema.safeParse(json);
   if (parsed.success) return parsed.data;

@@ -101,7 +101,7 @@ export async function startLocalEmbedder(options: LocalEmbedderOptions): Promise
     onFirstFailure: (error) => onUnavailable(errorSummary(error)),
     onFailure: (err, failures) => {
       const fields = { model: localModelId, err, backoffMs: backoffMs(failures, fetchBackoff) };
-      logger.warn(fields, 'local embedder unavailable; memory is searched by text until it is there');
+      logger.warn(fields, 'local embedder unavailable; searching memory by text only');
     },
   });
   loop.start();

@@ -63,9 +63,9 @@ function findProblem(expression: string): string | null {
     const compiled = RE2JS.compile(expression);
     const size = compiled.programSize();
     if (size > maxProgramSize)
-      return `would be too slow: ${size} instructions with its repetitions expanded, at most ${maxProgramSize} are allowed; repeat less often`;
-    return compiled.test('') ? 'matches the empty text, and therefore everything' : null;
+      return `is too complex: it compiles to ${size} instructions, but at most ${maxProgramSize} are allowed; use fewer or shorter repetitions`;
+    return compiled.test('') ? 'matches the empty string, so it would match every text' : null;
   } catch (error) {
-    return `is not a regular expression of RE2: ${errorMessage(error)}`;
+    return `is not a valid RE2 expression: ${errorMessage(error)}`;
   }
 }

@@ -124,7 +124,7 @@ export function createRuleQueue(options: Partial<RuleQueueOptions> = {}): RuleQu
       task.batch = next === null ? null : { rules, chunks, from: next };
       task.usedMicros += cpuMicros;
       if ([...task.matched].some(({ action }) => action === 'block')) settle(task, null);
-      else if (task.usedMicros > maxCallMs * 1_000) settle(task, `takes more than ${maxCallMs / 1_000} seconds of processor time`);
+      else if (task.usedMicros > maxCallMs * 1_000) settle(task, `takes more than ${maxCallMs / 1_000} seconds of CPU time`);
       return cpuMicros;
     } catch (cause) {
       // The thread runs one task at a time, so this task must have broken it. The others continue in a new thread.
@@ -139,7 +139,11 @@ export function createRuleQueue(options: Partial<RuleQueueOptions> = {}): RuleQu
       const share = shares.get(project) ?? { tasks: [], usedMicros: virtualMicros };
       const waiting = share.tasks.reduce((sum, task) => sum + task.length, 0);
       if (share.tasks.length >= maxWaitingCalls || (waiting > 0 && waiting + length > maxWaitingCharacters))
-        return Promise.reject(gatewayError('budget_unavailable', { message: "too many texts wait for the project's content rules" }));
+        return Promise.reject(
+          gatewayError('budget_unavailable', {
+            message: "too many texts are waiting for the project's content rules; try again in a moment",
+          }),
+        );
       const outcome = Promise.withResolvers<RuleOutcome>();
       const batches = batchTexts(texts, batchLength);
       const task: Task = { length, rules, batches, matched: new Set(), outcome, batch: null, usedMicros: 0, isEnded: false };

@@ -53,7 +53,7 @@ export function createRuleThread({ maxHeapMb, maxMs } = defaults): RuleThread {
       end()?.reject(error);
     };
     started.on('error', fail);
-    started.on('exit', (code) => fail(new Error(`the thread that matches content rules ended with code ${code}`)));
+    started.on('exit', (code) => fail(new Error(`the thread that matches content rules exited with code ${code}`)));
     return started;
   };
 

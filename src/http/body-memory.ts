@@ -27,7 +27,8 @@ export function createBodyMemory(maxBytes: number): BodyMemory {
       hold(bytes) {
         const ownBytes = (heldByKey.get(keyId) ?? 0) + bytes;
         const limit = ownBytes > maxBytes - sharedBytes ? sharedBytes : maxBytes;
-        if (heldBytes + bytes > limit) throw gatewayError('budget_unavailable', { message: 'too many large requests are being served' });
+        if (heldBytes + bytes > limit)
+          throw gatewayError('budget_unavailable', { message: 'too many large requests are being served; try again in a moment' });
         heldByKey.set(keyId, ownBytes);
         heldBytes += bytes;
       },

@@ -24,7 +24,7 @@ export function checkContentType(request: IncomingMessage): void {
   const { 'content-type': type, 'content-encoding': encoding } = request.headers;
   if (type !== 'application/json' && !isJsonType(type)) throw gatewayError('unsupported_media_type');
   if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
-    throw gatewayError('unsupported_media_type', { message: 'a body with content-encoding is not supported' });
+    throw gatewayError('unsupported_media_type', { message: 'bodies with content-encoding are not supported; send the body uncompressed' });
   }
 }
 

@@ -37,7 +37,7 @@ export interface Upload {
 export function parseBoundary({ headers }: IncomingMessage): string {
   const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = headers;
   if (encoding.toLowerCase() !== 'identity')
-    throw gatewayError('unsupported_media_type', { message: 'a body with content-encoding is not supported' });
+    throw gatewayError('unsupported_media_type', { message: 'bodies with content-encoding are not supported; send the body uncompressed' });
   const match = /^multipart\/form-data\s*;(?:.*;)?\s*boundary=(?:"([^\s"\\;,]{1,70})"|([^\s"\\;,]{1,70}))\s*(?:;|$)/i.exec(type);
   const boundary = match?.[1] ?? match?.[2];
   if (boundary === undefined) throw gatewayError('unsupported_media_type', { message: 'content type must be multipart/form-data' });

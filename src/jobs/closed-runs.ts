@@ -66,7 +66,7 @@ export function watchClosedRuns({ temporal, workflow, work, clock, logger }: Clo
       return 'idle';
     },
     intervalMs,
-    onFirstFailure: (error) => logger.warn({ err: error }, 'closed runs unavailable; retrying'),
+    onFirstFailure: (error) => logger.warn({ err: error }, 'reading closed runs failed; retrying'),
   });
   loop.start();
   return loop;

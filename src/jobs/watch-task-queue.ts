@@ -45,8 +45,11 @@ export function watchTaskQueue({ read, logger, intervalMs = 10_000 }: TaskQueueW
   function logChanges({ backlogs, serverVersion, knowsFairness }: TaskQueueState): void {
     const late = backlogs.find(({ ageMs }) => ageMs > maxAgeMs);
     if (late && !isLate)
-      logger.warn({ queue: memoryQueue, tasks: late.tasks, seconds: Math.round(late.ageMs / 1_000) }, 'Temporal tasks wait for a worker');
-    if (!late && isLate) logger.info({ queue: memoryQueue }, 'Temporal tasks no longer wait');
+      logger.warn(
+        { queue: memoryQueue, tasks: late.tasks, seconds: Math.round(late.ageMs / 1_000) },
+        'Temporal tasks waiting for a worker',
+      );
+    if (!late && isLate) logger.info({ queue: memoryQueue }, 'Temporal tasks no longer waiting');
     isLate = late !== undefined;
     if (knowsFairness === false && unfairVersion !== serverVersion)
       logger.warn({ version: serverVersion }, 'Temporal server too old for fairness; a project with many tasks delays the others');

@@ -41,9 +41,12 @@ export function createBallastFile({ folder, files, bytes }: { folder: string; fi
       const free = await files.freeBytes(folder);
       // We check this first, so that the attempt doesn't use up the space that we need to settle calls.
       if (free < bytes + spareBytes)
-        throw Object.assign(new Error(`${toMebibytes(free)} MiB free, the journal needs ${toMebibytes(bytes + spareBytes)} MiB`), {
-          code: 'ENOSPC',
-        });
+        throw Object.assign(
+          new Error(`the disk has ${toMebibytes(free)} MiB free, but the journal needs ${toMebibytes(bytes + spareBytes)} MiB`),
+          {
+            code: 'ENOSPC',
+          },
+        );
       await files.remove(temporaryPath);
       try {
         await fill();

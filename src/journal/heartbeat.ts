@@ -85,7 +85,7 @@ export function createHeartbeat(options: HeartbeatOptions): Heartbeat {
     async stop() {
       const deletion = loop.stop().then(() => deleteProcess(database, journalId));
       // If the row stays, other processes recognize by its age that this one is dead.
-      await withQueryTimeout(database, deletion).catch((err: unknown) => logger.debug({ err }, 'process row not deleted'));
+      await withQueryTimeout(database, deletion).catch((err: unknown) => logger.debug({ err }, 'deleting process row failed'));
     },
   };
 }

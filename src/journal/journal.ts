@@ -161,7 +161,7 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
     await writeParked();
     await ballast.create(spareBytes);
     await writer.append({ kind: 'probe' });
-    if (!ballast.exists) throw new Error('the ballast file was deleted meanwhile');
+    if (!ballast.exists) throw new Error('the ballast file was deleted in the meantime');
     if (parked.size > 0) return 'again'; // A write failed after `writeParked`.
     obstacle = null;
     logger.info({}, 'journal writable again');
@@ -218,7 +218,7 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
         await writer.append({ kind: 'opened', metadata, attempts: [first], facts });
       } catch (cause) {
         inFlight.remove(metadata.id);
-        await onWriteFailure(cause).catch((err: unknown) => logger.warn({ err }, 'ballast file not deleted'));
+        await onWriteFailure(cause).catch((err: unknown) => logger.warn({ err }, 'deleting ballast file failed'));
         if (span) markFailed(span, cause);
         throw notRecorded(toObstacle(cause), cause);
       } finally {

@@ -15,7 +15,7 @@ export function isDiskFull(error: unknown): boolean {
 }
 
 export function toObstacle(error: unknown): JournalObstacle {
-  return { summary: isDiskFull(error) ? 'the disk is full' : 'the disk cannot be written', detail: errorSummary(error) };
+  return { summary: isDiskFull(error) ? 'the disk is full' : 'the disk is not writable', detail: errorSummary(error) };
 }
 
 /** Creates the error for a call that we don't send because we can't record it. */

@@ -77,7 +77,7 @@ export async function recoverOnce(options: Omit<RecoveryOptions, 'ownId'>, journ
   const { files = nodeFileSystem } = options;
   if (!files.exists(join(options.dataDir, 'journal', journalId))) return;
   const recovery = createRecovery({ ...options, ownId: '', closedId: journalId });
-  const warn = (err: unknown): void => options.logger.warn({ err }, 'journal not recovered at shutdown; left to the next process');
+  const warn = (err: unknown): void => options.logger.warn({ err }, 'journal not recovered at shutdown; leaving it to the next process');
   await withTimeout(recovery.recover().catch(warn), recoverOnceTimeoutMs, () => undefined);
   await recovery.stop();
 }

@@ -38,6 +38,6 @@ export async function chooseProject(projectsOf: ProjectsOf, person: Person, slug
   if (project) return project;
   if (!only) throw gatewayError('bad_request', { message: 'project: you are not a member of any project' });
   const named = `${slugs.slice(0, maxNamedProjects).join(', ')}${slugs.length > maxNamedProjects ? ', ...' : ''}`;
-  const problem = slug === undefined ? 'required; yours are' : 'not one of yours, which are';
-  throw gatewayError('bad_request', { message: `project: ${problem}: ${named}` });
+  const problem = slug === undefined ? 'is required; your projects are' : 'is not one of your projects, which are';
+  throw gatewayError('bad_request', { message: `project: ${problem} ${named}` });
 }

@@ -61,11 +61,11 @@ export function createOidcTokens({ findPerson, clock }: OidcTokenOptions) {
   return async (token: string, source: TokenSource): Promise<Access> => {
     const { issuer } = source;
     const claims = claimsSchema.safeParse(await verify(token, await keysOf(issuer), { ...source, now: clock.now() }));
-    if (!claims.success) throw invalidToken('the token lacks the claims sub and exp');
+    if (!claims.success) throw invalidToken('the token must have the claims sub and exp');
     const { sub, exp, email, email_verified: isVerified, scope = '', scp = [], client_id: clientId, azp } = claims.data;
     const verifiedEmail = isVerified === true && email !== undefined ? email.toLowerCase() : null;
     const person = await findPerson({ issuer, subject: sub, verifiedEmail });
-    if (person === null) throw invalidToken('the token belongs to nobody who is active in this gateway');
+    if (person === null) throw invalidToken('the token does not belong to an active person of this gateway');
     const names = [scope, ...(typeof scp === 'string' ? [scp] : scp)].flatMap((text) => text.split(' '));
     const expiresAt = (exp + clockSkewSeconds) * 1_000;
     return { person, scopes: toScopes(names), expiresAt, actor: 'person', client: clientId ?? azp ?? 'oidc' };
@@ -102,7 +102,7 @@ async function discoverKeys(issuer: string): Promise<JWTVerifyGetKey> {
     const response = await fetch(url, { signal: AbortSignal.timeout(fetchTimeoutMs) });
     if (!response.ok) throw new Error(`the identity provider responded with status ${response.status}`);
     const document = discoverySchema.parse(await response.json());
-    if (document.issuer !== issuer) throw new Error('the identity provider has another issuer name');
+    if (document.issuer !== issuer) throw new Error('the identity provider reports a different issuer');
     return createRemoteJWKSet(new URL(document.jwks_uri), { timeoutDuration: fetchTimeoutMs });
   } catch (cause) {
     throw unreachable(cause);

@@ -73,8 +73,8 @@ function withOutageLog(exporter: SpanExporter, logger: Logger): SpanExporter {
     export(spans: ReadableSpan[], done) {
       exporter.export(spans, (result) => {
         const hasFailed = result.error !== undefined;
-        if (hasFailed && !isFailing) logger.warn({ err: result.error }, 'traces not exported');
-        if (!hasFailed && isFailing) logger.info({}, 'traces exported again');
+        if (hasFailed && !isFailing) logger.warn({ err: result.error }, 'trace export failed');
+        if (!hasFailed && isFailing) logger.info({}, 'trace export recovered');
         isFailing = hasFailed;
         done(result);
       });

@@ -90,7 +90,7 @@ export function createAccounts({ database, clock }: { readonly database: Databas
       database.transaction(async (tx) => {
         const { email, name, onlyProject } = (await readPerson(tx, personId)) ?? {};
         if (email === undefined || name === undefined) throw personNotFound();
-        if (onlyProject === null) throw gatewayError('conflict', { message: 'the account is confirmed already' });
+        if (onlyProject === null) throw gatewayError('conflict', { message: 'the account is already confirmed' });
         const known = await readConfirmed(tx, email);
         if (known) await takeOverAccounts(tx, known.id, email);
         return { person: known ?? (await insertPerson(tx, { email, name, passwordHash: null }, clock.now())), isNew: known === null };
@@ -153,7 +153,7 @@ export async function insertPerson(
   );
   if (rows.length > 0) await takeOverAccounts(tx, id, email);
   const record = rows.length > 0 ? await readPerson(tx, id) : null;
-  if (!record) throw gatewayError('conflict', { issues: [{ path: 'email', message: 'a person with this address exists already' }] });
+  if (!record) throw gatewayError('conflict', { issues: [{ path: 'email', message: 'a person with this address already exists' }] });
   return record;
 }
 

@@ -104,7 +104,9 @@ export function createMembers({ database, clock }: { readonly database: Database
           email,
         ]);
         if (members.length > 0)
-          throw gatewayError('conflict', { issues: [{ path: 'email', message: 'is a member already; change the role in the list' }] });
+          throw gatewayError('conflict', {
+            issues: [{ path: 'email', message: 'is already a member; change the role in the list instead' }],
+          });
         const [person] = await tx.query<{ id: string }>(
           `insert into people (id, email, name, is_admin, created_at, project_id, claimed_email)
            values ($1::uuid, $1::text || ':' || $2::text, $3::text, false, $4::timestamptz, $5::uuid, $2::text)

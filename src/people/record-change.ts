@@ -24,7 +24,7 @@ export async function recordChange<Result>(
   // row then looks like that of an interrupted change.
   const finish = (outcome: AuditOutcome): Promise<void> =>
     audit.finish(id, outcome, detail).catch((err: unknown) => {
-      logger.error({ err, action: start.action }, 'the outcome was not added to the audit log');
+      logger.error({ err, action: start.action }, 'adding the outcome to the audit log failed');
     });
   try {
     const result = await change((more) => Object.assign(detail, more));

@@ -122,5 +122,5 @@ interface LinkRow {
 }
 
 function linkNotFound(): GatewayError {
-  return gatewayError('not_found', { message: 'this sign-in link was used already, or has expired' });
+  return gatewayError('not_found', { message: 'this sign-in link has already been used or has expired; ask for a new one' });
 }

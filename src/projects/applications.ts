@@ -69,7 +69,10 @@ export function createApplications({ database, clock, channel, onChange }: Appli
             `select count(*) >= $2::bigint as "isFull" from applications where project_id = $1::uuid`,
             [projectId, maxApplications],
           );
-          if (count?.isFull) throw gatewayError('conflict', { message: `the project has ${maxApplications} applications already` });
+          if (count?.isFull)
+            throw gatewayError('conflict', {
+              message: `the project already has settings for ${maxApplications} applications; remove some first`,
+            });
         }
         const stored = parseStoredApplication(current?.settings ?? {});
         assertUnchanged(stored, read);

@@ -15,5 +15,8 @@ export type ReadSettings = Readonly<Record<string, unknown>>;
 export function assertUnchanged(current: object, read: ReadSettings | undefined): void {
   const values: ReadonlyMap<string, unknown> = new Map(Object.entries(current));
   const changed = Object.entries(read ?? {}).flatMap(([name, value]) => (isDeepStrictEqual(values.get(name), value) ? [] : [name]));
-  if (changed.length > 0) throw gatewayError('conflict', { message: `changed since they were read: ${changed.join(', ')}` });
+  if (changed.length > 0)
+    throw gatewayError('conflict', {
+      message: `these settings have changed since you read them: ${changed.join(', ')}; read them again and repeat the change`,
+    });
 }

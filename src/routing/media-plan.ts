@@ -123,7 +123,7 @@ function resolve(request: MediaPlanRequest, { serving, providers }: MediaProvide
   const { catalog, route } = request;
   const { defaultProvider, defaultModel } = catalog.media[route];
   const requested = request.modelAsked ?? defaultModel;
-  if (requested === null) throw noRoute(undefined, 'the request names no model, and the deployment has no default one');
+  if (requested === null) throw noRoute(undefined, 'the request does not name a model, and no default model is configured');
   const tier = findMediaTier(request, requested);
   if (tier) return { requested, ids: fillTier(request, tier, providers) };
   const provider = splitModelId(requested)?.provider;

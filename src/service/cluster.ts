@@ -140,7 +140,7 @@ export async function runCluster({ role, source, config, host }: ClusterOptions)
       failures = wasListening && uptimeMs > healthyAfterMs ? 1 : failures + 1;
       failedStarts = wasListening ? 0 : failedStarts + 1;
       if (failedStarts >= maxStartAttempts)
-        throw new StartError(`an API process did not start ${maxStartAttempts} times; the last time: ${reason}`);
+        throw new StartError(`an API process failed to start ${maxStartAttempts} times; the last reason was: ${reason}`);
       const delayMs = backoffMs(failures, backoff);
       const event = wasListening ? 'API process died; replacing it' : 'API process failed to start; retrying';
       logger.error({ process: slot, reason, backoffMs: delayMs }, event);

@@ -45,7 +45,7 @@ export async function startMetricsServer({
   };
   const server = createServer(limits, (request, response) => {
     respond(request, response).catch((err: unknown) => {
-      logger.error({ err }, 'metrics not read');
+      logger.error({ err }, 'reading metrics failed');
       response.writeHead(500).end();
     });
   });

@@ -80,7 +80,9 @@ async function correctPrices(tx: Queries, { from, to, models }: RepriceRequest):
   await lockGlobal(tx, 'reprice');
   const { corrected, withoutPrice } = await correctHistory(tx, models ?? (await findModels(tx, from, to)), { from, to });
   if (models && withoutPrice.length > 0)
-    throw gatewayError('bad_request', { issues: [{ path: 'models', message: `there is no price now for ${withoutPrice.join(', ')}` }] });
+    throw gatewayError('bad_request', {
+      issues: [{ path: 'models', message: `there is no current price for ${withoutPrice.join(', ')}` }],
+    });
   return corrected;
 }
 

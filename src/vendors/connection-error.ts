@@ -5,10 +5,10 @@ const sentences: Readonly<Record<string, string>> = {
   ECONNRESET: 'the connection was reset before the response began',
   EPIPE: 'the connection was reset before the response began',
   UND_ERR_SOCKET: 'the connection was closed before the response began',
-  ETIMEDOUT: 'there was no connection in time',
-  UND_ERR_CONNECT_TIMEOUT: 'there was no connection in time',
-  ENOTFOUND: 'DNS does not know the host',
-  EAI_AGAIN: 'DNS did not respond',
+  ETIMEDOUT: 'connecting took too long',
+  UND_ERR_CONNECT_TIMEOUT: 'connecting took too long',
+  ENOTFOUND: 'the host name does not exist',
+  EAI_AGAIN: 'the DNS server did not respond',
   EHOSTUNREACH: 'the host cannot be reached',
   ENETUNREACH: 'the network of the host cannot be reached',
 };
@@ -22,5 +22,5 @@ export function describeConnectionError(code: string | null): string {
   const sentence = sentences[code];
   if (sentence !== undefined) return sentence;
   if (certificateCodes.test(code)) return 'the TLS certificate of the host was rejected';
-  return tlsCodes.test(code) ? 'the TLS handshake failed' : 'there was no connection';
+  return tlsCodes.test(code) ? 'the TLS handshake failed' : 'the connection failed';
 }

@@ -45,6 +45,7 @@ async function openTunnel(
   const { statusCode, socket } = response;
   if (statusCode >= 200 && statusCode <= 299) return socket as Socket;
   socket.on('error', () => undefined).destroy();
-  const detail = statusCode === 407 ? 'the proxy rejected its user or password (407)' : `the proxy refused the connection (${statusCode})`;
+  const detail =
+    statusCode === 407 ? 'the proxy rejected the user name or password (407)' : `the proxy refused the connection (${statusCode})`;
   throw new VendorError('connect', detail, { detail });
 }

@@ -12,7 +12,7 @@ export interface ContentTimeout {
 
 export function startContentTimeout(timeoutMs: number, signal: AbortSignal | undefined): ContentTimeout {
   const controller = new AbortController();
-  const late = new VendorError('timeout', 'no content of the response in time');
+  const late = new VendorError('timeout', 'the response had no content in time');
   const timer = setTimeout(() => controller.abort(late), timeoutMs);
   return {
     signal: signal ? AbortSignal.any([signal, controller.signal]) : controller.signal,

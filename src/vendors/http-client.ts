@@ -238,10 +238,10 @@ export function toVendorError(cause: unknown, phase: 'unsent' | 'start' | 'body'
   if (cause instanceof VendorError)
     return isUnsent ? new VendorError(cause.kind, cause.message, { isUnsent, cause, detail: cause.detail }) : cause;
   if (cause instanceof errors.RequestAbortedError || (isObject(cause) && cause.name === 'AbortError'))
-    return new VendorError('aborted', 'the request was ended', { isUnsent, cause });
+    return new VendorError('aborted', 'the request was aborted', { isUnsent, cause });
   if (cause instanceof errors.HeadersTimeoutError) return firstByteTimeout(cause);
   if (cause instanceof errors.BodyTimeoutError) return new VendorError('broken', 'the response stalled', { cause });
-  if (phase === 'body') return new VendorError('broken', 'the response broke off', { cause });
+  if (phase === 'body') return new VendorError('broken', 'the response ended early', { cause });
   const code = asString(errorCode(cause));
   // If a connection closes before any byte of the response arrives, we treat the vendor as unreachable. The message
   // only contains the system's code, such as ECONNREFUSED, but never an address or the original message.

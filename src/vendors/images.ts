@@ -114,7 +114,7 @@ export async function inlineImages(
   for (const row of rows) {
     const { b64_json, url } = asObject(row);
     const image = asNonEmptyString(b64_json) ?? (await fetchImage(httpClient, asNonEmptyString(url), { provider, remainingBytes, now }));
-    if (image === null) throw unreadable('an image of the response has neither b64_json nor url', status);
+    if (image === null) throw unreadable('an image in the response has neither b64_json nor url', status);
     remainingBytes -= image.length;
     images.push(image);
   }
@@ -175,7 +175,7 @@ function parseArtifact({ base64, finishReason }: Readonly<Record<string, unknown
   const image = asNonEmptyString(base64);
   if (image !== null) return image;
   const reason = asString(finishReason);
-  if (reason === null || reason === 'SUCCESS') throw unreadable('an image of the response is empty', status);
+  if (reason === null || reason === 'SUCCESS') throw unreadable('an image in the response is empty', status);
   throw new VendorError('status', `the vendor responded with ${status} without an image: ${vendorErrorText(reason, provider)}`, { status });
 }
 

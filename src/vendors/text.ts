@@ -180,7 +180,7 @@ function toJsonResponse(response: HttpResponse, bytes: Buffer, { provider, codec
     const error = bytes.length > maxErrorBytes ? null : parseVendorError(bytes);
     if (error?.code === contextOverflowCode) throw overflowError(error, provider);
     const errorText = vendorErrorText(error?.message ?? null, provider);
-    const message = `not a valid response of ${codec.route}${errorText === null ? '' : `: ${errorText}`}`;
+    const message = `not a valid response for ${codec.route}${errorText === null ? '' : `: ${errorText}`}`;
     throw new VendorError('unreadable', message, { status: response.status });
   }
   return {
@@ -271,6 +271,6 @@ async function openStream(
 
 /** Keep-alives don't count, so if a vendor sends nothing else, we treat it as if it had sent nothing. */
 function waitForChunk(relay: ChunkReader, body: ResponseBody, { firstByteTimeoutMs }: Provider): Promise<StreamChunk | StreamEnd> {
-  const timer = setTimeout(() => body.destroy(new VendorError('timeout', 'no chunk of the response in time')), firstByteTimeoutMs);
+  const timer = setTimeout(() => body.destroy(new VendorError('timeout', 'no chunk of the response arrived in time')), firstByteTimeoutMs);
   return nextChunk(relay).finally(() => clearTimeout(timer));
 }

@@ -59,7 +59,7 @@ export async function sendUpload(httpClient: VendorHttpClient, request: UploadRe
   }).catch((cause: unknown) => {
     const error = upload.error();
     if (error === null || error instanceof GatewayError) throw error ?? cause;
-    throw new VendorError('aborted', 'the upload broke off', { cause: error });
+    throw new VendorError('aborted', 'the upload ended early', { cause: error });
   });
   const { status } = response;
   const contentType = getHeader(response, 'content-type') ?? (kind.route === 'images' ? 'application/json' : 'text/plain; charset=utf-8');

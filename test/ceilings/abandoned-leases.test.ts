@@ -38,7 +38,7 @@ describeDatabases('leases whose process is dead and whose journal is not recover
       expect(lines).toEqual([
         {
           level: 'error',
-          message: 'leases of a dead process withhold budget',
+          message: 'dead process still holds leases',
           fields: { process: dead, leases: 2, release: `gateway leases release ${dead}` },
         },
       ]);

@@ -80,9 +80,9 @@ test('lists and shows a completed batch, and reports on replay that there is not
   // This command doesn't need a project.
   expect(await gateway(`batches show ${id}`)).toEqual(shown);
   const replayed = await gateway(`batches replay ${id}`);
-  expect(replayed).toEqual({ status: 0, written: `The batch is done; nothing to retry.\n\n${shown.written}`, errors: '' });
+  expect(replayed).toEqual({ status: 0, written: `The batch is done, so there is nothing to retry.\n\n${shown.written}`, errors: '' });
   expect((await gateway(`batches stop ${id}`)).errors).toBe(
-    'gateway: only a batch that failed or waits can be stopped; this one is done\n',
+    'gateway: only failed and waiting batches can be stopped, and this one is done\n',
   );
   const { written } = await gateway(`batches show ${id} --project cli-done --json`);
   expect(JSON.parse(written)).toMatchObject({ id, object: 'memory.batch', state: 'done', groups: [{ position: 0, state: 'done' }] });

@@ -57,18 +57,20 @@ test('reports every mistake in the environment and the file', async () => {
   const { status, written, errors } = await check(`${yaml}colour: red\n`, { PORT: 'x', DATABASE_URL: database }, 'serve');
   expect([status, written]).toEqual([1, '']);
   expect(errors.map((error) => error.replace(/^\S+gateway\.yaml/, 'gateway.yaml'))).toEqual([
-    'TEMPORAL_ADDRESS: gateway serve needs it; without durable work set GATEWAY_TEMPORAL=off',
+    'TEMPORAL_ADDRESS: is required for gateway serve; to run without durable work, set GATEWAY_TEMPORAL=off',
     'PORT: must be a whole number from 0 to 65535',
     'gateway.yaml:2 providers.one.api_key: the environment variable VENDOR_KEY is not set',
     'gateway.yaml:5 colour: there is no such setting',
-    expect.stringContaining('GATEWAY_ADMIN_TOKEN: gateway serve needs it'),
+    expect.stringContaining('GATEWAY_ADMIN_TOKEN: is required for gateway serve'),
   ]);
 });
 
 test('reports an unreadable certificate and an unknown command as mistakes', async () => {
   const tls = { TEMPORAL_ADDRESS: 'temporal:7233', TEMPORAL_TLS_SERVER_CA_CERT_PATH: join(folder, 'none.pem') };
   expect((await check(yaml, { ...secrets, ...tls })).errors).toEqual([expect.stringContaining('none.pem: cannot be read')]);
-  expect((await check(yaml, {}, 'run')).errors).toEqual(['"run": gateway check-config checks one of start, serve, worker, migrate']);
+  expect((await check(yaml, {}, 'run')).errors).toEqual([
+    '"run" is not a command that gateway check-config can check; use one of start, serve, worker, migrate',
+  ]);
 });
 
 test('checks the start command without a file and a database', async () => {
@@ -93,14 +95,14 @@ describe('with --online, each provider gets a request that costs nothing', () =>
       1,
       'the key is not accepted: check api_key and auth. The vendor says: invalid key [key]',
     ],
-    ['gives no permission', (response) => response.writeHead(403).end('{}'), 1, 'the key is known, but has no permission'],
+    ['gives no permission', (response) => response.writeHead(403).end('{}'), 1, 'the key is valid, but lacks permission'],
     [
       'has no list of models, and refuses an empty body',
       (response, { method }) => response.writeHead(method === 'GET' ? 404 : 400).end('{}'),
       ...[0, 'works  the key is accepted'],
     ],
     ['has nothing at this address', (response) => response.writeHead(404).end('{}'), 1, 'check that base_url includes the version prefix'],
-    ['fails', (response) => response.writeHead(503).end('down'), 1, 'the vendor has a failure (503): try again later'],
+    ['fails', (response) => response.writeHead(503).end('down'), 1, 'the vendor failed with status 503: try again later'],
     ['closes the connection', (response) => response.destroy(), 1, 'check base_url, proxy and the network'],
   ] as [string, Responder, number, string][])('reports a vendor that %s', async (_name, respond, status, message) => {
     await withVendor(respond, async ({ url, received }) => {

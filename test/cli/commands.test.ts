@@ -311,7 +311,10 @@ test('writes and reads files with memory export and import, and reports what was
     `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}/provision/teams/copy/memory/import`,
     { method: 'POST', body: 'x', headers: { authorization: `Bearer ${adminToken}`, 'content-encoding': 'gzip' } },
   );
-  expect([compressed.status, await compressed.text()]).toEqual([415, 'a body with content-encoding is not supported\n']);
+  expect([compressed.status, await compressed.text()]).toEqual([
+    415,
+    'bodies with content-encoding are not supported; send the body uncompressed\n',
+  ]);
 });
 
 test('manages people, members, sessions and sign-in links, and prints the audit log', async () => {
@@ -416,12 +419,12 @@ test.each([
   ['rules set --project team --rule credential', '--rule must be <class>:<place>:<action>, for example credential:input:block'],
   ['rules set --project team --file /nowhere', "/nowhere cannot be read: ENOENT: no such file or directory, open '/nowhere'"],
   ['applications set --project team --calls 1', "missing required argument 'source'"],
-  ['batches replay 1 --project team --state failed', '--state is for replaying all batches of a project; leave the batch out'],
+  ['batches replay 1 --project team --state failed', '--state replays all batches of a project, so omit the batch'],
   ['keys list extra --project team', "too many arguments for 'list'. Expected 0 arguments but got 1: extra."],
   ['projects list --url somewhere', 'somewhere is not a URL; use one like http://127.0.0.1:8080'],
   [
     'projects list --url http://127.0.0.1:1',
-    'no gateway responds at http://127.0.0.1:1; start one with npm start, or give its address with --url',
+    'no gateway responds at http://127.0.0.1:1; start one with npm start, or pass its address with --url',
   ],
 ])('exits with 1 and one line for %s', async (line, sentence) => {
   await gateway('projects create team');

@@ -88,7 +88,7 @@ describe('with runs of several keys', () => {
     const report = JSON.parse(written);
     expect(report).toMatchObject({ runs: 6, schedules: 1 });
     expect(report.keys).toEqual([
-      { id: newId, configured: true, runs: 2, schedules: 0, examples: expect.any(Array), advice: 'keep: it encrypts' },
+      { id: newId, configured: true, runs: 2, schedules: 0, examples: expect.any(Array), advice: 'keep, because it encrypts new payloads' },
       { id: oldId, configured: true, runs: 3, schedules: 1, examples: expect.any(Array), advice: 'keep until these runs have ended' },
       {
         id: lostId,
@@ -110,7 +110,7 @@ describe('with runs of several keys', () => {
 
     expect(await payloadKey(['rotate', '--remove'], environment(newKey, oldKey))).toBe(1);
     expect(written).toBe('');
-    expect(errors).toContain(`gateway: ${oldId} cannot be removed: open runs or schedules need it`);
+    expect(errors).toContain(`gateway: ${oldId} cannot be removed: open runs or schedules still need it`);
 
     await Promise.all(['old-1', 'old-2', 'both'].map((name) => terminate(`learning/${name}`)));
     await shared().temporal.client.schedule.getHandle(scheduleId).delete();
@@ -136,11 +136,11 @@ test('appends a new key on rotate, puts it first on --promote, and prints keys t
   expect(await payloadKey(['rotate', '--promote'], { TEMPORAL_PAYLOAD_KEY: appended })).toBe(0);
   expect(written).toBe(`TEMPORAL_PAYLOAD_KEY=${added},${settingOf(oldKey)}\n`);
   const addedId = keyFingerprint(Buffer.from(added, 'base64'));
-  expect(errors).toContain(`The key ${addedId} is first now and encrypts; before, ${oldId} was first.`);
+  expect(errors).toContain(`The key ${addedId} is now first and encrypts new payloads in place of ${oldId}.`);
   expect(errors).not.toContain(added);
 
   expect(await payloadKey(['rotate'], { TEMPORAL_PAYLOAD_KEY: appended })).toBe(1);
-  expect(errors).toBe('gateway: TEMPORAL_PAYLOAD_KEY has 2 keys already; finish that rotation with rotate --promote and rotate --remove\n');
+  expect(errors).toBe('gateway: TEMPORAL_PAYLOAD_KEY already has 2 keys; finish that rotation with rotate --promote and rotate --remove\n');
 });
 
 test('prints the first key on rotate without a key', async () => {
@@ -163,8 +163,8 @@ test('reports all mistakes in the command line and the settings together', async
   );
   expect(error instanceof ConfigError ? error.errors : []).toEqual([
     '"x" is an unexpected argument',
-    '--promote, --remove: only with rotate',
-    '--promote, --remove: one at a time',
+    '--promote, --remove: are only allowed with rotate',
+    '--promote, --remove: use only one of them',
     expect.stringContaining('TEMPORAL_PAYLOAD_KEY: must be 32 random bytes in base64'),
   ]);
 });

@@ -173,7 +173,7 @@ onBothDatabases('usage reprice with invalid arguments', (database) => {
     [['--from', '2026-11-01', '--to', '2026-11-02', '--prices', 'now', '--project', 'acme'], '--project: not allowed with prices "now"'],
     [
       ['--from', '2026-11-01', '--to', '2026-11-02', '--prices', 'now', '--models', 'one/none'],
-      '--models: there is no price now for one/none',
+      '--models: there is no current price for one/none',
     ],
     [['--from', '2026-11-01', '--to', '2026-11-02', '--project', 'nobody'], 'no such project'],
   ])('reports the error of %j in one line', async (options, sentence) => {

@@ -52,7 +52,7 @@ describe('gateway vendors add', () => {
       'Name of the provider',
       'Name of the resource, such as my-resource',
       'Sign in with an API key (key) or with the azure identity of this machine (identity)',
-      'Environment variable that has the API key',
+      'Environment variable that contains the API key',
       'Model for the tier "standard", if the file has no tiers (- for none)',
     ]);
     expect(readFileSync(file, 'utf8')).toBe(`providers:
@@ -126,9 +126,9 @@ tiers: { standard: [own/m] }
     [['add', 'groq', '--set', 'region=x'], '', '--set region: groq has nothing to set'],
     [['add', 'bedrock-openai', '--set', 'region=Ohio'], '', '--set region: must be like us-east-1'],
     [['add', 'bedrock-openai'], '', 'AWS region, such as us-east-1: is missing'],
-    [['add', 'groq', '--identity'], '', '--identity: Groq accepts only an API key'],
+    [['add', 'groq', '--identity'], '', '--identity: Groq only accepts an API key'],
     [['add', 'groq', '--key-variable', 'a b'], '', '"a b" is not a name of an environment variable'],
-    [['add', 'groq', '--name', 'a b'], '', 'a provider is named with letters'],
+    [['add', 'groq', '--name', 'a b'], '', 'a provider name may only contain letters'],
     [['add', 'groq'], taken, 'has a provider groq already; choose another name with --name'],
     [
       ['add', 'groq'],

@@ -125,7 +125,7 @@ describe('a request of the Temporal UI', () => {
     const response = await convert('/encode', [payload], { cookie: await sessionCookie() });
     expect(response.status).toBe(400);
     const body = await response.text();
-    expect(body).toContain('only ids, counts, hashes and RFC 3339 times may pass to Temporal');
+    expect(body).toContain('only ids, counts, hashes and RFC 3339 times may be sent to Temporal');
     expect(body).not.toContain('private');
   });
 

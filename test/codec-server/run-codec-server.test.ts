@@ -42,7 +42,7 @@ test('reports all mistakes together', async () => {
 });
 
 test.each([
-  ['no UI', [], /^--ui-origin: needed/],
+  ['no UI', [], /^--ui-origin: is required/],
   ['a UI with a path', ['--ui-origin', 'http://localhost:8233/ui'], /^--ui-origin: "http:\/\/localhost:8233\/ui" is not an origin/],
   ['any UI', ['--ui-origin', '*'], /^--ui-origin: "\*" is not an origin/],
   ['http on a network', ['--ui-origin', 'http://localhost:8233', '--public-url', 'http://codec.example.com'], /^--public-url: must be/],

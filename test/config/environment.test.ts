@@ -77,12 +77,14 @@ test('requires a database server and Temporal or GATEWAY_TEMPORAL=off for serve,
   expect(parseEnvironment({ GATEWAY_WORKERS: '2', DATABASE_URL: 'postgres://gateway@db/gateway' }).errors).toEqual([]);
   for (const command of ['serve', 'worker', 'migrate'] as const) {
     expect(parseEnvironment({ GATEWAY_TEMPORAL: 'off' }, command).errors).toEqual([
-      expect.stringContaining(`DATABASE_URL: gateway ${command} needs it`),
+      expect.stringContaining(`DATABASE_URL: is required for gateway ${command}`),
     ]);
   }
   const env = { DATABASE_URL: 'postgres://gateway@db/gateway' };
   for (const command of ['serve', 'worker'] as const) {
-    expect(parseEnvironment(env, command).errors).toEqual([expect.stringContaining(`TEMPORAL_ADDRESS: gateway ${command} needs it`)]);
+    expect(parseEnvironment(env, command).errors).toEqual([
+      expect.stringContaining(`TEMPORAL_ADDRESS: is required for gateway ${command}`),
+    ]);
     expect(parseEnvironment({ ...env, TEMPORAL_ADDRESS: 'a:7233' }, command).errors).toEqual([]);
   }
   expect(parseEnvironment(env, 'migrate').errors).toEqual([]);

@@ -229,14 +229,14 @@ colour: red
     const rowOf = (more: string): readonly string[] => errorsOf(`providers:\n  a: { dialect: chat, ${more} }\n`);
     expect(rowOf('base_url: " https://a/v1"')).toEqual(['gateway.yaml:2 providers.a.base_url: must not begin or end with a space']);
     expect(rowOf('base_url: https://a/v1, headers: { Host: b, transfer-encoding: chunked, x-fine: c }')).toEqual([
-      'gateway.yaml:2 providers.a.headers.Host: this header is set by the HTTP connection',
-      'gateway.yaml:2 providers.a.headers.transfer-encoding: this header is set by the HTTP connection',
+      'gateway.yaml:2 providers.a.headers.Host: is set by the HTTP connection and cannot be configured',
+      'gateway.yaml:2 providers.a.headers.transfer-encoding: is set by the HTTP connection and cannot be configured',
     ]);
   });
 
   test('rejects an alias and reports its line', () => {
     expect(errorsOf('tiers: &t\n  standard: *t\n')).toContain(
-      'gateway.yaml:2 tiers.standard: aliases (*t) are not supported; write it out',
+      'gateway.yaml:2 tiers.standard: aliases (*t) are not supported; write out the value instead',
     );
   });
 
@@ -253,10 +253,10 @@ colour: red
       return [];
     };
     const needsToken =
-      'GATEWAY_ADMIN_TOKEN: gateway serve needs it, the same in every process: at least 16 characters (openssl rand -hex 32)';
+      'GATEWAY_ADMIN_TOKEN: is required for gateway serve; use the same token in every process, with at least 16 characters (openssl rand -hex 32)';
 
     test('requires a provider and an admin token, but not for a worker', () => {
-      expect(serveErrors(null)).toEqual([expect.stringContaining('no providers: write them into gateway.yaml'), needsToken]);
+      expect(serveErrors(null)).toEqual([expect.stringContaining('no providers are configured: add them to gateway.yaml'), needsToken]);
       expect(serveErrors(minimal)).toEqual([needsToken]);
       expect(serveErrors(`${minimal}admin_token: 0123456789abcdef\n`)).toEqual([]);
       expect(loadFor('worker', null).providers).toEqual({});
@@ -296,8 +296,7 @@ image_tiers:
           'gateway.yaml:8 tiers.fine.0: openai/private-model has no price',
           'gateway.yaml:10 image_tiers.standard.1: openai/private-image has no price',
         ].map(
-          (beginning) =>
-            `${beginning}: its calls have an unknown cost, and calls with a cost ceiling skip it, unless an imported row has one`,
+          (beginning) => `${beginning}; unless you import one, the cost of its calls is unknown, and calls with a cost ceiling skip it`,
         ),
       );
     });
@@ -407,7 +406,7 @@ ${canaries}
   });
 
   test.each([
-    ['base_url: https://user:hunter2@a/v1, dialect: chat', 'must not hold a user or password'],
+    ['base_url: https://user:hunter2@a/v1, dialect: chat', 'must not contain a user or password'],
     ['base_url: https://a/v1?x=1, dialect: chat', 'must end with the path'],
     ['base_url: a/v1, dialect: chat', 'must be an address'],
     ['base_url: https://a/v1, dialect: messages, serves: [chat]', 'a provider of the dialect messages cannot serve chat'],
@@ -533,8 +532,8 @@ describe('secrets in files', () => {
         `${join(folder, 'minimal.yaml')}:3 colour: there is no such setting`,
         expect.stringMatching(/^ANTHROPIC_API_KEY_FILE: \S+absent cannot be read: ENOENT/),
         'GATEWAY_ADMIN_TOKEN: must have at least 16 characters; several tokens are separated by spaces or line breaks',
-        'DATABASE_URL, DATABASE_URL_FILE: set one of them',
-        `OPENAI_API_KEY_FILE: ${join(folder, 'lines')} must hold one line`,
+        'DATABASE_URL, DATABASE_URL_FILE: set only one of them',
+        `OPENAI_API_KEY_FILE: ${join(folder, 'lines')} must contain a single line`,
         `TEMPORAL_API_KEY_FILE: ${join(folder, 'empty')} is empty`,
       ]),
     );

@@ -151,7 +151,7 @@ describe('an entry of the public price table', () => {
     ],
     ['"mode": "chat", "input_cost_per_token": 1', 'ft:m', 'covers fine-tuned models, whose names are longer'],
     ['"mode": "chat", "input_cost_per_token": 1', 'v/*', 'covers several models'],
-    ['"mode": "chat", "input_cost_per_token": 1', 'a b', 'its name contains a character that model ids must not have'],
+    ['"mode": "chat", "input_cost_per_token": 1', 'a b', 'its name contains a character that is not allowed in model ids'],
   ])('skips %s of %s because it %s', (fields, entry, reason) => {
     expect(convert(fields, entry)).toBe(reason);
   });

@@ -245,10 +245,10 @@ describe('imported rows', () => {
       'models.a/free.input: must be an amount in USD, written as a decimal number such as 0.15',
       'models.a/half.output: is required with input',
       'models.a/odd: Unrecognized key: "inptu"',
-      'models.a/served.serves: is for models of the kind chat only',
-      'models.a/spoken.first_content_timeout_ms: is not for models of images, speech, transcriptions and videos, which have no failover',
-      'models.a/takes.takes.1: a model of the kind speech may take speed, instructions',
-      'models.a/takes-chat.takes.0: is for models of the kinds images and speech only',
+      'models.a/served.serves: is only allowed for models of the kind chat',
+      'models.a/spoken.first_content_timeout_ms: is not allowed for models of images, speech, transcriptions and videos, because they have no failover',
+      'models.a/takes.takes.1: models of the kind speech only accept speed, instructions',
+      'models.a/takes-chat.takes.0: is only allowed for models of the kinds images and speech',
       expect.stringMatching(/^models\.a\/takes-odd\.takes\.0: Invalid option: expected one of "response_format"\|"quality"/),
       'models.a/thinks.thinking: Invalid option: expected one of "budget"|"adaptive"|"none"',
       'models.nobody/x: there is no provider nobody',
@@ -256,6 +256,6 @@ describe('imported rows', () => {
       'models.a/null\u0000: must be a model as <provider>/<model>',
       'models.a/\ud800: must be a model as <provider>/<model>',
     ]);
-    expect(parseImportedRows([], findProvider).errors).toEqual(['models: must be rows by model']);
+    expect(parseImportedRows([], findProvider).errors).toEqual(['models: must contain one row for each model']);
   });
 });

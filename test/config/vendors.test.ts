@@ -147,7 +147,7 @@ describe('a provider row', () => {
       'headers: anthropic-workspace-id is required',
     ],
     [{ base_url: 'https://a.test/v1?api-version=1', dialect: 'chat' }, 'parameters such as api-version belong to query'],
-    [{ base_url: 'https://a.test/v1', dialect: 'chat', paths: { chat: '/x' } }, 'is a path of the dialect, such as /chat/completions'],
+    [{ base_url: 'https://a.test/v1', dialect: 'chat', paths: { chat: '/x' } }, 'must be a path of the dialect, such as /chat/completions'],
     [{ base_url: 'https://a.test/v1', dialect: 'chat', paths: { '/embeddings': 'x?y' } }, 'must be a path that begins with /'],
   ])('rejects %j with %j', (row, message) => {
     expect(() => load(row)).toThrow(message);

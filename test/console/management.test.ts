@@ -263,7 +263,7 @@ test('edits content rules as a whole and tries them on a text that no URL or log
   const rule = { read: hiddenValue(page, 'read'), 'rules.0.place': 'input', 'rules.0.action': 'block' };
   const invalid = { ...rule, 'rules.0.class': 'expression', 'rules.0.expression': '(; place: x' };
   expect(await textOf(owner.post(`${path}/rules/edit`, invalid), 422)).toMatch(
-    /value="\(; place: x"[^>]*aria-invalid="true"[^>]*> Expression: is not a regular expression[^<]*\(; place: x/,
+    /value="\(; place: x"[^>]*aria-invalid="true"[^>]*> Expression: is not a valid RE2 expression[^<]*\(; place: x/,
   );
   const saved = {
     ...rule,

@@ -110,7 +110,7 @@ test('rejects a directory of another PostgreSQL version in one line', async () =
   const other = await mkdtemp(join(tmpdir(), 'gateway-other-major-'));
   await mkdir(join(other, 'db'));
   await writeFile(join(other, 'db', 'PG_VERSION'), '16\n');
-  await expect(openEmbeddedDatabase({ dataDir: other })).rejects.toThrow(/made by PostgreSQL 16, this version needs 18; [^\n]+$/);
+  await expect(openEmbeddedDatabase({ dataDir: other })).rejects.toThrow(/created by PostgreSQL 16, but this version needs 18; [^\n]+$/);
   await rm(other, { recursive: true });
 });
 

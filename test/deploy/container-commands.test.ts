@@ -183,7 +183,10 @@ describeOwnPostgres('in containers', () => {
       return failures;
     };
     // The service answers these two commands that there is nothing with that id.
-    const expected = [expect.stringMatching(/: gateway: the process holds no lease$/), expect.stringMatching(/: gateway: no such batch$/)];
+    const expected = [
+      expect.stringMatching(/: gateway: the process does not hold any leases$/),
+      expect.stringMatching(/: gateway: no such batch$/),
+    ];
     const prefixes = ['docker compose exec gateway-1 gateway', 'kubectl exec gateway-0 -- gateway'];
     expect(await Promise.all(prefixes.map(failuresWith))).toEqual([expected, expected]);
   });

@@ -86,7 +86,7 @@ test('stops a call that uses too much processor time, while others continue', as
     queue.run({ ...work, project: 'one' }),
     queue.run({ project: 'one', rules: [emailRule], texts: ['ada@example.com'], signal: undefined }),
   ]);
-  expect(stopped).toEqual({ matched: new Set(), stopped: 'takes more than 0.05 seconds of processor time' });
+  expect(stopped).toEqual({ matched: new Set(), stopped: 'takes more than 0.05 seconds of CPU time' });
   expect(other).toEqual({ matched: new Set([emailRule]), stopped: null });
 });
 
@@ -95,7 +95,7 @@ test("limits a project's waiting work by calls and by characters", async () => {
   const byCharacters = createRuleQueue({ maxWaitingCharacters: 10 });
   const run = (queue: typeof byCalls, project: string, text: string) =>
     queue.run({ project, rules: [emailRule], texts: [text], signal: undefined });
-  const full = { code: 'budget_unavailable', message: "too many texts wait for the project's content rules" };
+  const full = { code: 'budget_unavailable', message: "too many texts are waiting for the project's content rules; try again in a moment" };
   // The first call is already running, so two more can wait.
   const calls = [1, 2, 3].map(() => run(byCalls, 'one', 'x'));
   await expect(run(byCalls, 'one', 'x')).rejects.toMatchObject(full);

@@ -134,8 +134,8 @@ describe('the watch', () => {
   test('logs once when tasks have waited for more than a minute, and once when they no longer do', async () => {
     const { lines, current } = await linesAfter(fair, early, late, late, new Error('unavailable'), late, fair);
     expect(lines).toEqual([
-      ['warn', 'Temporal tasks wait for a worker', { queue: 'memory', tasks: 900, seconds: 61 }],
-      ['info', 'Temporal tasks no longer wait', { queue: 'memory' }],
+      ['warn', 'Temporal tasks waiting for a worker', { queue: 'memory', tasks: 900, seconds: 61 }],
+      ['info', 'Temporal tasks no longer waitinging', { queue: 'memory' }],
     ]);
     expect(current).toBe(fair);
   });

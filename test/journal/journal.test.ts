@@ -297,7 +297,7 @@ describe('a failing disk', () => {
       const starved = await start();
       expect(starved.state()).toMatchObject({
         accepting: false,
-        obstacle: { summary: 'the disk is full', detail: '19.0 MiB free, the journal needs 20.0 MiB' },
+        obstacle: { summary: 'the disk is full', detail: 'the disk has 19.0 MiB free, but the journal needs 20.0 MiB' },
       });
       await starved.close();
     }));

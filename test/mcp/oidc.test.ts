@@ -120,10 +120,18 @@ describe('rejected tokens', () => {
     ['a token for another resource', () => ({ aud: 'https://other.example.com/mcp' }), /wrong aud/],
     ['a token for the client, such as an ID token', () => ({ aud: client.id }), /wrong aud/],
     ['a token of another issuer', () => ({ iss: 'https://issuer.example.com' }), /wrong iss/],
-    ['a token without expiry', () => ({ exp: undefined }), /lacks the claims/],
-    ['an unknown subject', () => ({ sub: 'eve' }), /nobody who is active/],
-    ['an unknown subject with an unverified address', () => ({ sub: 'eve', email, email_verified: false }), /nobody who is active/],
-    ['another subject with the address of a connected person', () => ({ sub: 'eve', email, email_verified: true }), /nobody who is active/],
+    ['a token without expiry', () => ({ exp: undefined }), /must have the claims/],
+    ['an unknown subject', () => ({ sub: 'eve' }), /not belong to an active person/],
+    [
+      'an unknown subject with an unverified address',
+      () => ({ sub: 'eve', email, email_verified: false }),
+      /not belong to an active person/,
+    ],
+    [
+      'another subject with the address of a connected person',
+      () => ({ sub: 'eve', email, email_verified: true }),
+      /not belong to an active person/,
+    ],
   ])('returns 401 for %s', async (_title, changes, message) => {
     const response = await listTools(await provider.sign(claims(changes())));
     expect([response.status, await response.text()]).toEqual([401, expect.stringMatching(message)]);

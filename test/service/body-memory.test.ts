@@ -30,13 +30,16 @@ test('rejects large bodies with 503 and retry-after while the body memory is ful
   for (const request of requests) {
     const response = await request();
     expect([response.status, response.headers.get('retry-after')]).toEqual([503, '5']);
-    expect(await response.text()).toContain('too many large requests are being served');
+    expect(await response.text()).toContain('too many large requests are being served; try again in a moment');
   }
   await expectServed(await embed('one/echo', 'small'));
   await expectServed(await call('/readyz'));
   const more = Array.from({ length: 15 }, (_, index) => embed('one/held', 'x'.repeat(mebibyte - (index === 0 ? 4_096 : 128))));
   await eventually(async () => expect(vendor.requests().length).toBe(17));
-  expect(await jsonOf(call('/readyz'))).toMatchObject({ status: 'not_ready', reasons: ['too many large requests are being served'] });
+  expect(await jsonOf(call('/readyz'))).toMatchObject({
+    status: 'not_ready',
+    reasons: ['too many large requests are being served'],
+  });
   expect((await call('/healthz')).status).toBe(200);
   vendor.release();
   for (const response of await Promise.all([held, ...more])) await expectServed(response);

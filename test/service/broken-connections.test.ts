@@ -114,7 +114,7 @@ describe('a responses stream that the vendor breaks off', () => {
     const { text, isCut } = await readUntilCut(await gateway.call('/v1/responses', { model, input: 'hi', stream: true }));
     const numbers = [...text.matchAll(/"sequence_number":(\d+)/g)].map(([, number]) => Number(number));
     expect([isCut, numbers]).toEqual([false, numbers.map((_, index) => index)]);
-    const problem = { code: 'upstream_failed', message: 'the response broke off', param: null };
+    const problem = { code: 'upstream_failed', message: 'the response ended early', param: null };
     const [name, data = ''] = text.trimEnd().split('\n\n').at(-1)?.split('\n') ?? [];
     expect([name, JSON.parse(data.replace('data: ', ''))]).toEqual([
       'event: error',
@@ -128,7 +128,7 @@ describe('a responses stream that the vendor breaks off', () => {
     const readAll = async (): Promise<void> => {
       for await (const event of stream) if (event.type === 'response.output_text.delta') text += event.delta;
     };
-    await expect(readAll()).rejects.toThrow('the response broke off');
+    await expect(readAll()).rejects.toThrow('the response ended early');
     expect(text).toBe('the quick brown ');
   });
 });

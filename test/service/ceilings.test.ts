@@ -72,7 +72,7 @@ onBothDatabases('ceilings', (database) => {
       const answer = await call('/v1/chat/completions', chat(), { 'x-gateway-source': 'app' });
       return [answer.status, answer.headers.get('retry-after'), (await jsonOf<{ error?: { message: string } }>(answer)).error?.message];
     };
-    expect(await ask()).toEqual([429, '3600', 'the monthly cap of the project is reached']);
+    expect(await ask()).toEqual([429, '3600', 'the project has reached its monthly cap']);
     await admin('PUT', `/provision/teams/${project}`, { monthly_cap: 1 });
     await admin('PUT', `/provision/teams/${project}/applications/app`, { ceilings: { calls: 0, cost: 0 } });
     expect(await ask()).toEqual([429, '60', "source budget exceeded for 'app' (calls)"]);

@@ -331,7 +331,7 @@ tiers:
     await database.query('update schema_migrations set oldest_server = 9999');
     process.kill(second, 'SIGKILL');
     expect(await gateway.exited).toBe(1);
-    expect(gateway.stderr()).toMatch(/^gateway: an API process did not start 5 times; the last time: .*9999[^\n]*\n$/);
+    expect(gateway.stderr()).toMatch(/^gateway: an API process failed to start 5 times; the last reason was: .*9999[^\n]*\n$/);
     expect(await processesOf(home)).toEqual([]);
   });
 });

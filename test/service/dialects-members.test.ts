@@ -105,7 +105,7 @@ describe("threads of Anthropic's tool runner", () => {
         type: 'error',
         error: {
           type: 'invalid_request_error',
-          message: "thread: this model's vendor keeps no threads; send the whole conversation",
+          message: "thread: this model's vendor does not store threads; send the whole conversation",
           param: 'thread',
           details: { error_code: 'thread_unsupported_request', unsupported: ['thread'] },
         },

@@ -62,9 +62,9 @@ const untranslatable: Readonly<Record<Dialect, readonly (readonly [title: string
     [
       'a stop sequence of white space',
       { stop: ['END', '\n'] },
-      /^stop sequences of white space only are refused by vendors of the messages/,
+      /^vendors of the messages dialect reject stop sequences that consist only of white space/,
     ],
-    ['an effort that messages lacks', { reasoning_effort: 'huge' }, /^the effort of reasoning is not one that the messages dialect has$/],
+    ['an effort that messages lacks', { reasoning_effort: 'huge' }, /^the messages dialect does not have this reasoning effort$/],
     [
       'an unknown role',
       { messages: [user, { role: 'narrator', content: 'x' }] },
@@ -87,7 +87,7 @@ const untranslatable: Readonly<Record<Dialect, readonly (readonly [title: string
     [
       'a thread that another vendor keeps',
       { thread: { type: 'continue', previous_message_id: 'msg_1' } },
-      /^thread: this model's vendor keeps no threads; send the whole conversation$/,
+      /^thread: this model's vendor does not store threads; send the whole conversation$/,
     ],
     ['a compaction', { compaction: { type: 'summarize' } }, /^compaction cannot be expressed in the chat dialect$/],
     ['a place of inference', { inference_geo: 'us' }, /^inference_geo cannot be expressed in the chat dialect$/],
@@ -232,9 +232,9 @@ describe.each(translatedWays)('an error of a $vendor vendor to a $caller caller'
     ['quota', 429, /the vendor responded with 429: You exceeded your current quota/],
     ['spend-limit', 429, /the vendor responded with 429: The spend limit set by/],
     ['redirect', 302, /the vendor responded with 302$/],
-    ['garbage', 200, /(not a valid response of|the response is not an event stream)/],
-    ['empty', 200, /(not a valid response of|the response is not an event stream)/],
-    ['wrong-type', 200, /(not a valid response of|the response is not an event stream)/],
+    ['garbage', 200, /(not a valid response for|the response is not an event stream)/],
+    ['empty', 200, /(not a valid response for|the response is not an event stream)/],
+    ['wrong-type', 200, /(not a valid response for|the response is not an event stream)/],
     ['hang', null, /no response in time$/],
   ])('returns 502 if %s is not a valid vendor response', async (model, status, reason) => {
     for (const stream of [false, true]) {

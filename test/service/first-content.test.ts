@@ -162,7 +162,7 @@ it.each([true, false])('returns 502 if no model is left and charges all abandone
   const answer = await ask(gateway, 'both', { stream });
   expect([answer.status, await answer.json()]).toMatchObject([
     502,
-    { error: { code: 'upstream_failed', message: expect.stringContaining('no content of the response in time') } },
+    { error: { code: 'upstream_failed', message: expect.stringContaining('the response had no content in time') } },
   ]);
   const call = await findCall(gateway, answer);
   expect(call).toMatchObject({ outcome: 'failed', estimated: true, attempts: [{ outcome: 'failed' }, { outcome: 'failed' }] });

@@ -111,7 +111,7 @@ describe('a project', () => {
 
   it('gets 429 credits_exhausted on all routes once it reaches its monthly cap', async () => {
     await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { monthly_cap: 0 });
-    const message = 'the monthly cap of the project is reached';
+    const message = 'the project has reached its monthly cap';
     await expectRefusals(gateway, { status: 429, code: 'credits_exhausted', message, retryAfter: '3600' });
   });
 
@@ -128,7 +128,7 @@ describe('a project', () => {
 
   it('gets 402 subscription_required on all routes if it may not call, regardless of its ceilings', async () => {
     await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { may_call: false });
-    const message = 'the project may not send calls';
+    const message = 'calls are turned off for this project; an owner can turn them on in the project settings';
     await expectRefusals(gateway, { status: 402, code: 'subscription_required', message, retryAfter: null });
   });
 });

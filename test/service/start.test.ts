@@ -164,8 +164,8 @@ describe('reports every error in one line and exits with 1', () => {
       /^gateway: the data directory \S+\/not-mine\/db cannot be written: /,
     ],
     ['a missing configuration file', 'start', { GATEWAY_CONFIG: 'nowhere.yaml' }, /^gateway: nowhere\.yaml: cannot be read: /],
-    ['serve without a database', 'serve', { OPENAI_API_KEY: 'any' }, /^gateway: DATABASE_URL: gateway serve needs it; /],
-    ['worker without a database', 'worker', {}, /^gateway: DATABASE_URL: gateway worker needs it; /],
+    ['serve without a database', 'serve', { OPENAI_API_KEY: 'any' }, /^gateway: DATABASE_URL: is required for gateway serve; /],
+    ['worker without a database', 'worker', {}, /^gateway: DATABASE_URL: is required for gateway worker; /],
   ])('%s', async (_title, command, env, complaint) => {
     await expectComplaint(await processes.start(command, { home, env, program: [...asUser, process.execPath, main, command] }), complaint);
   });

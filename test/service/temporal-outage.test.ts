@@ -84,7 +84,7 @@ describePostgres('an API process and a worker, whose Temporal is killed', () => 
       await eventually(async () => expect(await waitingRows()).toBeGreaterThanOrEqual(2 * signals), 200_000);
       await eventually(async () =>
         expect(await readiness()).toEqual([
-          [200, { status: 'ready', reasons: [], degraded: ['durable work waits: Temporal is unavailable'] }],
+          [200, { status: 'ready', reasons: [], degraded: ['durable work is paused: Temporal is unavailable'] }],
           [503, { status: 'not_ready', reasons: ['Temporal is unavailable'], degraded: [] }],
         ]),
       );

@@ -233,7 +233,7 @@ describePostgres('an upgrade under load', () => {
       `insert into schema_migrations (version, name, checksum, oldest_server, release) values (9999, '9999_future', 'any', 9999, '9.0.0')`,
     );
     await expect(checkSchema(database)).rejects.toThrow(
-      /^the database needs gateway 9\.0\.0, schema 9999 or newer; this is gateway \d+\.\d+\.\d+\S*, schema \d+: install a newer gateway, or restore the backup of before the upgrade$/,
+      /^the database needs gateway 9\.0\.0, schema 9999 or newer; this is gateway \d+\.\d+\.\d+\S*, schema \d+: install a newer gateway, or restore a backup from before the upgrade$/,
     );
     const old = await start('serve', 'previous');
     expect([await old.exited, old.stderr()]).toEqual([1, expect.stringMatching(/^gateway: the database needs a server of schema 9999/)]);

@@ -7,8 +7,8 @@ test.each([
   ['ERR_TLS_CERT_ALTNAME_INVALID', 'the TLS certificate of the host was rejected'],
   ['CERT_HAS_EXPIRED', 'the TLS certificate of the host was rejected'],
   ['ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION', 'the TLS handshake failed'],
-  ['UND_ERR_CONNECT_TIMEOUT', 'there was no connection in time'],
-  ['ESOMETHING', 'there was no connection'],
+  ['UND_ERR_CONNECT_TIMEOUT', 'connecting took too long'],
+  ['ESOMETHING', 'the connection failed'],
   [null, 'the connection was closed before the response began'],
 ])('describes %s in a sentence', (code, sentence) => {
   expect(describeConnectionError(code)).toBe(sentence);

@@ -53,7 +53,7 @@ describe.each(Object.entries(compressions))('a response with the encoding %s', (
       respondWith(bytes, (response) => void response.destroy()),
       async ({ url, httpClient }) => {
         const { body } = await httpClient.send(requestOf(url));
-        await expect(body.readAll(100_000)).rejects.toMatchObject({ kind: 'broken', message: 'the response broke off' });
+        await expect(body.readAll(100_000)).rejects.toMatchObject({ kind: 'broken', message: 'the response ended early' });
       },
     );
     await withVendor(

@@ -109,7 +109,7 @@ describe('a proxy', () => {
     [
       'rejects its credentials',
       (socket) => socket.end('HTTP/1.1 407 Proxy Authentication Required\r\n\r\n'),
-      'connect: the proxy rejected its user or password (407)',
+      'connect: the proxy rejected the user name or password (407)',
     ],
     [
       'refuses the host',
@@ -152,7 +152,7 @@ describe('certificates', () => {
 
   test.each([
     [join(folder, 'none.pem'), 'no such file'],
-    [import.meta.filename, 'there is no certificate in PEM format in it'],
+    [import.meta.filename, 'it contains no certificate in PEM format'],
   ])('in %s are refused when the configuration is loaded', (file, message) => {
     expect(() => providerOf({ ca_file: file })).toThrow(message);
   });

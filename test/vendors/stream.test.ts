@@ -52,7 +52,7 @@ async function relay(rules: RouteCodec, chunks: readonly (string | Buffer)[], fa
 }
 
 /** The error that the HTTP client throws for a connection that is reset. */
-const reset = new VendorError('broken', 'the response broke off');
+const reset = new VendorError('broken', 'the response ended early');
 const delta = (content: string): object => ({ choices: [{ index: 0, delta: { content }, finish_reason: null }] });
 const finish = { choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] };
 const usage = { choices: [], usage: { prompt_tokens: 1, completion_tokens: 2 } };
@@ -182,7 +182,7 @@ describe('before the first chunk', () => {
   test('reports a broken connection as a broken stream', async () => {
     expect(await relay(chat, [keepAlive], reset)).toMatchObject({
       relayed: [],
-      end: { kind: 'broken', message: 'the response broke off', errorForwarded: false },
+      end: { kind: 'broken', message: 'the response ended early', errorForwarded: false },
     });
   });
 });
@@ -193,7 +193,7 @@ describe('after the first chunk', () => {
   test.each<[string, (string | Buffer)[], VendorError | undefined, string]>([
     ['the vendor ends', [begun], undefined, 'the vendor ended the stream early'],
     ['the vendor ends in an event', [begun, 'data: {"choices":[{"delta":{"con'], undefined, 'the vendor ended the stream early'],
-    ['the connection breaks', [begun, 'data: {"cho'], reset, 'the response broke off'],
+    ['the connection breaks', [begun, 'data: {"cho'], reset, 'the response ended early'],
     ['an event never ends', [begun, 'data: ', Buffer.alloc(17 * 1024 * 1024, 0x78)], undefined, 'an event is larger than 16777216 bytes'],
   ])('relays only complete events and reports a broken stream if %s', async (_name, chunks, failure, message) => {
     expect(await relay(chat, chunks, failure)).toEqual({

@@ -152,12 +152,12 @@ describe('a plain response', () => {
     [
       'is not of the dialect',
       (response) => response.end('<html>'),
-      { kind: 'unreadable', status: 200, message: 'not a valid response of chat' },
+      { kind: 'unreadable', status: 200, message: 'not a valid response for chat' },
     ],
     [
       'is an error with status 200',
       (response) => response.end('{"error":{"message":"x"}}'),
-      { kind: 'unreadable', status: 200, message: 'not a valid response of chat: x' },
+      { kind: 'unreadable', status: 200, message: 'not a valid response for chat: x' },
     ],
     ['is empty', (response) => response.writeHead(204).end(), { kind: 'unreadable', status: 204 }],
     ['is a redirect', (response) => response.writeHead(302, { location: '/' }).end(), { kind: 'status', status: 302 }],
@@ -406,7 +406,7 @@ describe('a stream', () => {
         const answer = streamed(await sendToVendor(httpClient, requestOf(url, { stream: true })));
         expect(await readChunks(answer)).toEqual({
           text: opening,
-          end: { kind: 'broken', message: 'the response broke off', errorForwarded: false },
+          end: { kind: 'broken', message: 'the response ended early', errorForwarded: false },
         });
       },
     );

@@ -7,7 +7,7 @@ export interface NewProvider {
   readonly vendor: VendorDescription;
   /** The values of the vendor's parameters. */
   readonly parameters: Readonly<Record<string, string>>;
-  /** The environment variable that has the API key, the type of a cloud identity, or null for neither. */
+  /** The environment variable that contains the API key, the type of a cloud identity, or null for neither. */
   readonly credential: { readonly variable: string } | { readonly identity: CloudIdentity['type'] } | null;
 }
 

@@ -85,7 +85,9 @@ ${memberTable(context, await members.list(context.project.id))}${context.role ==
         }
         const known = await accounts.findByEmail(email);
         if (known !== null && (await members.list(context.project.id)).some((member) => member.email === known.email))
-          throw gatewayError('conflict', { issues: [{ path: 'email', message: 'is a member already; change the role in the list' }] });
+          throw gatewayError('conflict', {
+            issues: [{ path: 'email', message: 'is already a member; change the role in the list instead' }],
+          });
         const person = known ?? (await accounts.create({ email, ...(name !== undefined && { name }) }));
         await members.put(context.project.id, person.id, role);
         const audit = { person_id: person.id, role, created: known === null };

@@ -55,13 +55,13 @@ export type SkipMember = (key: string, at: number) => number | null;
  * for each returned member.
  */
 export function scanObject(bytes: Buffer, wantedKeys?: ReadonlySet<string>, skip?: SkipMember): BodySpans {
-  if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) throw new JsonSyntaxError('byte-order mark', 0);
+  if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) throw new JsonSyntaxError('unexpected byte-order mark', 0);
   if (!isUtf8(bytes)) throw new JsonSyntaxError('invalid UTF-8', 0);
   const start = skipSpace(bytes, 0);
-  if (bytes[start] !== openBrace) throw new JsonSyntaxError('a JSON object is expected', start);
+  if (bytes[start] !== openBrace) throw new JsonSyntaxError('expected a JSON object', start);
   const spans = scanMembers(bytes, start, wantedKeys, skip);
   const rest = skipSpace(bytes, spans.object.end);
-  if (rest !== bytes.length) throw new JsonSyntaxError('text after the JSON object', rest);
+  if (rest !== bytes.length) throw new JsonSyntaxError('unexpected text after the JSON object', rest);
   return spans;
 }
 
@@ -72,12 +72,12 @@ export function scanMembers(bytes: Buffer, start: number, wantedKeys?: ReadonlyS
   let at = skipSpace(bytes, start + 1);
   if (bytes[at] === closeBrace) return { object: { start, end: at + 1 }, members, isEmpty: true, repeated: none };
   for (;;) {
-    if (bytes[at] !== quote) throw new JsonSyntaxError('a key is expected', at);
+    if (bytes[at] !== quote) throw new JsonSyntaxError('expected a key', at);
     const keyStart = at;
     const keyEnd = skipString(bytes, at);
     const key = decodeWantedKey(bytes, { start: at, end: keyEnd }, wantedKeys);
     at = skipSpace(bytes, keyEnd);
-    if (bytes[at] !== colon) throw new JsonSyntaxError('a colon is expected', at);
+    if (bytes[at] !== colon) throw new JsonSyntaxError('expected a colon', at);
     at = skipSpace(bytes, at + 1);
     const kind = kindAt(bytes, at);
     const end = (key === null ? null : skip?.(key, at)) ?? skipValue(bytes, at);
@@ -91,7 +91,7 @@ export function scanMembers(bytes: Buffer, start: number, wantedKeys?: ReadonlyS
     at = skipSpace(bytes, end);
     if (bytes[at] === comma) at = skipSpace(bytes, at + 1);
     else if (bytes[at] === closeBrace) return { object: { start, end: at + 1 }, members, isEmpty: false, repeated: repeated ?? none };
-    else throw new JsonSyntaxError('a comma or closing brace is expected', at);
+    else throw new JsonSyntaxError('expected a comma or closing brace', at);
   }
 }
 

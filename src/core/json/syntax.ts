@@ -48,7 +48,7 @@ export function skipValue(bytes: Buffer, at: number): number {
 export function skipElements(bytes: Buffer, at: number): number {
   const next = skipSpace(bytes, at);
   if (bytes[next] === closeBracket) return next + 1;
-  if (bytes[next] !== comma) throw new JsonSyntaxError('a comma or closing bracket is expected', next);
+  if (bytes[next] !== comma) throw new JsonSyntaxError('expected a comma or closing bracket', next);
   return skipContainers(bytes, skipSpace(bytes, next + 1), [closeBracket]);
 }
 
@@ -83,7 +83,7 @@ function skipContainers(bytes: Buffer, at: number, closers: number[]): number {
         position += 1;
         continue;
       }
-      if (bytes[position] !== comma) throw new JsonSyntaxError('a comma or closing bracket is expected', position);
+      if (bytes[position] !== comma) throw new JsonSyntaxError('expected a comma or closing bracket', position);
       position = skipSpace(bytes, position + 1);
       if (closer === closeBrace) position = skipKey(bytes, position);
       break;
@@ -93,9 +93,9 @@ function skipContainers(bytes: Buffer, at: number, closers: number[]): number {
 
 /** Returns the start of the value after the key at `at`. */
 function skipKey(bytes: Buffer, at: number): number {
-  if (bytes[at] !== quote) throw new JsonSyntaxError('a key is expected', at);
+  if (bytes[at] !== quote) throw new JsonSyntaxError('expected a key', at);
   const end = skipSpace(bytes, skipString(bytes, at));
-  if (bytes[end] !== colon) throw new JsonSyntaxError('a colon is expected', end);
+  if (bytes[end] !== colon) throw new JsonSyntaxError('expected a colon', end);
   return skipSpace(bytes, end + 1);
 }
 
@@ -162,16 +162,16 @@ function skipEscape(bytes: Buffer, at: number): number {
       return at + 2;
     case 0x75: // u
       for (let position = at + 2; position < at + 6; position += 1) {
-        if (!isHexDigit(bytes[position])) throw new JsonSyntaxError('wrong escape', at);
+        if (!isHexDigit(bytes[position])) throw new JsonSyntaxError('invalid escape sequence', at);
       }
       return at + 6;
     default:
-      throw new JsonSyntaxError('wrong escape', at);
+      throw new JsonSyntaxError('invalid escape sequence', at);
   }
 }
 
 function skipLiteral(bytes: Buffer, at: number, literal: string): number {
-  if (bytes.toString('latin1', at, at + literal.length) !== literal) throw new JsonSyntaxError('a value is expected', at);
+  if (bytes.toString('latin1', at, at + literal.length) !== literal) throw new JsonSyntaxError('expected a value', at);
   return at + literal.length;
 }
 
@@ -191,7 +191,7 @@ function skipNumber(bytes: Buffer, at: number): number {
 function skipDigits(bytes: Buffer, at: number): number {
   let position = at;
   while (isDigit(bytes[position])) position += 1;
-  if (position === at) throw new JsonSyntaxError('a value is expected', at);
+  if (position === at) throw new JsonSyntaxError('expected a value', at);
   return position;
 }
 

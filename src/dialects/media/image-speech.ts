@@ -33,7 +33,7 @@ export function parseImageRequest(body: Buffer, spans: BodySpans): MediaRequestS
 /** Throws `bad_model` if this can't be the name of an image model. */
 export function assertImageModel(model: string): void {
   if (!/^[A-Za-z0-9._:/-]*$/.test(model))
-    throw gatewayError('bad_model', { message: 'model may hold letters, digits, ".", "_", "-" and ":" only' });
+    throw gatewayError('bad_model', { message: 'model may only contain letters, digits, ".", "_", "-" and ":"' });
   if (!hasModelForm(model)) throw gatewayError('bad_model', { message: 'model must be <provider>/<model>, or a name without a slash' });
 }
 

@@ -188,7 +188,7 @@ function parseHead(head: string): PartHead {
     throw malformed('content-transfer-encoding is not supported');
   // E-mail parsers read nested parts, and other parsers honor the charset of a text part, so they could see content
   // that we don't.
-  if (valuesOf('content-type').some((type) => /^\s*(?:multipart|message)\//i.test(type))) throw malformed('a part consists of parts');
+  if (valuesOf('content-type').some((type) => /^\s*(?:multipart|message)\//i.test(type))) throw malformed('nested parts are not supported');
   if (valuesOf('content-type').some((type) => /;\s*charset(?!\s*=\s*"?(?:utf-8|us-ascii)"?\s*(?:;|$))/i.test(type)))
     throw malformed('the charset of a part must be utf-8');
   const [disposition = '', ...others] = valuesOf('content-disposition');

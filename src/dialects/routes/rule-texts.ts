@@ -34,7 +34,7 @@ export function readRequestTexts(body: Buffer): readonly string[] {
   const { memberCount, longNumbers } = scanTokens(body);
   const read = extractTexts([parseJson(body.toString('utf8'))], { isRequest: true });
   if (read.memberCount !== memberCount)
-    throw gatewayError('bad_json', { message: 'duplicate key: an object of the body, or of an object in it, has the same key twice' });
+    throw gatewayError('bad_json', { message: 'duplicate key: the same key appears twice in an object of the body' });
   return [...read.texts, ...longNumbers];
 }
 

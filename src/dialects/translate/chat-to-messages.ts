@@ -127,7 +127,7 @@ function toStopSequences(stop: unknown): unknown {
   if (!Array.isArray(stops)) return stops;
   const filled = stops.filter((text) => text !== '');
   if (filled.some((text) => typeof text === 'string' && text.trim() === ''))
-    rejectUntranslatable('stop sequences of white space only are refused by vendors of the messages dialect', { param: 'stop' });
+    rejectUntranslatable('vendors of the messages dialect reject stop sequences that consist only of white space', { param: 'stop' });
   return filled.length === 0 ? null : filled;
 }
 

@@ -86,7 +86,7 @@ function toBlocks(content: unknown, blockOf: (part: JsonObject) => JsonObject): 
 
 function textBlock(part: JsonObject): JsonObject {
   if (part.type !== 'text' || typeof part.text !== 'string')
-    return rejectUntranslatable('only text is allowed here in the messages dialect');
+    return rejectUntranslatable('this message may only contain text in the messages dialect');
   return { type: 'text', text: part.text, ...getCacheControl(part) };
 }
 

@@ -190,7 +190,7 @@ export const messagesToChat: MemberRules<ChatTarget> = (() => {
     output_format: dropped((_format, { parent }) => isSet(asLosslessObject(parent.output_config).format)),
     metadata: object({ user_id: translated }),
     thread: refused(
-      "thread: this model's vendor keeps no threads; send the whole conversation",
+      "thread: this model's vendor does not store threads; send the whole conversation",
       (thread) => asLosslessObject(thread).type !== 'create',
       dropped(),
       { error_code: 'thread_unsupported_request', unsupported: ['thread'] },
@@ -214,7 +214,7 @@ export const messagesToChat: MemberRules<ChatTarget> = (() => {
  */
 export const responsesToChat: MemberRules<ReasoningForm> = (() => {
   const { translated, dropped, refused, object, list, union } = createRuleBuilders<ReasoningForm>();
-  const missing = (name: string): string => `${name}: does not exist at this model's vendor`;
+  const missing = (name: string): string => `${name}: is not supported by this model's vendor`;
   const stored = (name: string, what: string): string => `${name}: this model's vendor stores no ${what}`;
   const responses = (name: string): string => `${stored(name, 'responses')}; send the whole conversation as input`;
   const part = { type: translated };
@@ -289,7 +289,7 @@ export const responsesToChat: MemberRules<ReasoningForm> = (() => {
     moderation: refused(missing('moderation')),
     top_logprobs: refused(missing('top_logprobs'), isNotNumber(0)),
     include: refused(
-      'include: message.output_text.logprobs cannot be had from this model',
+      'include: message.output_text.logprobs is not available from this model',
       (names) => asArray(names).includes('message.output_text.logprobs'),
       dropped((names) => asArray(names).some((name) => name !== 'reasoning.encrypted_content')),
     ),

@@ -54,7 +54,7 @@ export function readRequestedReasoning({ thinking, reasoning, reasoning_effort: 
   const isOn = type === 'enabled' || type === 'adaptive' || enabled === true;
   const effort = asString(chatEffort) ?? asString(routerEffort) ?? (isOn ? 'medium' : null);
   if (effort !== null && !budgets.has(effort) && !noEfforts.has(effort) && !defaultEfforts.has(effort))
-    return rejectUntranslatable('the effort of reasoning is not one that the messages dialect has', { param: 'reasoning_effort' });
+    return rejectUntranslatable('the messages dialect does not have this reasoning effort', { param: 'reasoning_effort' });
   if (type === 'disabled' || enabled === false) return null;
   const members = Object.entries({ thinking, reasoning, reasoning_effort: chatEffort }).filter(
     ([, value]) => value !== undefined && value !== null,

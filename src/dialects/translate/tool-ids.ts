@@ -33,7 +33,7 @@ export function createToolIds(target: 'chat' | 'messages'): ToolIds {
     },
     forResult(id) {
       const text = asNonEmptyString(id);
-      if (text === null) return pending.shift() ?? rejectUntranslatable('a tool result belongs to no tool call');
+      if (text === null) return pending.shift() ?? rejectUntranslatable('a tool result has no matching tool call');
       const acceptable = toAcceptableId(target, text);
       const position = pending.indexOf(acceptable);
       if (position >= 0) pending.splice(position, 1);

@@ -28,7 +28,9 @@ export async function readOrCreateDataDirId(dataDir: string): Promise<string> {
     const id = (await readIfExists(file))?.trim();
     if (id !== undefined) {
       if (/^[0-9a-f]{12}$/.test(id)) return id;
-      throw new Error(`${file} does not contain an id; move it away (the Temporal namespace of this directory is named after it)`);
+      throw new Error(
+        `${file} does not contain a valid id. It names the Temporal namespace of this data directory: restore the file, or move it away to start with an empty namespace`,
+      );
     }
     try {
       await writeFile(file, `${randomBytes(6).toString('hex')}\n`, { mode: 0o600, flag: 'wx' });

@@ -135,7 +135,7 @@ function superviseServer(
     if (isStopped || (await isRunning(current.record))) return 'idle';
     isStopped = await current.wasStopped;
     if (isStopped) {
-      logger.warn({ pid }, 'Temporal dev server was stopped; durable work waits until the next start of the gateway');
+      logger.warn({ pid }, 'Temporal dev server was stopped; durable work is paused until the gateway restarts');
       return 'idle';
     }
     logger.warn({ pid, lastLogLine: await lastLogLine(dataDir) }, 'Temporal dev server died; restarting it');
@@ -239,7 +239,7 @@ async function spawnServer(
       return code === 0 || signal === 'SIGTERM' || signal === 'SIGINT';
     });
     const identity = child.pid === undefined ? null : await identifyProcess(child.pid);
-    if (!identity) throw new Error(`the Temporal dev server ended at once: ${await lastLogLine(dataDir)}`);
+    if (!identity) throw new Error(`the Temporal dev server exited immediately: ${await lastLogLine(dataDir)}`);
     return { identity, wasStopped };
   } finally {
     await log.close();

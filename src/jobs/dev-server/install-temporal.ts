@@ -86,7 +86,7 @@ async function runGo(args: readonly string[], variables: Record<string, string>,
     if (child.pid !== undefined) lowerPriority(child.pid);
     const code = await new Promise<number | null>((resolve, reject) => child.once('error', reject).once('close', resolve));
     signal.throwIfAborted();
-    if (code !== 0) throw new Error(`go ended with ${code}: ${stderrTail.trim().split('\n').at(-1) ?? ''}`);
+    if (code !== 0) throw new Error(`go exited with ${code}: ${stderrTail.trim().split('\n').at(-1) ?? ''}`);
   } catch (error) {
     throw errorCode(error) === 'ENOENT' ? new Error('go is not on the PATH') : error;
   } finally {
@@ -125,11 +125,11 @@ function goEnvironment({ path, variables }: TemporalEnvironment): Record<string,
 
 function platform(): string {
   if (process.platform === 'linux' || process.platform === 'darwin') return process.platform;
-  throw new Error(`there is no archive for ${process.platform}`);
+  throw new Error(`there is no download for ${process.platform}`);
 }
 
 function architecture(): string {
   if (process.arch === 'x64') return 'amd64';
   if (process.arch === 'arm64') return 'arm64';
-  throw new Error(`there is no archive for ${process.arch}`);
+  throw new Error(`there is no download for ${process.arch}`);
 }

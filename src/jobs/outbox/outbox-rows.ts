@@ -150,7 +150,7 @@ export async function deleteUndeliverableRows({ database, logger }: { database: 
      returning id, workflow_id as "workflowId"`,
   );
   const workflowIds = rows.slice(0, maxLoggedIds).map(({ workflowId }) => workflowId);
-  if (rows.length > 0) logger.error({ rows: rows.length, workflowIds }, 'outbox rows deleted: rejected for 30 days');
+  if (rows.length > 0) logger.error({ rows: rows.length, workflowIds }, 'outbox rows deleted after being rejected for 30 days');
   return rows.length;
 }
 

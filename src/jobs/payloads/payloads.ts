@@ -28,7 +28,7 @@ const idPattern = /^[A-Za-z0-9_:/.+-]{0,128}$/;
  */
 export class PayloadRejectedError extends Error {
   constructor(reason: string) {
-    super(`workflow payload rejected: ${reason}; only ids, counts, hashes and RFC 3339 times may pass to Temporal`);
+    super(`workflow payload rejected: ${reason}; only ids, counts, hashes and RFC 3339 times may be sent to Temporal`);
     this.name = 'PayloadRejectedError';
   }
 }
@@ -83,7 +83,7 @@ function checkFailure(text: string): void {
   const isFailure =
     isObject(value) &&
     Object.entries(value).every(([name, member]) => (name === 'message' || name === 'stack_trace') && typeof member === 'string');
-  if (!isFailure) throw new PayloadRejectedError('marked as a failure, but not a failure');
+  if (!isFailure) throw new PayloadRejectedError('marked as a failure, but it has members that a failure does not have');
 }
 
 function checkText(text: string, { systemQueries = false } = {}): void {

@@ -39,18 +39,18 @@ const { enabled, only_senders, delete_conversations_after_days, delete_unlearned
 
 const settingsInput = z
   .object({
-    enabled: enabled.describe('Whether conversations are recorded and recalled.'),
-    only_senders: only_senders.describe('Applications whose calls are recorded; an empty list means all.'),
+    enabled: enabled.describe('Whether the gateway records conversations and recalls memories.'),
+    only_senders: only_senders.describe('The applications whose calls are recorded. An empty list stands for all.'),
     delete_conversations_after_days: delete_conversations_after_days.describe(
-      'The daily cleanup deletes conversations whose last turn is older; null keeps everything.',
+      'After this many days without a turn, the daily cleanup deletes a conversation. With null, it keeps everything.',
     ),
     delete_unlearned: delete_unlearned.describe(
       'Whether the cleanup also deletes conversations that memory has not learned from. Otherwise they stay until it has.',
     ),
-    pending_deletion: z.null().describe('null cancels a change of the deletion period that is not in effect yet'),
-    batch_of: batch_of.describe('Messages of a learning batch.'),
+    pending_deletion: z.null().describe('Send null to cancel a change of the deletion period that is not in effect yet.'),
+    batch_of: batch_of.describe('The number of messages that start a learning batch.'),
     at_least_every_minutes: at_least_every_minutes.describe(
-      'A smaller batch starts after this time; must be shorter than the deletion period.',
+      'After this time, a batch starts even if it has fewer messages. It must be shorter than the deletion period.',
     ),
   })
   .partial();
@@ -76,8 +76,8 @@ export function createMemorySettingsTools(deps: MemorySettingsToolDeps): readonl
       description:
         'Changes the memory settings of a project and returns all of them. Omitted settings keep their value. Turning on or shortening ' +
         'delete_conversations_after_days, or turning on delete_unlearned, makes the daily cleanup delete stored conversations, which cannot be ' +
-        'undone: ask the person first. Such a change takes effect after 24 hours, until which every member can cancel it; the result names when, ' +
-        'and the first affected date.',
+        'undone, so ask the person first. Such a change takes effect after 24 hours, and every member can cancel it until then. The result says when, ' +
+        'and which date is affected first.',
       scope: 'settings:write',
       isReadOnly: false,
       input: settingsInput,
@@ -85,13 +85,15 @@ export function createMemorySettingsTools(deps: MemorySettingsToolDeps): readonl
         settings,
         deletion: z
           .object({
-            effective_at: time.nullable().describe('the first daily cleanup after this time deletes; null: the period is in effect'),
-            conversations: count.describe('which that cleanup deletes; at most 10,000 are counted'),
-            closed_memories: count.describe('corrected or removed before that time; at most 10,000 are counted'),
-            first_affected_date: z.string().nullable().describe('UTC date of the first deletion; null: no conversation is stored'),
+            effective_at: time
+              .nullable()
+              .describe('The first daily cleanup after this time deletes conversations. Null if the period is already in effect.'),
+            conversations: count.describe('How many conversations that cleanup deletes. The count stops at 10,000.'),
+            closed_memories: count.describe('How many corrected or removed memories it deletes. The count stops at 10,000.'),
+            first_affected_date: z.string().nullable().describe('The UTC date of the first deletion. Null if no conversation is stored.'),
           })
           .nullable()
-          .describe('null: the change does not delete more than before'),
+          .describe('Null if the change does not delete more than before.'),
       }),
       async run(input, { access, project }) {
         const change = await deps.changeSettings(access, project.projectId, input);

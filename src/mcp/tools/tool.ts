@@ -47,7 +47,7 @@ const projectInput = z
   .string()
   .regex(/^[a-z0-9][a-z0-9-]{0,62}$/)
   .optional()
-  .describe('Slug of the project. May be omitted by a person with one project.');
+  .describe('The slug of the project. You can omit it if the person has only one project.');
 
 export function defineTool<Input extends z.ZodObject>(tool: Tool<Input>): AnyTool {
   const { name, title, description, scope, isReadOnly } = tool;

@@ -22,7 +22,7 @@ export function createUsageTool({ getUsage }: UsageToolDeps): AnyTool {
       'the most expensive first.',
     scope: 'usage:read',
     isReadOnly: true,
-    input: z.object({ limit: z.int().min(1).max(1_000).default(20).describe('Rows of each list.') }),
+    input: z.object({ limit: z.int().min(1).max(1_000).default(20).describe('The maximum number of rows in each list.') }),
     output: usageResponse,
     async run({ limit }, { project }) {
       const usage = await getUsage(project.projectId);

@@ -235,7 +235,7 @@ function scanMessages(body: Buffer, at: number): { readonly messageEnds: readonl
   for (let end = at; ; ) {
     const next = skipSpace(body, end);
     if (body[next] === closeBracket) return { messageEnds, listEnd: next + 1 };
-    if (body[next] !== comma) throw new JsonSyntaxError('a comma or closing bracket is expected', next);
+    if (body[next] !== comma) throw new JsonSyntaxError('expected a comma or closing bracket', next);
     end = skipValue(body, skipSpace(body, next + 1));
     messageEnds.push(end);
   }

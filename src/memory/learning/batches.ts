@@ -151,7 +151,7 @@ export function createBatches({ database, uiUrl }: BatchesOptions) {
       });
       const batch = await findWithGroups(null, id);
       if (batch.state !== 'stopped')
-        throw gatewayError('conflict', { message: `only a batch that failed or waits can be stopped; this one is ${batch.state}` });
+        throw gatewayError('conflict', { message: `only failed and waiting batches can be stopped, and this one is ${batch.state}` });
       return batch;
     },
     /** Replays all batches of a project in this state and returns their ids. */

@@ -146,12 +146,12 @@ async function unlessReplaced<Result>(
 const memoryOff: GroupFailure = {
   kind: 'blocked',
   code: 'memory_off',
-  message: 'memory is off for the project: turn it on, and the batch goes on',
+  message: 'memory is off for the project: turn it on, and the batch continues',
 };
 const noRoute: GroupFailure = {
   kind: 'blocked',
   code: 'no_route',
-  message: 'no tier for memory has a model: set one of memory-extract, trivial',
+  message: 'no memory tier has a model: set memory-extract or trivial',
 };
 const unusableResponse: GroupFailure = {
   kind: 'unusable',

@@ -99,7 +99,7 @@ const item = z
   })
   .refine(
     ({ state, closed_at }) => (state === 'closed') === (closed_at !== null),
-    'closed_at: is for closed memories, and required for them',
+    'closed_at: is required for closed memories, and not allowed for others',
   );
 
 const succession = z.object({

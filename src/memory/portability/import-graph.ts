@@ -140,7 +140,7 @@ export async function importFacts(batch: ImportBatch, records: readonly Lined<Fa
   );
   const addedIds = new Set(added.map(({ id }) => id));
   tally.count('fact', 'added', added.length);
-  for (const [id, row] of rows) if (!addedIds.has(id)) tally.refuse('fact', Number(row.line), 'an entity of it is missing');
+  for (const [id, row] of rows) if (!addedIds.has(id)) tally.refuse('fact', Number(row.line), 'one of its entities is missing');
 }
 
 /**
@@ -161,7 +161,7 @@ export async function importPages(batch: ImportBatch, records: readonly Lined<Pa
     if (refusal !== null) tally.refuse('page', line, refusal);
     else if (state?.isPresent === true) tally.count('page', 'present');
     else if (state?.isOutdated === true) {
-      tally.refuse('page', line, 'a memory was removed since; the page is written again');
+      tally.refuse('page', line, 'a memory was removed after the export, so the page will be rewritten');
       if (writes) await schedulePageRebuild(tx, { projectId, subject }, clock);
     } else {
       tally.count('page', 'added');

@@ -33,10 +33,10 @@ export async function openExport(chunks: AsyncIterable<Uint8Array>): Promise<Exp
 function readHeader(entry: Entry): ExportFile['header'] {
   const value = parseEntry(entry);
   if (!isObject(value) || value.format !== formatName)
-    throw lineError(entry.line, `not the header of an export; a file of another program needs its format`);
+    throw lineError(entry.line, `not the header of an export; for a file from another program, set its format`);
   const parsed = parseRecord(header, value, entry);
   if (parsed.version < 1 || parsed.version > formatVersion)
-    throw lineError(entry.line, `version ${parsed.version} of the format is not one that this gateway imports (1 to ${formatVersion})`);
+    throw lineError(entry.line, `this gateway cannot import version ${parsed.version} of the format, only versions 1 to ${formatVersion}`);
   return parsed;
 }
 
@@ -53,14 +53,18 @@ async function* readRecords(entries: AsyncIterable<Entry>): AsyncGenerator<Expor
     } else counts.set(record.type, (counts.get(record.type) ?? 0) + 1);
     if (record.type === 'conversation') open = { record: { ...record, line: entry.line }, state: null };
     else if (record.type !== 'message') open = null;
-    else if (record.conversation !== open?.record.id) throw lineError(entry.line, 'conversation: must be that of the lines before it');
+    else if (record.conversation !== open?.record.id)
+      throw lineError(entry.line, 'conversation: must be the same as in the lines before it');
     yield { line: entry.line, length: entry.text.length, record, open };
   }
-  if (!hasEnded) throw gatewayError('bad_request', { message: 'the file was cut off: its last line is missing. What it has was imported' });
+  if (!hasEnded)
+    throw gatewayError('bad_request', {
+      message: 'the file was cut off: its last line is missing. The lines before the cut were imported',
+    });
 }
 
 function checkCounts(expected: Readonly<Record<string, number>>, counts: ReadonlyMap<string, number>, line: number): void {
   for (const type of new Set([...Object.keys(expected), ...counts.keys()]))
     if ((expected[type] ?? 0) !== (counts.get(type) ?? 0))
-      throw lineError(line, `the export had ${expected[type] ?? 0} records of type ${type}, the file has ${counts.get(type) ?? 0}`);
+      throw lineError(line, `the export had ${expected[type] ?? 0} records of type ${type}, but the file has ${counts.get(type) ?? 0}`);
 }

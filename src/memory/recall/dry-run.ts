@@ -16,7 +16,10 @@ export const dryRunRequestSchema = z
     /** In the format of chat or messages. */
     messages: z.array(z.unknown()).optional(),
     subject: optionalSubject,
-    dry_run: z.literal(true, 'must be true: memories are inserted by calls with the header x-gateway-memory: recall'),
+    dry_run: z.literal(
+      true,
+      'must be true, because this route only supports dry runs; to insert memories, call a model with the header x-gateway-memory: recall',
+    ),
   })
   .refine(({ text, messages }) => (text === undefined) !== (messages === undefined), 'must have either text or messages')
   .transform(({ text, messages, subject }, context) => {

@@ -281,7 +281,7 @@ function toCallContent({ call: { route, body, isInternal }, recalled }: CallEnd,
 
 /**
  * Returns the vendor's final token counts. If there are none, it estimates the tokens that we sent and those that the
- * vendor generated, whether or not the caller received them. If the response broke off, that includes the reasoning
+ * vendor generated, whether or not the caller received them. If the response ended early, that includes the reasoning
  * that the model may have generated before its first content.
  */
 function resolveTokens(

@@ -95,7 +95,7 @@ export function createEmbedder({ handleCall, catalog, clock, isLocalModelReady }
       const response = await runInternalCall({ handleCall, call, project: project.settings, clock });
       const vectors = response.kind === 'plain' ? parseVectors(response.bytes, texts.length) : null;
       if (vectors === null || modelName(response.model) !== chain.model)
-        throw gatewayError('upstream_failed', { message: 'the response has no vectors of the requested model' });
+        throw gatewayError('upstream_failed', { message: 'the response has no vectors from the requested model' });
       return { model: chain.model, vectors };
     },
   };

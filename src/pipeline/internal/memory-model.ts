@@ -49,7 +49,10 @@ export function createMemoryModel({ handleCall, planner, catalog, findProject, c
       const { slug, settings } = await findProject(projectId);
       const tier = selectTier(settings, job);
       if (tier === null)
-        return { kind: 'failure', failure: { kind: 'blocked', code: 'no_route', message: 'no tier for memory has a chain' } };
+        return {
+          kind: 'failure',
+          failure: { kind: 'blocked', code: 'no_route', message: 'no memory tier has a model: set memory-extract or trivial' },
+        };
       signal.throwIfAborted();
       const call = buildInternalCall({
         id,

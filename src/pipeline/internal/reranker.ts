@@ -55,7 +55,7 @@ export function createReranker({ handleCall, catalog, clock }: RerankDeps) {
       const response = await runInternalCall({ handleCall, call, project: project.settings, clock });
       const relevances = response.kind === 'plain' ? parseRelevances(response.bytes, texts.length) : [];
       if (relevances.every((relevance) => relevance === null))
-        throw gatewayError('upstream_failed', { message: 'the response ranks no document' });
+        throw gatewayError('upstream_failed', { message: 'the response contains no ranked documents' });
       return relevances;
     },
   };

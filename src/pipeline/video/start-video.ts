@@ -76,7 +76,7 @@ export function createStartVideo({ planMedia, findProvider, mediaCalls, vendor, 
           samples: request.samples,
           startedAt: call.startedAt,
         };
-        const onRetry = (err: unknown): void => logger.warn({ err, call: call.id }, 'video could not be stored, retrying');
+        const onRetry = (err: unknown): void => logger.warn({ err, call: call.id }, 'storing video failed, retrying');
         await retry(() => videos.add(video), { delays: retryDelaysMs, onRetry });
         return { value: started, status: 200, units, tokens: null };
       },

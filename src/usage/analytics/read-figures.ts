@@ -55,7 +55,7 @@ export async function readFigures(queries: Queries, request: FiguresRequest): Pr
   const { unit = null, group = null, zone, from, to } = request;
   const starts = unit === null ? [] : splitRange(unit, zone, { from, to }, maxUnits);
   if (starts === null)
-    throw gatewayError('bad_request', { message: `range: has more than ${maxUnits} units of a ${unit}; choose a larger unit` });
+    throw gatewayError('bad_request', { message: `range: contains more than ${maxUnits} ${unit}s; choose a larger unit` });
   // A chart by minute reads the rows anyway, so we don't limit them for the top groups either.
   const top = unit === 'minute' ? { ...request, maxRows: undefined } : request;
   const names = group === null ? [] : (await readTop(queries, top, group)).map(({ name }) => name);

@@ -155,7 +155,7 @@ describe('scanObject', () => {
   });
 
   test('reports the position of the error, not the content', () => {
-    expect(() => scanObject(Buffer.from('{"password":"hunter2" "x":1}'))).toThrow('a comma or closing brace is expected at byte 22');
+    expect(() => scanObject(Buffer.from('{"password":"hunter2" "x":1}'))).toThrow('expected a comma or closing brace at byte 22');
   });
 
   test('limits the depth only by the size of the body', () => {

@@ -139,7 +139,7 @@ describe('the Temporal dev server', () => {
     await until('its end is noticed', () => server.isStopped());
     expect(await identifyProcess(server.pid())).toBeNull();
     expect(lines.filter(({ level }) => level === 'warn').map(({ message }) => message)).toEqual([
-      'Temporal dev server was stopped; durable work waits until the next start of the gateway',
+      'Temporal dev server was stopped; durable work is paused until the gateway restarts',
     ]);
   });
 
@@ -168,7 +168,7 @@ describe('the Temporal dev server', () => {
 
   test('rejects and leaves no process if it fails to start', async () => {
     await expect(startDevServer({ binary: '/bin/false', dataDir, logger, servesNamespace })).rejects.toThrow(
-      /did not come up|ended at once/,
+      /did not come up|exited immediately/,
     );
   });
 });

@@ -84,7 +84,7 @@ describeDatabases('the learning lag', (database) => {
     learning.hasRoute = false;
     learning.respond = () => ({
       kind: 'failure',
-      failure: { kind: 'blocked', code: 'no_route', message: 'no tier for memory has a chain' },
+      failure: { kind: 'blocked', code: 'no_route', message: 'no memory tier has a model: set memory-extract or trivial' },
     });
     await learning.runBatches(projectId);
     await ageBatches(projectId, 900);

@@ -332,11 +332,11 @@ describe('a streamed response of the other dialect', () => {
   it('is broken without a forwarded error if the relay reports it as broken', async () => {
     const { answer } = streamOf([[start + text('Hel'), false]], {
       kind: 'broken',
-      message: 'the response broke off',
+      message: 'the response ended early',
       errorForwarded: true,
     });
     expect(await readChunks(translateStream(answer))).toMatchObject({
-      end: { kind: 'broken', message: 'the response broke off', errorForwarded: false },
+      end: { kind: 'broken', message: 'the response ended early', errorForwarded: false },
     });
   });
 

@@ -170,7 +170,7 @@ function toToolCall({ name, namespace }: JsonObject, id: unknown, argumentText: 
 
 /** Returns the text of a message that can only have text. A refusal by the assistant counts as text. */
 function toText(content: unknown, at: string, separator: string): string {
-  const texts = toParts(content, at).map(({ text }) => asString(text) ?? rejectUntranslatable(`${at}: may hold only text`));
+  const texts = toParts(content, at).map(({ text }) => asString(text) ?? rejectUntranslatable(`${at}: may only contain text`));
   return texts.join(separator);
 }
 
@@ -202,6 +202,6 @@ function toPart(part: JsonObject, at: string): JsonObject {
     case 'input_audio':
       return isLosslessObject(part.input_audio) ? part : rejectUntranslatable(`${at}: input_audio has no audio`);
     default:
-      return rejectUntranslatable(`${at}: content of this type does not exist at this model's vendor`);
+      return rejectUntranslatable(`${at}: content of this type is not supported by this model's vendor`);
   }
 }

@@ -67,7 +67,7 @@ function toResponseFormat(format: unknown): JsonObject | null {
       if (!isLosslessObject(schema)) return rejectUntranslatable('text.format.schema: must be an object');
       return { type, json_schema: { name: asNonEmptyString(name) ?? 'answer', schema, ...omitNullish({ description, strict }) } };
     default:
-      return rejectUntranslatable("text.format: does not exist at this model's vendor");
+      return rejectUntranslatable("text.format: is not supported by this model's vendor");
   }
 }
 

@@ -134,7 +134,7 @@ function translateChoice(choice: unknown): { choice: unknown; allowed: ReadonlyS
 
 function namedTool({ type, name, namespace }: JsonObject): string {
   const toolName = type === 'function' || type === 'custom' ? asNonEmptyString(name) : null;
-  if (toolName === null) return rejectUntranslatable("tool_choice: names a tool that does not exist at this model's vendor");
+  if (toolName === null) return rejectUntranslatable("tool_choice: names a tool that is not supported by this model's vendor");
   return toVendorName(toolName, asNonEmptyString(namespace));
 }
 

@@ -46,10 +46,10 @@ export function addLeaseRoutes(
       // A live process would go on admitting calls from a quota that others can now use as well.
       if (released === null) {
         throw gatewayError('conflict', {
-          message: 'the process sent a heartbeat within the last 60 seconds; its leases cannot be released',
+          message: 'the process is alive (it sent a heartbeat within the last 60 seconds), so its leases cannot be released',
         });
       }
-      if (released === 0) throw gatewayError('not_found', { message: 'the process holds no lease' });
+      if (released === 0) throw gatewayError('not_found', { message: 'the process does not hold any leases' });
       change.note({ released });
       return { process, released };
     }),

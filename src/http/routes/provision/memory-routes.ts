@@ -38,7 +38,8 @@ export function addMemoryTransferRoutes(router: Router, { changeProject, streamP
     changeProject('memory.import', async ({ id, slug }, request, change) => {
       const { format, dry_run, restore_erased } = parseOrBadRequest(importQuery, request.query);
       const { 'content-encoding': encoding = 'identity' } = request.headers;
-      if (encoding !== 'identity') throw new PlainTextError(415, 'a body with content-encoding is not supported');
+      if (encoding !== 'identity')
+        throw new PlainTextError(415, 'bodies with content-encoding are not supported; send the body uncompressed');
       const flags = { dryRun: dry_run === 'true', restoreErased: restore_erased === 'true' };
       const tally = createTally();
       try {

@@ -136,7 +136,7 @@ export function addPeopleRoutes(router: Router, responders: Responders, { people
     change('person.sign_in_link', async (request, change) => {
       const { email, admin = false } = parseOrBadRequest(signInLinkInput, request.body);
       if (email === undefined && !admin)
-        throw gatewayError('bad_request', { issues: [{ path: 'email', message: 'is needed, unless admin is true' }] });
+        throw gatewayError('bad_request', { issues: [{ path: 'email', message: 'is required unless admin is true' }] });
       const known = email === undefined ? null : await accounts.findByEmail(email);
       if (known && known.disabledAt !== null)
         throw gatewayError('conflict', { issues: [{ path: 'email', message: 'the person is disabled' }] });
