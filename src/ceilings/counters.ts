@@ -19,10 +19,7 @@ export interface ProjectLimits {
   readonly applications: ReadonlyMap<string, { readonly ceilings: { readonly calls: Ceiling; readonly cost: Ceiling } }>;
 }
 
-/**
- * All ceilings that apply to a call. The ceilings of a key never change, and a rotated key has those of its
- * predecessor.
- */
+/** All ceilings that apply to a call. */
 export interface Limits {
   readonly projectId: string;
   /** The id under which we count the key's usage. */
@@ -30,7 +27,8 @@ export interface Limits {
   readonly source: string;
   /** The key's own policy. If it is absent or null, the project's policy applies. */
   readonly onBudgetStoreDown?: StoreDownPolicy | null;
-  readonly key: Readonly<Record<CeilingName, Ceiling>>;
+  /** The key's ceilings with the time when we read them, as in `ProjectLimits`. It's absent if they never change. */
+  readonly key: Readonly<Record<CeilingName, Ceiling>> & { readonly readAt?: number };
   readonly project: ProjectLimits;
 }
 
@@ -67,7 +65,7 @@ export function countersFor({ projectId, keyId, source, key, project }: Limits, 
     if (limit === null) return;
     const { start, end } = windowAt(window, epochMs);
     const counter = { projectId, scope, scopeId, ceiling, window, start, end };
-    counters.push(counterAt(counter, limit, project.readAt));
+    counters.push(counterAt(counter, limit, scope === 'key' ? (key.readAt ?? project.readAt) : project.readAt));
   };
   add('key', keyId, 'calls', key.calls);
   add('key', keyId, 'cost', key.cost);

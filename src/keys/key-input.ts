@@ -1,11 +1,12 @@
-/** Validates the bodies of "issue a key" and "rotate a key". The error lists every mistake with its path. */
+/** Validates the bodies of the requests that issue, change and rotate a key. The error lists every mistake with its path. */
 import { z } from 'zod';
 import { nanosFromUsd } from '../core/cost.ts';
+import type { Issue } from '../core/error-messages.ts';
 import { gatewayError } from '../core/errors.ts';
 import { parseOrBadRequest, parseWithIssues } from '../core/parse-or-bad-request.ts';
 import { requiredTags } from '../core/tags.ts';
 import type { CeilingName, StoreDownPolicy, WindowKind } from '../core/windows.ts';
-import { type Ceilings, defaultWindows } from './key-record.ts';
+import { type Ceilings, ceilingsFrom, defaultWindows, noCeilings } from './key-record.ts';
 
 export interface KeySettings {
   readonly name: string;
@@ -75,39 +76,65 @@ export const rotateInput = z.strictObject({
   grace_seconds: z.int().min(0).max(31_536_000).optional().describe('how long the old key stays valid'),
 });
 
+/** The body of "change a key". */
+export const keyChangeInput = keyInput.partial();
+
+const defaults: KeySettings = {
+  ...{
+    name: '',
+    models: null,
+    requiredTags: [],
+    ceilings: noCeilings,
+    expiresAt: null,
+    onBudgetStoreDown: null,
+    defaultMaxOutputTokens: null,
+  },
+};
+
 /** Throws `bad_request` with a list of every mistake. */
 export function parseKeyInput(input: unknown, now: number): KeySettings {
-  const { data, issues } = parseWithIssues(keyInput, input);
+  return applyInput(defaults, parseWithIssues(keyInput, input), now);
+}
+
+/** Returns the settings with the members of `input` replaced. Throws `bad_request` with a list of every mistake. */
+export function applyKeyChange(current: KeySettings, input: unknown, now: number): KeySettings {
+  return applyInput(current, parseWithIssues(keyChangeInput, input), now);
+}
+
+function applyInput(
+  current: KeySettings,
+  { data, issues }: { readonly data?: z.output<typeof keyChangeInput> | undefined; readonly issues: Issue[] },
+  now: number,
+): KeySettings {
   const expiresAt = typeof data?.expires_at === 'string' ? Date.parse(data.expires_at) : null;
   if (expiresAt !== null && expiresAt <= now) issues.push({ path: 'expires_at', message: 'must be in the future' });
+  const { cost } = data?.ceilings ?? {};
+  const limits: Partial<Record<CeilingName, number | null | undefined>> = {
+    ...data?.ceilings,
+    cost: typeof cost === 'number' ? Number(nanosFromUsd(cost)) : cost,
+  };
+  const windows: Partial<Record<CeilingName, WindowKind | undefined>> = data?.windows ?? {};
+  const ceilings = ceilingsFrom((name) => {
+    const { [name]: limit = current.ceilings[name].limit } = limits;
+    const kept = limit === null ? defaultWindows[name] : current.ceilings[name].window;
+    return { limit, window: windows[name] ?? kept };
+  });
   for (const name of ['calls', 'cost'] as const) {
-    if (data?.windows?.[name] !== undefined && typeof data.ceilings?.[name] !== 'number')
+    if (windows[name] !== undefined && ceilings[name].limit === null)
       issues.push({ path: `windows.${name}`, message: `there is no ceiling ${name}` });
   }
   if (!data || issues.length > 0) throw gatewayError('bad_request', { issues });
-  const limits: Record<CeilingName, number | null> = {
-    calls: data.ceilings?.calls ?? null,
-    cost: typeof data.ceilings?.cost === 'number' ? Number(nanosFromUsd(data.ceilings.cost)) : null,
-    rpm: data.ceilings?.rpm ?? null,
-    tpm: data.ceilings?.tpm ?? null,
-  };
-  const windows: Partial<Record<CeilingName, WindowKind | undefined>> = data.windows ?? {};
+  const { name = current.name, models = current.models } = data;
+  const { required_tags: requiredTags = current.requiredTags } = data;
+  const { on_budget_store_down: onBudgetStoreDown = current.onBudgetStoreDown } = data;
+  const { default_max_output_tokens: defaultMaxOutputTokens = current.defaultMaxOutputTokens } = data;
   return {
-    name: data.name,
-    models: data.models ?? null,
-    requiredTags: data.required_tags ?? [],
-    ceilings: ceilingsFrom((name) => ({ limit: limits[name], window: windows[name] ?? defaultWindows[name] })),
-    expiresAt,
-    onBudgetStoreDown: data.on_budget_store_down ?? null,
-    defaultMaxOutputTokens: data.default_max_output_tokens ?? null,
+    ...{ name, models, requiredTags, ceilings, onBudgetStoreDown, defaultMaxOutputTokens },
+    expiresAt: data.expires_at === undefined ? current.expiresAt : expiresAt,
   };
 }
 
 /** Returns how many seconds the old key stays valid, which is 0 by default. */
 export function parseGraceSeconds(input: unknown): number {
   return parseOrBadRequest(rotateInput, input ?? {}).grace_seconds ?? 0;
-}
-
-export function ceilingsFrom(create: (name: CeilingName) => Ceilings[CeilingName]): Ceilings {
-  return { calls: create('calls'), cost: create('cost'), rpm: create('rpm'), tpm: create('tpm') };
 }

@@ -32,8 +32,22 @@ export interface KeyRecord {
 /** The windows of ceilings that don't specify one. */
 export const defaultWindows: Readonly<Record<CeilingName, WindowKind>> = { calls: 'month', cost: 'month', rpm: 'minute', tpm: 'minute' };
 
+export const noCeilings: Ceilings = ceilingsFrom((name) => ({ limit: null, window: defaultWindows[name] }));
+
+export function ceilingsFrom(create: (name: CeilingName) => Ceilings[CeilingName]): Ceilings {
+  return { calls: create('calls'), cost: create('cost'), rpm: create('rpm'), tpm: create('tpm') };
+}
+
+/** Returns the settings of the key in the format of the request that issues one. */
+export function toKeyInputJson(record: KeyRecord): Record<string, unknown> {
+  const { prefix: _prefix, created_at: _created, revoked_at: _revoked, ...settings } = toKeyJson(record);
+  // The request may only name the windows of ceilings that have a limit.
+  const limited = (['calls', 'cost'] as const).filter((name) => record.ceilings[name].limit !== null);
+  return { ...settings, windows: Object.fromEntries(limited.map((name) => [name, record.ceilings[name].window])) };
+}
+
 /** Converts the record to the `key` object of the API. */
-export function toKeyJson(record: KeyRecord): Record<string, unknown> {
+export function toKeyJson(record: KeyRecord) {
   const { calls, cost, rpm, tpm } = record.ceilings;
   return {
     prefix: record.prefix,

@@ -2,10 +2,11 @@
  * Tables `virtual_keys` and `key_ceilings`. We read them separately, because the API has different error codes for the
  * two.
  */
+import { gatewayError } from '../core/errors.ts';
 import type { CeilingName, WindowKind } from '../core/windows.ts';
 import type { Database, Queries } from '../db/database.ts';
-import { ceilingsFrom, type KeySettings } from './key-input.ts';
-import { type Ceilings, defaultWindows, type KeyRecord } from './key-record.ts';
+import type { KeySettings } from './key-input.ts';
+import { type Ceilings, type KeyRecord, noCeilings } from './key-record.ts';
 
 /** The NOTIFY channel. Its payload is the prefix of a key that was issued, changed or revoked. */
 export const keyChannel = 'gateway_keys';
@@ -18,13 +19,13 @@ export interface KeyOfProject {
 /** A row of `virtual_keys`. */
 export type KeyRow = Omit<KeyRecord, 'ceilings'> & { readonly secretHash: Buffer };
 
-/** Inserts a key into an existing project. */
+/** Inserts a key into an existing project. Throws `conflict` if there already is a key with this id. */
 export async function insertKey(
   tx: Queries,
   key: { id: string; quotaKeyId: string; projectId: string; prefix: string; secretHash: Buffer; settings: KeySettings; now: number },
 ): Promise<KeyRecord> {
   const { id, quotaKeyId, projectId, prefix, secretHash, settings, now } = key;
-  await tx.query(
+  const inserted = await tx.query(
     `insert into virtual_keys (
        id, project_id, prefix, secret_sha256, name, models, expires_at, created_at, counted_as, on_budget_store_down, default_max_output_tokens,
        required_tags
@@ -32,23 +33,58 @@ export async function insertKey(
      values (
        $1::uuid, $2::uuid, $3::text, $4::bytea, $5::text, $6::text[], $7::timestamptz, $8::timestamptz, nullif($9::uuid, $1::uuid), $10::text,
        $11::integer, $12::text[]
-     )`,
+     )
+     on conflict (id) do nothing returning id`,
     [
       ...[id, projectId, prefix, secretHash, settings.name, settings.models, dateOrNull(settings.expiresAt), new Date(now), quotaKeyId],
       ...[settings.onBudgetStoreDown, settings.defaultMaxOutputTokens, settings.requiredTags],
     ],
   );
-  const limited = Object.entries(settings.ceilings).filter(([, ceiling]) => ceiling.limit !== null);
-  await tx.query(
-    `insert into key_ceilings (key_id, ceiling, limit_value, window_kind)
-     select $1::uuid, * from unnest($2::text[], $3::bigint[], $4::text[])`,
-    [id, limited.map(([name]) => name), limited.map(([, ceiling]) => ceiling.limit), limited.map(([, ceiling]) => ceiling.window)],
-  );
+  if (inserted.length === 0) throw gatewayError('conflict', { message: 'the key has been issued already' });
+  await insertCeilings(tx, [id], settings.ceilings);
   await notifyKeyChange(tx, prefix);
   // We don't spread the settings, because they may be a whole KeyRecord and we must not copy its id.
   const { name, models, requiredTags, ceilings, expiresAt, onBudgetStoreDown, defaultMaxOutputTokens } = settings;
   const ofSettings = { name, models, requiredTags, ceilings, expiresAt, onBudgetStoreDown, defaultMaxOutputTokens };
   return { id, quotaKeyId, projectId, prefix, ...ofSettings, revokedAt: null, createdAt: now };
+}
+
+async function insertCeilings(tx: Queries, keyIds: readonly string[], ceilings: Ceilings): Promise<void> {
+  const limited = Object.entries(ceilings).filter(([, { limit }]) => limit !== null);
+  await tx.query(
+    `insert into key_ceilings (key_id, ceiling, limit_value, window_kind)
+     select key_id, limited.* from unnest($1::uuid[]) as key_id cross join unnest($2::text[], $3::bigint[], $4::text[]) as limited`,
+    [keyIds, limited.map(([name]) => name), limited.map(([, { limit }]) => limit), limited.map(([, { window }]) => window)],
+  );
+}
+
+/**
+ * Writes the settings of a key. `chain` are the keys with the same `quotaKeyId`. They count against the same ceilings
+ * and have the same required tags, so they all get the new ones.
+ */
+export async function updateKey(tx: Queries, id: string, settings: KeySettings, chain: readonly KeyRow[]): Promise<void> {
+  const { name, models, requiredTags, ceilings, expiresAt, onBudgetStoreDown, defaultMaxOutputTokens } = settings;
+  await tx.query(
+    `update virtual_keys
+        set name = $2::text, models = $3::text[], expires_at = $4::timestamptz, on_budget_store_down = $5::text,
+            default_max_output_tokens = $6::integer
+      where id = $1::uuid`,
+    [id, name, models, dateOrNull(expiresAt), onBudgetStoreDown, defaultMaxOutputTokens],
+  );
+  const ids = chain.map((key) => key.id);
+  await tx.query('update virtual_keys set required_tags = $2::text[] where id = any($1::uuid[])', [ids, requiredTags]);
+  await tx.query('delete from key_ceilings where key_id = any($1::uuid[])', [ids]);
+  await insertCeilings(tx, ids, ceilings);
+  for (const { prefix } of chain) await notifyKeyChange(tx, prefix);
+}
+
+/** Reads the keys with this `quotaKeyId` and locks their rows until the transaction ends. */
+export async function lockKeyChain(tx: Queries, quotaKeyId: string): Promise<KeyRow[]> {
+  const rows = await tx.query<StoredKey>(
+    `select ${keyColumns} from virtual_keys where id = $1::uuid or counted_as = $1::uuid order by id for update`,
+    [quotaKeyId],
+  );
+  return rows.map(toKeyRow);
 }
 
 /** Invalidates the cached key in every process when the transaction commits. */
@@ -77,6 +113,14 @@ export async function endKey(tx: Queries, key: { projectId: string; prefix: stri
 
 export async function readKey(queries: Queries, prefix: string): Promise<KeyRow | null> {
   const [row] = await queries.query<StoredKey>(`select ${keyColumns} from virtual_keys where prefix = $1::text`, [prefix]);
+  return row ? toKeyRow(row) : null;
+}
+
+export async function readKeyById(queries: Queries, projectId: string, id: string): Promise<KeyRow | null> {
+  const [row] = await queries.query<StoredKey>(`select ${keyColumns} from virtual_keys where id = $1::uuid and project_id = $2::uuid`, [
+    id,
+    projectId,
+  ]);
   return row ? toKeyRow(row) : null;
 }
 
@@ -151,8 +195,6 @@ export async function readCeilings(queries: Queries, keyIds: readonly string[]):
 export function toKeyRecord({ secretHash: _, ...key }: KeyRow, ceilings: Ceilings | undefined): KeyRecord {
   return { ...key, ceilings: ceilings ?? noCeilings };
 }
-
-export const noCeilings = ceilingsFrom((name) => ({ limit: null, window: defaultWindows[name] }));
 
 /**
  * The required tags are those of the first key of a chain of rotations, because a process of an older version that

@@ -1,5 +1,5 @@
 /**
- * Authenticates virtual keys, and issues, lists, rotates and revokes them. `find` runs for every call, so it's
+ * Authenticates virtual keys, and issues, lists, changes, rotates and revokes them. `find` runs for every call, so it's
  * synchronous if the key is cached. The cache is keyed by prefix and we compare the hash each time, so we never keep a
  * plain secret in memory. NOTIFY makes every process reject a revoked key within a second.
  */
@@ -12,9 +12,9 @@ import type { Database, Queries } from '../db/database.ts';
 import { createNotifiedCache } from '../db/notified-cache.ts';
 import { withQueryTimeout } from '../db/query-timeout.ts';
 import type { Logger } from '../observability/logger.ts';
-import { type KeySettings, parseGraceSeconds, parseKeyInput } from './key-input.ts';
+import { applyKeyChange, type KeySettings, parseGraceSeconds, parseKeyInput } from './key-input.ts';
 import { isSignedPass, parsePass, signPass } from './key-pass.ts';
-import type { Ceilings, KeyRecord } from './key-record.ts';
+import { type Ceilings, type KeyRecord, noCeilings, toKeyInputJson } from './key-record.ts';
 import {
   endKey,
   insertKey,
@@ -25,11 +25,13 @@ import {
   listKeys,
   listNewestKeys,
   lockKey,
-  noCeilings,
+  lockKeyChain,
   readCeilings,
   readKey,
+  readKeyById,
   readKeys,
   toKeyRecord,
+  updateKey,
 } from './key-store.ts';
 import { generateSecret, hashSecret, matchesHash, parseSecret } from './secret.ts';
 
@@ -52,19 +54,35 @@ export interface Keyring {
   /** Returns the key of a pass and its caller. Throws like `find`, including when the pass has expired. */
   findByPass(pass: string): Promise<KeyOfPass>;
   /** Returns the ceilings of a caller that `find` returned. Throws or rejects with `not_found`. */
-  getCeilings(caller: Caller): Ceilings | Promise<Ceilings>;
-  /** Creates a key from a request body. Only this result contains the secret. */
-  issue(projectId: string, input: unknown): Promise<IssuedKey>;
+  getCeilings(caller: Caller): TimedCeilings | Promise<TimedCeilings>;
+  /**
+   * Creates a key from a request body. Only this result contains the secret. Without `id`, the key gets a new one.
+   * Throws `conflict` if there already is a key with this id.
+   */
+  issue(projectId: string, input: unknown, id?: string): Promise<IssuedKey>;
   /** Returns keys of the project, newest first. Without `page`, it returns all of them. */
   list(projectId: string, page?: KeyPage): Promise<KeyRecord[]>;
   /** Throws `not_found`. */
   read(projectId: string, prefix: string): Promise<KeyRecord>;
+  /** Returns null if the project has no key with this id. */
+  findById(projectId: string, id: string): Promise<KeyRecord | null>;
+  /**
+   * Changes a key from a request body. Omitted members keep their values. The ceilings also change for the keys that
+   * share their usage with this one. `check` is called with the current settings, in the format of the request, and may
+   * throw. Throws `conflict` for a revoked key.
+   */
+  change(
+    projectId: string,
+    prefix: string,
+    input: unknown,
+    check?: (current: object) => void,
+  ): Promise<{ readonly before: KeyRecord; readonly after: KeyRecord }>;
   revoke(projectId: string, prefix: string): Promise<KeyRecord>;
   /**
    * Issues a key with the settings of the old one. Both share the usage of their ceilings. The old key ends after the
-   * `grace_seconds` in the body.
+   * `grace_seconds` in the body. `id` is that of the new key, as for `issue`.
    */
-  rotate(projectId: string, prefix: string, input: unknown): Promise<IssuedKey>;
+  rotate(projectId: string, prefix: string, input: unknown, id?: string): Promise<IssuedKey>;
   start(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -87,8 +105,12 @@ export interface KeyringOptions {
   readonly logger?: Pick<Logger, 'warn'>;
 }
 
+/** `readAt` is the time (by `performance.now()`) just before we read the ceilings. Without it, they never change. */
+export type TimedCeilings = Ceilings & { readonly readAt?: number };
+
 interface CachedKey {
   readonly record: KeyRecord;
+  readonly ceilings: TimedCeilings;
   readonly secretHash: Buffer;
   readonly caller: Caller;
 }
@@ -97,6 +119,7 @@ export function createKeyring({ database, clock, logger }: KeyringOptions): Keyr
   const cache = createNotifiedCache<CachedKey>({ database, channel: keyChannel, load: loadKey, clock, logger });
 
   async function loadKey(prefix: string): Promise<CachedKey | null> {
+    const readAt = performance.now();
     const row = await withQueryTimeout(database, readKey(database, prefix)).catch((cause: unknown) => {
       throw gatewayError('keystore_unavailable', { cause });
     });
@@ -104,24 +127,25 @@ export function createKeyring({ database, clock, logger }: KeyringOptions): Keyr
     const ceilings = await withQueryTimeout(database, readCeilings(database, [row.id])).catch((cause: unknown) => {
       throw gatewayError('limits_unavailable', { cause });
     });
-    return toCachedKey(row, ceilings.get(row.id));
+    return toCachedKey(row, ceilings.get(row.id), readAt);
   }
 
-  const toCachedKey = (row: KeyRow, ceilings: Ceilings | undefined): CachedKey => {
+  const toCachedKey = (row: KeyRow, ceilings: Ceilings | undefined, readAt: number): CachedKey => {
     const record = toKeyRecord(row, ceilings);
     const { id, quotaKeyId, projectId, models, requiredTags, expiresAt, onBudgetStoreDown, defaultMaxOutputTokens } = record;
     const ofCalls = { requiredTags, onBudgetStoreDown, defaultMaxOutputTokens };
     const caller = Object.freeze({ keyId: id, keyPrefix: row.prefix, quotaKeyId, projectId, models, expiresAt, ...ofCalls });
-    return { record, secretHash: row.secretHash, caller };
+    return { record, ceilings: { ...record.ceilings, readAt }, secretHash: row.secretHash, caller };
   };
 
   const loadKeys = async (prefixes: readonly string[]): Promise<ReadonlyMap<string, CachedKey>> => {
+    const readAt = performance.now();
     const rows = await readKeys(database, prefixes);
     const ceilings = await readCeilings(
       database,
       rows.map(({ id }) => id),
     );
-    return new Map(rows.map((row) => [row.prefix, toCachedKey(row, ceilings.get(row.id))]));
+    return new Map(rows.map((row) => [row.prefix, toCachedKey(row, ceilings.get(row.id), readAt)]));
   };
 
   const respondsToReads = (): Promise<boolean> =>
@@ -147,14 +171,15 @@ export function createKeyring({ database, clock, logger }: KeyringOptions): Keyr
   const insert = async (
     projectId: string,
     prepare: (tx: Queries, now: number) => Promise<{ settings: KeySettings; predecessor: KeyRecord | null }>,
+    givenId: string | undefined,
   ): Promise<IssuedKey> => {
     const now = clock.now();
+    const id = givenId ?? newId(now);
     const { secret, prefix } = generateSecret();
     const record = await database.transaction(async (tx) => {
       const [project] = await tx.query('select 1 from projects where id = $1::uuid', [projectId]);
       if (!project) throw gatewayError('not_found', { message: 'no such project' });
       const { settings, predecessor } = await prepare(tx, now);
-      const id = newId(now);
       return insertKey(tx, {
         id,
         quotaKeyId: predecessor?.quotaKeyId ?? id,
@@ -199,15 +224,37 @@ export function createKeyring({ database, clock, logger }: KeyringOptions): Keyr
       const key = cache.get(keyPrefix);
       return key instanceof Promise ? key.then(requireCeilings) : requireCeilings(key);
     },
-    async issue(projectId, input) {
+    async issue(projectId, input, id) {
       const settings = parseKeyInput(input, clock.now());
-      return insert(projectId, async () => ({ settings, predecessor: null }));
+      return insert(projectId, async () => ({ settings, predecessor: null }), id);
     },
     list: (projectId, page) => listKeys(database, projectId, page),
     async read(projectId, prefix) {
       const row = await readKey(database, prefix);
       if (row?.projectId !== projectId) throw keyNotFound();
       return toKeyRecord(row, (await readCeilings(database, [row.id])).get(row.id));
+    },
+    async findById(projectId, id) {
+      const row = await readKeyById(database, projectId, id);
+      return row && toKeyRecord(row, (await readCeilings(database, [row.id])).get(row.id));
+    },
+    async change(projectId, prefix, input, check) {
+      const now = clock.now();
+      const { chain, ...changed } = await database.transaction(async (tx) => {
+        const found = await readKey(tx, prefix);
+        if (found?.projectId !== projectId) throw keyNotFound();
+        const chain = await lockKeyChain(tx, found.quotaKeyId);
+        const row = chain.find(({ id }) => id === found.id);
+        if (!row) throw keyNotFound();
+        const before = toKeyRecord(row, (await readCeilings(tx, [row.id])).get(row.id));
+        check?.(toKeyInputJson(before));
+        if (before.revokedAt !== null) throw gatewayError('conflict', { message: 'the key is revoked; issue a new one' });
+        const settings = applyKeyChange(before, input, now);
+        await updateKey(tx, row.id, settings, chain);
+        return { chain, before, after: { ...before, ...settings } };
+      });
+      for (const key of chain) cache.invalidate(key.prefix);
+      return changed;
     },
     async revoke(projectId, prefix) {
       const now = clock.now();
@@ -216,18 +263,22 @@ export function createKeyring({ database, clock, logger }: KeyringOptions): Keyr
       if (!row) throw keyNotFound();
       return toKeyRecord(row, (await readCeilings(database, [row.id])).get(row.id));
     },
-    async rotate(projectId, prefix, input) {
+    async rotate(projectId, prefix, input, id) {
       const graceMs = parseGraceSeconds(input) * 1_000;
-      const issued = await insert(projectId, async (tx, now) => {
-        const old = await lockKey(tx, projectId, prefix);
-        if (!old) throw keyNotFound();
-        if (old.revokedAt !== null || (old.expiresAt !== null && old.expiresAt <= now)) {
-          throw gatewayError('conflict', { message: 'the key is revoked or expired; issue a new one' });
-        }
-        await endKey(tx, { projectId, prefix, at: now + graceMs, now });
-        const predecessor = toKeyRecord(old, (await readCeilings(tx, [old.id])).get(old.id));
-        return { settings: predecessor, predecessor };
-      });
+      const issued = await insert(
+        projectId,
+        async (tx, now) => {
+          const old = await lockKey(tx, projectId, prefix);
+          if (!old) throw keyNotFound();
+          if (old.revokedAt !== null || (old.expiresAt !== null && old.expiresAt <= now)) {
+            throw gatewayError('conflict', { message: 'the key is revoked or expired; issue a new one' });
+          }
+          await endKey(tx, { projectId, prefix, at: now + graceMs, now });
+          const predecessor = toKeyRecord(old, (await readCeilings(tx, [old.id])).get(old.id));
+          return { settings: predecessor, predecessor };
+        },
+        id,
+      );
       cache.invalidate(prefix);
       return issued;
     },
@@ -236,9 +287,9 @@ export function createKeyring({ database, clock, logger }: KeyringOptions): Keyr
   };
 }
 
-function requireCeilings(key: CachedKey | null): Ceilings {
+function requireCeilings(key: CachedKey | null): TimedCeilings {
   if (!key) throw keyNotFound();
-  return key.record.ceilings;
+  return key.ceilings;
 }
 
 function keyNotFound(): GatewayError {

@@ -131,6 +131,70 @@ describe('keys', () => {
     expect(await auditOf('key.issue')).toMatchObject({ outcome: 'refused', detail: { error: 'bad_request' } });
   });
 
+  test('changes a key, applies a lower ceiling to its next call, and warns about changes by others', async () => {
+    const issued = await (await owner.post(`${path}/keys`, { ...fields, name: 'editable', 'windows.cost': 'month' })).text();
+    const secret = /sk-gw-[a-z0-9]{8}-[0-9A-Za-z]{49}/.exec(issued)?.[0] ?? '';
+    const keyPath = `${path}/keys/${secret.split('-')[2]}`;
+    expect((await callWith(secret)).status).toBe(200);
+    expect(await textOf(member.get(`${path}/keys`))).toContain('60 calls per minute');
+    expect(await textOf(member.get(keyPath))).not.toContain('Edit');
+    expect((await member.get(`${keyPath}/edit`)).status).toBe(403);
+    expect((await member.post(`${keyPath}/edit`, fields)).status).toBe(403);
+
+    const opened = await (await owner.get(`${keyPath}/edit`)).text();
+    expect(decode(opened)).toMatch(/name="ceilings.cost"[^>]*value="2.5"/);
+    const form = { ...fields, read: hiddenValue(opened, 'read'), name: 'editable', 'windows.cost': 'month' };
+    const unchanged = await owner.post(`${keyPath}/edit`, form);
+    expect([unchanged.status, unchanged.headers.get('location')]).toEqual([303, keyPath]);
+    const lowered = { ...form, name: 'edited <b>', models: 'standard', 'ceilings.calls': '1', expires_at: '2030-01-01T00:00' };
+    expect((await owner.post(`${keyPath}/edit`, lowered)).status).toBe(303);
+    expect((await callWith(secret)).status).toBe(429);
+    const shown = await (await member.get(keyPath)).text();
+    expect(shown).toContain('edited &lt;b&gt;');
+    expect(decode(shown)).toMatch(/1 of 1 calls in total[\s\S]*/);
+    expect(shown).toContain('2030-01-01');
+    expect(await auditOf('key.change')).toMatchObject({
+      outcome: 'ok',
+      detail: {
+        changed: { name: { from: 'editable', to: 'edited <b>' }, models: { to: ['standard'] }, ceilings: { to: { calls: 1 } } },
+      },
+    });
+
+    const stale = { ...form, 'ceilings.calls': '500', expires_at: '' };
+    const refused = await (await owner.post(`${keyPath}/edit`, stale)).text();
+    expect(decode(refused.replace(/<[^>]*>/g, ''))).toContain('ceilings.calls: was 60, is now 1');
+    expect(refused).toMatch(/name="ceilings.calls"[^>]*value="500"/);
+    expect((await owner.post(`${keyPath}/edit`, { ...stale, read: hiddenValue(refused, 'read') })).status).toBe(303);
+    expect((await callWith(secret)).status).toBe(200);
+    const read = hiddenValue(await (await owner.get(`${keyPath}/edit`)).text(), 'read');
+    expect(await textOf(owner.post(`${keyPath}/edit`, { ...lowered, read, 'ceilings.calls': '-1' }), 422)).toMatch(
+      /name="ceilings.calls"[^>]*value="-1"[^>]*aria-invalid="true"/,
+    );
+    await owner.post(`${keyPath}/revoke`, { confirmation: secret.split('-')[2] ?? '' });
+    expect(await textOf(owner.post(`${keyPath}/edit`, lowered), 422)).toContain('The key is revoked');
+  });
+
+  test('issues no second key when the page of a new key is reloaded', async () => {
+    const count = async (): Promise<number> =>
+      (await gateway().database.query('select 1 from virtual_keys where name = $1::text', ['reloaded'])).length;
+    const form = { name: 'reloaded', key_id: hiddenValue(await (await owner.get(`${path}/keys/new`)).text(), 'key_id') };
+    const page = await (await owner.post(`${path}/keys`, form)).text();
+    const prefix = /sk-gw-([a-z0-9]{8})-/.exec(page)?.[1];
+    const again = await owner.post(`${path}/keys`, form);
+    expect([again.status, again.headers.get('location'), await count()]).toEqual([303, `${path}/keys/${prefix}`, 1]);
+    expect(await auditOf('key.issue')).toMatchObject({ outcome: 'ok', detail: { prefix, repeated: true } });
+
+    const keyPage = await (await owner.get(`${path}/keys/${prefix}`)).text();
+    const rotation = { grace_seconds: '3600', key_id: hiddenValue(keyPage, 'key_id') };
+    const rotated = /sk-gw-([a-z0-9]{8})-/.exec(await (await owner.post(`${path}/keys/${prefix}/rotate`, rotation)).text())?.[1];
+    const repeated = await owner.post(`${path}/keys/${prefix}/rotate`, rotation);
+    expect([repeated.headers.get('location'), await count()]).toEqual([`${path}/keys/${rotated}`, 2]);
+    const elsewhere = await gateway().withProject('reloads');
+    const stranger = await signIn(elsewhere, 'owner');
+    const foreign = await stranger.post('/console/p/reloads/keys', form);
+    expect([foreign.status, (await foreign.text()).includes(prefix ?? '-')]).toEqual([422, false]);
+  });
+
   test('exports all keys as CSV, and revoked ones on request', async () => {
     const csv = await (await member.get(`${path}/keys.csv?show=all`)).text();
     expect(csv.split('\r\n')[0]).toMatch(/^name,prefix,state,models/);
@@ -140,11 +204,11 @@ describe('keys', () => {
 
 test('returns 403 for changes by members and strangers and for forms without the token', async () => {
   const stranger = await signIn(gateway(), 'stranger');
-  for (const page of ['keys/new', 'applications/new', 'routing/edit', 'rules/edit']) {
+  for (const page of ['keys/new', 'keys/aaaaaaaa/edit', 'applications/new', 'routing/edit', 'rules/edit']) {
     expect((await member.get(`${path}/${page}`)).status).toBe(403);
     expect((await stranger.get(`${path}/${page}`)).status).toBe(404);
   }
-  for (const action of ['keys', 'applications/new', 'applications/reset', 'routing/edit', 'rules/edit', 'members']) {
+  for (const action of ['keys', 'keys/aaaaaaaa/edit', 'applications/new', 'applications/reset', 'routing/edit', 'rules/edit', 'members']) {
     expect((await member.post(`${path}/${action}`, { name: 'x' })).status).toBe(403);
     expect((await stranger.post(`${path}/${action}`, { name: 'x' })).status).toBe(404);
     expect((await owner.post(`${path}/${action}`, { csrf: 'wrong', name: 'x' })).status).toBe(403);

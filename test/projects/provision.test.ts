@@ -152,6 +152,34 @@ describeDatabases('/provision', (database) => {
     expect((await send('POST', `/teams/keys/keys/${prefix}/rotate`)).status).toBe(409);
   });
 
+  test('changes a key, and the ceilings of the keys that it replaced', async () => {
+    await send('PUT', '/teams/changes', {});
+    const old = (await send('POST', '/teams/changes/keys', { name: 'ci', ceilings: { rpm: 60, cost: 5 }, windows: { cost: 'day' } })).json;
+    const { prefix } = (await send('POST', `/teams/changes/keys/${old.prefix}/rotate`, { grace_seconds: 60 })).json;
+    const path = `/teams/changes/keys/${prefix}`;
+    expect(await send('PATCH', path, { name: 'server', ceilings: { cost: 7, tpm: 9 }, expires_at: '2027-01-01T00:00:00Z' })).toMatchObject({
+      status: 200,
+      json: { name: 'server', ceilings: { calls: null, cost: 7, rpm: 60, tpm: 9 }, windows: { cost: 'day' }, models: null },
+    });
+    expect((await send('GET', '/teams/changes/keys')).json.data).toEqual(
+      expect.arrayContaining([
+        expect.objectContaining({ prefix, name: 'server', expires_at: '2027-01-01T00:00:00Z' }),
+        expect.objectContaining({
+          ...{ prefix: old.prefix, name: 'ci', expires_at: '2026-11-20T10:01:00Z' },
+          ceilings: { calls: null, cost: 7, rpm: 60, tpm: 9 },
+        }),
+      ]),
+    );
+    expect(await send('PATCH', path, { ceilings: { cost: null }, expires_at: null })).toMatchObject({
+      json: { ceilings: { cost: null, rpm: 60 }, windows: { cost: 'month' }, expires_at: null },
+    });
+    for (const body of [{ windows: { cost: 'day' } }, { expires_at: '2020-01-01T00:00:00Z' }, { name: '' }, { x: 1 }])
+      expect((await send('PATCH', path, body)).status).toBe(400);
+    expect((await send('PATCH', `/teams/keys/keys/${prefix}`, { name: 'x' })).status).toBe(404);
+    await send('DELETE', path);
+    expect((await send('PATCH', path, { name: 'x' })).status).toBe(409);
+  });
+
   test('changes, reads and lists an application of any name', async () => {
     await send('PUT', '/teams/apps', {});
     const path = `/teams/apps/applications/${encodeURIComponent('ci/ä 100%')}`;

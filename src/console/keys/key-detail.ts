@@ -1,4 +1,4 @@
-/** Shows the settings and usage of a key. Owners can also rotate and revoke it. */
+/** Shows the settings and usage of a key. Owners can also change, rotate and revoke it. */
 import type { StoreDownPolicy } from '../../core/windows.ts';
 import type { KeyRecord } from '../../keys/key-record.ts';
 import { ceilingMeters } from '../frame/ceilings.ts';
@@ -19,6 +19,7 @@ import { type Html, html } from '../frame/html.ts';
 import { describeOutage } from '../frame/outage.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, PageContent } from '../frame/route.ts';
+import { newKeyField } from './key-form.ts';
 import { prefixOf, stateBadge, stateOf, type UsedKey } from './key-list.ts';
 
 interface KeyPageOptions {
@@ -37,7 +38,11 @@ export function keyPage(context: ConsoleContext, key: UsedKey, { onBudgetStoreDo
     kind: 'page',
     title: record.name,
     breadcrumbs: [{ label: 'Keys', href: path }],
-    actions: html`<a class="button" href="${projectPath(context, '/calls')}?key=${record.prefix}">Calls</a>`,
+    actions: html`<a class="button" href="${projectPath(context, '/calls')}?key=${record.prefix}">Calls</a>${
+      context.role === 'owner' && record.revokedAt === null
+        ? html`<a class="button primary" href="${path}/${record.prefix}/edit">Edit</a>`
+        : ''
+    }`,
     content: html`${card(
       definitions([
         ['Key', prefixOf(record)],
@@ -92,6 +97,7 @@ function ownerActions(context: ConsoleContext, { prefix }: KeyRecord, form: URLS
     submit: 'Rotate',
     label: 'Rotate the key',
     fields: [
+      newKeyField(context, form),
       selectField({
         name: 'grace_seconds',
         label: 'The old key ends',

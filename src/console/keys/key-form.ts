@@ -1,36 +1,54 @@
-/** Renders the form for a new key, and the page that shows the new key once. */
+/** Renders the form for a new key or an existing one, and the page that shows a new key once. */
 
+import { isUuid, newId, timeOf } from '../../core/ids.ts';
+import { isObject } from '../../core/json/narrow.ts';
 import { formatTime } from '../../core/time.ts';
 import { fromLocalTime } from '../../core/time-zone.ts';
 import type { StoreDownPolicy } from '../../core/windows.ts';
+import { type KeyRecord, toKeyInputJson } from '../../keys/key-record.ts';
 import type { IssuedKey } from '../../keys/keyring.ts';
 import { ceilingFields, readLimit } from '../frame/ceilings.ts';
 import { codeBlock, fieldset, notice, form as renderForm, section, textArea, textField } from '../frame/components.ts';
 import type { FieldErrors } from '../frame/field-errors.ts';
 import { listOf, numberOrNull, textOrNull } from '../frame/form-values.ts';
-import { html } from '../frame/html.ts';
+import { type Html, html } from '../frame/html.ts';
 import { outageField } from '../frame/outage.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, PageContent } from '../frame/route.ts';
+import {
+  compareSettings,
+  parseSettingsField,
+  rebaseSettings,
+  type Settings,
+  type SettingsEdit,
+  settingsField,
+} from '../frame/settings-edit.ts';
+import { formatTimeIn } from '../frame/values.ts';
 
 interface NewKeyOptions {
   /** The configuration file's default for keys and projects that don't choose a policy. */
   readonly onBudgetStoreDown: StoreDownPolicy;
   readonly errors: FieldErrors;
+  /** The key that the form changes, with the settings to compare the form with. Absent for a new key. */
+  readonly edited?: { readonly record: KeyRecord; readonly read: Settings; readonly notice: Html | '' };
 }
 
-export function newKeyPage(context: ConsoleContext, form: URLSearchParams, { onBudgetStoreDown, errors }: NewKeyOptions): PageContent {
+/** Shows the form for a new key, or for the key that is `edited`. */
+export function newKeyPage(context: ConsoleContext, form: URLSearchParams, options: NewKeyOptions): PageContent {
+  const { onBudgetStoreDown, errors, edited } = options;
   const path = projectPath(context, '/keys');
+  const keyPath = `${path}/${edited?.record.prefix}`;
   return {
     kind: 'page',
-    title: 'New key',
-    breadcrumbs: [{ label: 'Keys', href: path }],
-    content: renderForm({
+    title: edited ? `Edit ${edited.record.name}` : 'New key',
+    breadcrumbs: [{ label: 'Keys', href: path }, ...(edited ? [{ label: edited.record.name, href: keyPath }] : [])],
+    content: html`${edited?.notice ?? ''}${renderForm({
       context,
-      action: path,
-      submit: 'Create key',
-      cancelHref: path,
+      action: edited ? `${keyPath}/edit` : path,
+      submit: edited ? 'Save' : 'Create key',
+      cancelHref: edited ? keyPath : path,
       fields: [
+        edited ? settingsField(edited.read) : newKeyField(context, form),
         textField({
           name: 'name',
           label: 'Name',
@@ -40,7 +58,7 @@ export function newKeyPage(context: ConsoleContext, form: URLSearchParams, { onB
           required: true,
           maxLength: 200,
           autocomplete: 'off',
-          autofocus: true,
+          autofocus: !edited,
         }),
         textArea({
           name: 'models',
@@ -61,7 +79,7 @@ export function newKeyPage(context: ConsoleContext, form: URLSearchParams, { onB
         fieldset(
           'Ceilings',
           [ceilingFields({ form, errors, withRates: true })],
-          'Calls beyond a ceiling are refused with 429. Leave a field empty for no limit.',
+          `Calls beyond a ceiling are refused with 429. Leave a field empty for no limit.${edited ? ' Usage that was counted before the change still counts. Keys that were rotated share their ceilings, so the new ones also apply to the keys that this one replaced.' : ''}`,
         ),
         outageField({
           value: form.get('on_budget_store_down'),
@@ -86,8 +104,57 @@ export function newKeyPage(context: ConsoleContext, form: URLSearchParams, { onB
           error: errors.of('expires_at'),
         }),
       ],
-    }),
+    })}`,
   };
+}
+
+/** Shows the form that changes a key, or shows it again after its input was rejected. */
+export function editKeyPage(
+  context: ConsoleContext,
+  record: KeyRecord,
+  { onBudgetStoreDown, rejected, errors }: NewKeyOptions & { readonly rejected: URLSearchParams | undefined },
+): PageContent {
+  const current = toKeyInputJson(record);
+  const rebased = rebaseSettings(rejected, (form) => readKeyEdit(form, context.zone), current);
+  const edited = { record, ...rebased };
+  return newKeyPage(context, rejected ?? toForm(current, context.zone), { onBudgetStoreDown, errors, edited });
+}
+
+/** Reads what the editor changed. */
+export function readKeyEdit(form: URLSearchParams, zone: string): SettingsEdit {
+  const read = parseSettingsField(form);
+  const submitted = readKeyInput(form, zone);
+  // The field has no seconds, so an unchanged time could differ from the stored one.
+  const isSameTime = form.get('expires_at') === localTimeOf(read.expires_at, zone);
+  return compareSettings(read, isSameTime ? { ...submitted, expires_at: read.expires_at } : submitted);
+}
+
+function toForm({ expires_at: expiresAt, ...settings }: Settings, zone: string): URLSearchParams {
+  const form = new URLSearchParams({ expires_at: localTimeOf(expiresAt, zone) });
+  const add = (name: string, value: unknown): void => {
+    if (Array.isArray(value)) form.set(name, value.join(name === 'models' ? '\n' : ' '));
+    else if (isObject(value)) for (const [member, part] of Object.entries(value)) add(`${name}.${member}`, part);
+    else if (value !== null) form.set(name, String(value));
+  };
+  for (const [name, value] of Object.entries(settings)) add(name, value);
+  return form;
+}
+
+function localTimeOf(instant: unknown, zone: string): string {
+  return typeof instant === 'string' ? formatTimeIn(Date.parse(instant), zone, 'minute').replace(' ', 'T') : '';
+}
+
+/**
+ * Contains the id of the key that the form issues. If the person reloads the page that shows the key, the browser sends
+ * the form again, and we find that this key exists.
+ */
+export function newKeyField({ now }: ConsoleContext, form: URLSearchParams): Html {
+  return html`<input type="hidden" name="key_id" value="${readNewKeyId(form, now) ?? newId(now)}">`;
+}
+
+export function readNewKeyId(form: URLSearchParams, now: number): string | undefined {
+  const id = form.get('key_id') ?? '';
+  return isUuid(id) && timeOf(id) <= now ? id : undefined;
 }
 
 /** Converts the form to the body of the API request that issues a key. */

@@ -79,7 +79,7 @@ function keyTable(keys: readonly UsedKey[], context: ConsoleContext): Html {
       { label: 'Key', value: ({ record }) => html`<code class="nowrap">sk-gw-${record.prefix}</code>` },
       ...(showsAll(context) ? [{ label: 'State', value: ({ record }: UsedKey) => stateBadge(record, now) }] : []),
       { label: 'Models', value: ({ record }) => describeModels(record.models), wideOnly: true },
-      { label: 'Ceilings (UTC)', value: ({ uses }) => ceilingMeters(uses.filter(({ window }) => window !== 'minute')) },
+      { label: 'Ceilings (UTC)', value: keyCeilings },
       { label: 'Last used', value: ({ lastUsedAt }) => ago(lastUsedAt, now, zone) },
       {
         label: 'Expires',
@@ -88,6 +88,13 @@ function keyTable(keys: readonly UsedKey[], context: ConsoleContext): Html {
       },
     ],
   });
+}
+
+/** Shows how much of the longer windows is used. For the ceilings per minute only the limits are of interest in a list. */
+function keyCeilings({ record: { ceilings }, uses }: UsedKey): Html {
+  const rates = (['rpm', 'tpm'] as const).flatMap((name) => describeCeiling(name, ceilings[name]) ?? []);
+  const longer = uses.filter(({ window }) => window !== 'minute');
+  return html`${longer.length === 0 && rates.length > 0 ? '' : ceilingMeters(longer)}${rates.map((rate) => html`<div>${rate}</div>`)}`;
 }
 
 export type KeyState = 'active' | 'expired' | 'revoked';

@@ -1,18 +1,20 @@
-/** Lets people list, issue, rotate and revoke virtual keys. */
+/** Lets people list, issue, change, rotate and revoke virtual keys. */
 
 import type { StoreDownPolicy } from '../../core/windows.ts';
 import type { Keyring } from '../../keys/keyring.ts';
+import { assertUnchanged } from '../../projects/unchanged.ts';
 import { requireConfirmation } from '../frame/components.ts';
 import { noErrors } from '../frame/field-errors.ts';
 import { numberOrNull } from '../frame/form-values.ts';
 import { projectPath } from '../frame/project-path.ts';
-import type { ConsoleContext, ConsoleRoute, PageContent } from '../frame/route.ts';
+import type { ActionResult, ConsoleContext, ConsoleRoute, PageContent } from '../frame/route.ts';
+import { auditOf } from '../frame/settings-edit.ts';
 import { keyPage } from './key-detail.ts';
-import { issuedKeyPage, newKeyPage, readKeyInput } from './key-form.ts';
+import { editKeyPage, issuedKeyPage, newKeyPage, readKeyEdit, readKeyInput, readNewKeyId } from './key-form.ts';
 import { exportKeys, type KeyListDeps, showKeys, withUse } from './key-list.ts';
 
 export interface KeyRoutesDeps extends KeyListDeps {
-  readonly keyring: Pick<Keyring, 'issue' | 'list' | 'read' | 'revoke' | 'rotate'>;
+  readonly keyring: Pick<Keyring, 'change' | 'findById' | 'issue' | 'list' | 'read' | 'revoke' | 'rotate'>;
   /** The configuration file's default for keys and projects that don't choose a policy. */
   readonly onBudgetStoreDown: () => StoreDownPolicy;
 }
@@ -28,6 +30,24 @@ export function createKeyRoutes(deps: KeyRoutesDeps): readonly ConsoleRoute[] {
   };
   const showNewKey = async (context: ConsoleContext, form = new URLSearchParams(), errors = noErrors): Promise<PageContent> =>
     newKeyPage(context, form, { onBudgetStoreDown: onBudgetStoreDown(), errors });
+  const showKeyForm = async (context: ConsoleContext, rejected?: URLSearchParams, errors = noErrors): Promise<PageContent> => {
+    const record = await keyring.read(context.project.id, prefixOf(context));
+    return editKeyPage(context, record, { onBudgetStoreDown: onBudgetStoreDown(), rejected, errors });
+  };
+
+  /** Redirects to the key that the form has issued before. Returns null if it hasn't issued one. */
+  const findIssued = async (context: ConsoleContext, form: URLSearchParams): Promise<ActionResult | null> => {
+    const id = readNewKeyId(form, context.now);
+    const record = id === undefined ? null : await keyring.findById(context.project.id, id);
+    return (
+      record && {
+        kind: 'redirect',
+        to: projectPath(context, `/keys/${record.prefix}`),
+        notice: 'The key was issued before, and no second one was issued. It cannot be shown again: if you did not copy it, rotate it.',
+        audit: { prefix: record.prefix, name: record.name, repeated: true },
+      }
+    );
+  };
 
   return [
     { method: 'get', path: '/keys', access: 'member', handle: (context) => showKeys(deps, context) },
@@ -40,11 +60,31 @@ export function createKeyRoutes(deps: KeyRoutesDeps): readonly ConsoleRoute[] {
       access: 'owner',
       action: 'key.issue',
       async handle(context, form) {
+        const repeated = await findIssued(context, form);
+        if (repeated) return repeated;
         const input = readKeyInput(form, context.zone);
-        const issued = await keyring.issue(context.project.id, input);
+        const issued = await keyring.issue(context.project.id, input, readNewKeyId(form, context.now));
         return { kind: 'page', page: issuedKeyPage(context, issued), audit: { prefix: issued.record.prefix, ...input } };
       },
       invalidForm: showNewKey,
+    },
+    { method: 'get', path: '/keys/:prefix/edit', access: 'owner', handle: (context) => showKeyForm(context) },
+    {
+      method: 'post',
+      path: '/keys/:prefix/edit',
+      access: 'owner',
+      action: 'key.change',
+      async handle(context, form) {
+        const edit = readKeyEdit(form, context.zone);
+        const to = projectPath(context, `/keys/${prefixOf(context)}`);
+        if (Object.keys(edit.change).length === 0) return { kind: 'redirect', to, notice: 'Nothing was changed.' };
+        const { after } = await keyring.change(context.project.id, prefixOf(context), edit.change, (current) =>
+          assertUnchanged(current, edit.read),
+        );
+        const notice = 'Saved. Calls that start from now on use these settings.';
+        return { kind: 'redirect', to, notice, audit: { name: after.name, changed: auditOf(edit) } };
+      },
+      invalidForm: showKeyForm,
     },
     {
       method: 'post',
@@ -52,8 +92,11 @@ export function createKeyRoutes(deps: KeyRoutesDeps): readonly ConsoleRoute[] {
       access: 'owner',
       action: 'key.rotate',
       async handle(context, form) {
+        const repeated = await findIssued(context, form);
+        if (repeated) return repeated;
         const graceSeconds = numberOrNull(form, 'grace_seconds') ?? 0;
-        const issued = await keyring.rotate(context.project.id, prefixOf(context), { grace_seconds: graceSeconds });
+        const newId = readNewKeyId(form, context.now);
+        const issued = await keyring.rotate(context.project.id, prefixOf(context), { grace_seconds: graceSeconds }, newId);
         const audit = { prefix: prefixOf(context), new_prefix: issued.record.prefix, grace_seconds: graceSeconds };
         return { kind: 'page', page: issuedKeyPage(context, issued), audit };
       },

@@ -6,7 +6,7 @@ import { type Caller, internalKeyId, textRoutes } from '../../core/call.ts';
 import { gatewayError } from '../../core/errors.ts';
 import type { ContentRule } from '../../guardrails/content-rule.ts';
 import type { KeyRecord } from '../../keys/key-record.ts';
-import { noCeilings } from '../../keys/key-store.ts';
+import { noCeilings } from '../../keys/key-record.ts';
 import type { Keyring } from '../../keys/keyring.ts';
 import type { DryRunRequest, RunDry } from '../../pipeline/call/dry-run.ts';
 import { filterForm, formatCount, selectField, textField } from '../frame/components.ts';

@@ -1,5 +1,6 @@
-/** Routes to issue, list, rotate and revoke virtual keys. */
+/** Routes to issue, list, change, rotate and revoke virtual keys. */
 import type { Router } from 'express';
+import { changedMembers } from '../../../core/changed-members.ts';
 import { toKeyJson } from '../../../keys/key-record.ts';
 import type { IssuedKey, Keyring } from '../../../keys/keyring.ts';
 import { type Change, param, type Responders, toListJson } from './responders.ts';
@@ -12,6 +13,14 @@ export function addKeyRoutes(router: Router, { readProject, changeProject }: Res
   router.post(
     '/teams/:project/keys',
     changeProject('key.issue', async ({ id }, { body }, change) => answerIssued(await keyring.issue(id, body), change)),
+  );
+  router.patch(
+    '/teams/:project/keys/:prefix',
+    changeProject('key.change', async ({ id }, request, change) => {
+      const { before, after } = await keyring.change(id, param(request, 'prefix'), request.body);
+      change.note({ name: after.name, changed: changedMembers(toKeyJson(before), toKeyJson(after)) });
+      return toKeyJson(after);
+    }),
   );
   router.delete(
     '/teams/:project/keys/:prefix',

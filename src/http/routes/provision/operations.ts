@@ -44,6 +44,16 @@ export const provisionOperations: OperationSpecs = {
     body: { name: 'KeyBody', example: { name: 'server', ceilings: { rpm: 60, cost: 50 }, windows: { cost: 'day' } } },
     responses: { 201: 'IssuedKey' },
   },
+  [`patch ${team}/keys/{prefix}`]: {
+    ...projectWrite,
+    summary: 'Changes the name, models, ceilings or expiry of a key',
+    details:
+      'Omitted members keep their values. Keys that were rotated share their ceilings, so the new ceilings also apply to the keys that this one replaced. Every process uses the new settings within a second.',
+    parameters: ['project', 'prefix'],
+    body: { name: 'KeyChangeBody', example: { ceilings: { cost: 100 }, expires_at: null } },
+    responses: { 200: 'Key' },
+    codes: [...projectWrite.codes, 'conflict'],
+  },
   [`delete ${team}/keys/{prefix}`]: {
     ...projectWrite,
     summary: 'Revokes a key',

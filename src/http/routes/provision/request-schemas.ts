@@ -3,7 +3,7 @@
  * exception: the configuration parses them, and this module may not import it. A property test compares both.
  */
 import { z } from 'zod';
-import { keyInput, rotateInput, windowsNeedCeilings } from '../../../keys/key-input.ts';
+import { keyChangeInput, keyInput, rotateInput, windowsNeedCeilings } from '../../../keys/key-input.ts';
 import { endedStates } from '../../../memory/learning/replay.ts';
 import { applicationInput } from '../../../projects/application-settings.ts';
 import { projectInput } from '../../../projects/project-settings.ts';
@@ -20,6 +20,7 @@ const partial = 'Omitted members keep their values.';
 export const provisionRequests = {
   ProjectBody: projectInput.nullable().describe(partial),
   KeyBody: keyInput.meta({ description: 'A new virtual key.', allOf: windowsNeedCeilings }),
+  KeyChangeBody: keyChangeInput.describe(partial),
   RotateBody: rotateInput.nullable().describe('Without a body, the old key is revoked immediately.'),
   ApplicationBody: applicationInput.nullable().describe(partial),
   BatchReplayBody: z
