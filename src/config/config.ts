@@ -183,7 +183,7 @@ export interface ServerConfig {
   readonly logLevel: LogLevel;
   readonly logFormat: LogFormat;
   /** The number of API processes. */
-  readonly workers: number;
+  readonly apiProcesses: number;
   /** The maximum size of all request bodies that a process holds in memory. */
   readonly bodyMemoryBytes: number;
   /**
