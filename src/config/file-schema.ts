@@ -5,7 +5,7 @@
  */
 import { z } from 'zod';
 import { routes } from '../core/call.ts';
-import { takeableFields } from '../core/takeable-fields.ts';
+import { supportedParams } from '../core/supported-params.ts';
 import { authSchema, fixedHeader, headerValue } from './auth-schema.ts';
 import { setting } from './setting.ts';
 
@@ -256,7 +256,7 @@ export const modelRow = z.strictObject({
     `${builtIn}, else all routes of its provider`,
   ),
   takes: setting(
-    z.array(z.enum([...takeableFields.images, ...takeableFields.speech])),
+    z.array(z.enum([...supportedParams.images, ...supportedParams.speech])),
     'The optional fields that the gateway forwards to an image or speech model ([media fields](api/reference.md#media-fields)).',
     builtIn,
   ),

@@ -4,7 +4,7 @@
  */
 import type { MediaRoute } from '../core/call.ts';
 import { VendorError } from '../core/errors.ts';
-import type { TakeableField } from '../core/takeable-fields.ts';
+import type { SupportedParam } from '../core/supported-params.ts';
 import { parseVendorError } from '../dialects/contract/vendor-error.ts';
 import type { MediaFields } from '../dialects/media/image-speech.ts';
 import type { UploadBody } from '../dialects/media/uploads.ts';
@@ -73,7 +73,7 @@ export interface MediaRequest {
   readonly model: string;
   readonly fields: MediaFields;
   /** The optional fields that the model accepts, or null if we don't know. */
-  readonly takes: readonly TakeableField[] | null;
+  readonly takes: readonly SupportedParam[] | null;
   /** Returns the current time, because `Retry-After` may be a date. */
   readonly now: () => number;
 }
