@@ -22,7 +22,7 @@ export interface MediaPlanRequest {
   readonly caller: Caller;
   readonly route: MediaRoute;
   /** Null for the route's default model. */
-  readonly modelAsked: string | null;
+  readonly requestedModel: string | null;
   /** Used for projects without a setting of their own. */
   readonly catalogFill: boolean;
   /** True if a cost ceiling applies, so that we can't use models of unknown cost. */
@@ -45,7 +45,7 @@ const mediaLabels: Readonly<Record<MediaRoute, string>> = {
 export function planMedia(request: MediaPlanRequest): MediaCandidate {
   const { catalog, project, caller, route } = request;
   const label = mediaLabels[route];
-  const asked = request.modelAsked ?? catalog.media[route].defaultModel ?? label;
+  const asked = request.requestedModel ?? catalog.media[route].defaultModel ?? label;
   if (!hasProvider(project, catalog.served))
     throw noRoute('no providers configured', `the project has no provider for ${quoteName(asked)}`);
   const providers = new Set([...catalog.served.keys()].filter((name) => isServing(request, name)));
@@ -107,7 +107,7 @@ function isServing({ catalog, project, route }: MediaPlanRequest, name: string):
 function resolve(request: MediaPlanRequest, providers: ReadonlySet<string>): { requested: string; ids: readonly string[] } {
   const { catalog, route } = request;
   const { defaultProvider, defaultModel } = catalog.media[route];
-  const requested = request.modelAsked ?? defaultModel;
+  const requested = request.requestedModel ?? defaultModel;
   if (requested === null) throw noRoute(undefined, 'the request names no model, and the deployment has no default one');
   const tier = findMediaTier(request, requested);
   if (tier) return { requested, ids: fillTier(request, tier, providers) };
@@ -135,7 +135,7 @@ function findMediaTier({ catalog, project, source, route }: MediaPlanRequest, na
 }
 
 /** Lists the names of a route's tiers that an application of the project may use. */
-export function mediaTierNames({ catalog, project, source, route }: Omit<MediaPlanRequest, 'modelAsked'>): string[] {
+export function mediaTierNames({ catalog, project, source, route }: Omit<MediaPlanRequest, 'requestedModel'>): string[] {
   const overrides = [mediaTiers(project, route), mediaTiers(project.applications.get(source), route)];
   return [...new Set([...catalog.media[route].tiers.keys(), ...overrides.flatMap((tiers) => Object.keys(tiers ?? {}))])];
 }

@@ -88,9 +88,10 @@ async function findRecordable(tx: Queries, calls: readonly SettledCall[]): Promi
   const undecided = possible.filter(({ metadata }) => metadata.memory.isRecorded === undefined);
   const projectIds = [...new Set(undecided.map(({ metadata }) => metadata.projectId))];
   const settings = projectIds.length === 0 ? null : await readMemorySettings(tx, projectIds);
-  const recordable = possible.filter(
-    ({ metadata }) => metadata.memory.isRecorded ?? isSourceRecorded(settings?.get(metadata.projectId) ?? defaultMemorySettings, metadata),
-  );
+  const recordable = possible.filter(({ metadata: { projectId, memory, source, sourceGiven: hasExplicitSource } }) => {
+    const projectSettings = settings?.get(projectId) ?? defaultMemorySettings;
+    return memory.isRecorded ?? isSourceRecorded(projectSettings, { source, hasExplicitSource });
+  });
   return new Set(recordable.map(({ metadata }) => metadata.id));
 }
 
