@@ -6,8 +6,8 @@ import type { FindCaller } from '../http/authenticate.ts';
 import type { BodyMemory } from '../http/body-memory.ts';
 import { mapDatabaseErrors } from '../http/database-errors.ts';
 import type { MemoryRouteDeps } from '../http/routes/memory.ts';
+import { createCloseIdle } from '../memory/conversations/close-idle.ts';
 import { createEpisodes } from '../memory/conversations/episodes.ts';
-import { createReadIdle } from '../memory/conversations/read-idle.ts';
 import { createErase, type EraseRequest, type Erasure } from '../memory/erasure/erase.ts';
 import { createReceipt, type ErasureSummary, type LocalPurge } from '../memory/erasure/erasure-report.ts';
 import { createPassageEmbedder } from '../memory/indexing/embed-passages.ts';
@@ -101,7 +101,7 @@ export function createMemory({ database, clock, logger, embedder, reranker, find
       isTextRejected,
     }),
     episodes: createEpisodes({ database }),
-    readIdle: createReadIdle({ database }),
+    closeIdle: createCloseIdle({ database }),
     exportMemory: createExportMemory({ database }),
     importMemory: createImportMemory({ database, clock }),
     items: createItems({ database, clock }),

@@ -81,7 +81,7 @@ export function learnEveryMessage({ job, text }: MemoryCall): object {
 
 let startedAt = 0;
 
-/** Stores a read conversation of one turn per text; each user message gets the response `Noted.` */
+/** Stores a closed conversation of one turn per text; each user message gets the response `Noted.` */
 export async function storeReadConversation(
   database: Database,
   { projectId, subject = null, texts }: { projectId: string; subject?: string | null; texts: readonly string[] },

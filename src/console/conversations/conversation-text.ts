@@ -44,13 +44,13 @@ function message(context: ConsoleContext, row: ConversationMessage): Html {
 
 export function textView({ url }: ConsoleContext, { text, textLength, state }: ConversationView): Html {
   if (text === null)
-    return html`<div class="empty"><p class="empty-title">Not read yet</p><p>${
-      state === 'stored' ? 'Memory reads a conversation when no call has arrived for a while.' : 'This conversation has no text.'
+    return html`<div class="empty"><p class="empty-title">Not closed yet</p><p>${
+      state === 'stored' ? 'The gateway closes a conversation when no call has arrived for a while.' : 'This conversation has no text.'
     }</p></div>`;
   const rest =
     textLength > maxTextLength
       ? html`<p class="hint">Showing the first ${formatCount(maxTextLength)} of ${formatCount(textLength)} characters.</p>`
       : '';
-  return html`<div class="card stack"><p class="hint">The messages and the assistant's tool calls at the time when memory read the conversation.
+  return html`<div class="card stack"><p class="hint">The messages and the assistant's tool calls at the time when the conversation was closed.
 <a href="${url.pathname}/text" download>Download</a></p><p class="text prose">${text}</p>${rest}</div>`;
 }
