@@ -70,7 +70,7 @@ describe('conversationIdle', () => {
 
   /** Their waits overlap. */
   const cases: Readonly<Record<string, () => Promise<void>>> = {
-    async 'passes the conversation, its opening and the idle time to the memory, and ends when it is read'() {
+    async 'passes the conversation, its opening and the idle time to the memory, and ends when it is closed'() {
       const requests: unknown[] = [];
       await run('a', async (request) => {
         requests.push(request);

@@ -64,7 +64,7 @@ describe('idleConversations', () => {
       expect(await handle.result()).toEqual({ outcome: 'done', read: 5 });
       expect(requests).toEqual([{ projectId, run: 1, idleMs }]);
     },
-    async 'checks again while conversations are open, and counts those that it has read'() {
+    async 'checks again while conversations are open, and counts those that it has closed'() {
       const handle = await start(scripted(wait, wait, { kind: 'done', read: 1 }));
       expect(await handle.result()).toEqual({ outcome: 'done', read: 7 });
     },
@@ -84,12 +84,12 @@ describe('idleConversations', () => {
       const { events } = await handle.fetchHistory();
       expect(events).toHaveLength(12);
     },
-    async 'shows how many conversations are open and read while it waits'() {
+    async 'shows how many conversations are open and closed while it waits'() {
       const handle = await start(scripted({ ...wait, waitMs: 3_000 }, { kind: 'done', read: 4 }));
       await until('it waits', async () => (await handle.query<{ waiting?: number }>('status')).waiting === 2);
       const details = await detailsOf(handle);
-      expect(details).toContain('Open conversations that are not idle yet or are read next: 2. Next check at ');
-      expect(details).toContain('Conversations that this run has read: 3.');
+      expect(details).toContain('Open conversations that are not idle yet or are closed next: 2. Next check at ');
+      expect(details).toContain('Conversations that this run has closed: 3.');
       await handle.result();
       expect(await handle.query('status')).toEqual({ state: 'done', outcome: 'done', read: 7 });
       const { memo, searchAttributes } = await handle.describe();
