@@ -2,7 +2,7 @@
 import type { Outcome, Route } from '../../core/call.ts';
 import { minIdAt, timeOf } from '../../core/ids.ts';
 import type { Queries } from '../../db/database.ts';
-import { findMatchingPeriods } from '../cells/matching-periods.ts';
+import { findMatchingPeriods } from '../hourly-aggregates/matching-periods.ts';
 import { type CallSelection, createParameters, namesOf, whereFilter } from './call-filter.ts';
 import type { Period } from './range.ts';
 import { assertRowsAtMost } from './row-limit.ts';
