@@ -12,7 +12,7 @@ import type { HttpResponse, VendorHttpClient } from './http-client.ts';
 import { getHeader, isSuccess, toStatusError } from './http-response.ts';
 import { buildHeaders, type ProviderSource } from './registry.ts';
 import { type ResponseBody, relayBody } from './response-body.ts';
-import { collectSecrets, stripSecrets } from './strip-secrets.ts';
+import { collectSecrets, vendorErrorText } from './strip-secrets.ts';
 import type { ProviderConnection } from './vendor.ts';
 import type { VendorHosts } from './vendor-hosts.ts';
 import { buildVendorHosts, parseVendorAddress, resolveRedirect } from './vendor-hosts.ts';
@@ -124,7 +124,6 @@ function bodyHeaders(body: MediaHttpRequest['body']): Record<string, string> {
 }
 
 const maxErrorBytes = 64 * 1024;
-const maxErrorTextLength = 2_000;
 
 async function readStatusError(response: HttpResponse, provider: MediaProvider, now: () => number): Promise<VendorError> {
   const bytes = await readErrorBody(response.body);
@@ -148,19 +147,11 @@ async function readErrorBody(body: ResponseBody): Promise<Buffer> {
   return Buffer.concat(chunks).subarray(0, maxErrorBytes);
 }
 
-/**
- * Returns the vendor's message for the caller. We limit its length and remove the provider's key, because some vendors
- * repeat it.
- */
-export function vendorErrorText(text: string, { secrets }: MediaProvider): string {
-  return stripSecrets(text, secrets).trim().slice(0, maxErrorTextLength);
-}
-
 /** Thrown as the cause of VendorError `unreadable` if a URL isn't on one of the provider's hosts. */
 export class HostNotAllowedError extends Error {
   constructor() {
     super('the address is not on a host of the vendor');
-    this.name = 'ForeignAddress';
+    this.name = 'HostNotAllowedError';
   }
 }
 

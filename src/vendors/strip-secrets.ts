@@ -44,3 +44,8 @@ export function stripSecretsFromBytes(bytes: Buffer, secrets: readonly string[])
   const stripped = stripSecrets(text, secrets);
   return stripped === text ? bytes : Buffer.from(stripped);
 }
+
+/** Returns the vendor's message for the caller, shortened and without details of the provider's account. */
+export function vendorErrorText(text: string, { secrets }: { readonly secrets: readonly string[] }, maxLength = 2_000): string {
+  return stripSecrets(text, secrets).trim().slice(0, maxLength);
+}

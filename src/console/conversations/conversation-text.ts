@@ -3,11 +3,10 @@ import type { Queries } from '../../db/database.ts';
 import { type ConversationMessage, type ConversationView, listMessages } from '../../memory/conversations/list-conversations.ts';
 import { badge, formatCount, time, withQuery } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
+import { messagesPerPage } from '../frame/paging.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext } from '../frame/route.ts';
 
-/** Even with the longest messages, a page stays below 150 kB. */
-const messagesPerPage = 25;
 const maxMessageLength = 4_000;
 export const maxTextLength = 30_000;
 
