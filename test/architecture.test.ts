@@ -66,7 +66,7 @@ test('keeps the submodule tables acyclic, with names of existing folders', () =>
     const seen: string[] = [];
     for (const [submodule, allowed] of Object.entries(submodules)) {
       expect(existsSync(join(root, folder, submodule))).toBe(true);
-      // Listed in order: a submodule may import only those listed before it.
+      // The order matters, because a submodule may only import those listed before it.
       expect(seen).toEqual(expect.arrayContaining([...allowed]));
       seen.push(submodule);
     }

@@ -1,4 +1,4 @@
-/** `npm test` includes `npm run check`. */
+/** Makes `npm test` include `npm run check`. */
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
@@ -15,6 +15,6 @@ test.each([
     cwd: root,
     encoding: 'utf8',
   });
-  // Their output becomes the difference that jest prints.
+  // Jest prints their output as the difference.
   expect(status === 0 ? '' : `${stdout}${stderr}`).toBe('');
 });

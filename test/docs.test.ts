@@ -99,7 +99,7 @@ describe('docs/configuration.md', () => {
     const [, top = '', row = ''] = page.split(/^### .*$/m);
     const topLevel = literalDefaults(top);
     for (const [path, value] of topLevel) expect([path, load({}, nest(path, value))]).toEqual([path, expected]);
-    // The provider of the test has another speech shape than the default.
+    // The provider of this test has another speech format than the default.
     const ofProviders = literalDefaults(row).filter(([path]) => path !== 'speech_shape');
     for (const [path, value] of ofProviders) expect([path, load({}, {}, nest(path, value))]).toEqual([path, expected]);
     expect([ofVariables.length, topLevel.length, ofProviders.length].every((count) => count >= 7)).toBe(true);
@@ -111,7 +111,7 @@ describe('docs/configuration.md', () => {
   });
 });
 
-/** Paths of settings whose default is one value, with that value. */
+/** Returns the paths of settings with a single default value, with that value. */
 function literalDefaults(table: string): [string, unknown][] {
   return [...table.matchAll(/^\| `([\w.]+)` \| [^|]+ \| `([^`]+)` \|/gm)].map(([, path = '', text = '']) => [
     path,
@@ -136,11 +136,11 @@ test('names every route, header, error code and member in the API reference', ()
   expect(headers.filter((name) => !page.includes(`\`${name}\``))).toEqual([]);
   expect(codes.filter((code) => !page.includes(`\`${code}\``))).toEqual([]);
   const terms = new Set(page.match(/\w+/g));
-  // The vendor's own member, which the gateway passes on.
+  // This is the vendor's own member, which the gateway passes on.
   expect([...membersOf(document.components.schemas)].filter((name) => name !== 'choices' && !terms.has(name))).toEqual([]);
 });
 
-/** Names of all properties in JSON schemas. */
+/** Returns the names of all properties in JSON schemas. */
 function membersOf(schema: unknown): Set<string> {
   if (typeof schema !== 'object' || schema === null) return new Set();
   const own = 'properties' in schema && typeof schema.properties === 'object' ? Object.keys(schema.properties ?? {}) : [];
@@ -170,7 +170,10 @@ describe('a broken reference is reported', () => {
   });
 });
 
-/** `path:line: reference` for each link of a page, path of code in a page, and page cited in code that does not resolve. */
+/**
+ * Returns `path:line: reference` for every reference that doesn't resolve: links of a page, code paths in a page, and
+ * pages cited in code.
+ */
 function findBrokenReferences(files: readonly TextFile[], exists: (path: string) => boolean): string[] {
   const anchors = new Map(files.filter(({ path }) => path.endsWith('.md')).map(({ path, text }) => [path, anchorsIn(text)]));
   const resolves = (target: string): boolean => {
@@ -186,14 +189,14 @@ function findBrokenReferences(files: readonly TextFile[], exists: (path: string)
 
 interface Reference {
   readonly written: string;
-  /** Path from the root, with an anchor where one is written. */
+  /** The path from the root, including the anchor if there is one. */
   readonly target: string;
   readonly index: number;
 }
 
 function referencesIn(path: string, text: string): Reference[] {
   if (!path.endsWith('.md')) {
-    // The tests of this file cite pages that do not exist.
+    // The tests in this file cite pages that do not exist.
     if (path === 'test/docs.test.ts') return [];
     return matchesOf(text, /\bdocs\/[\w./-]+\.(?:md|json)(?:#[\w-]+)?/g).map((match) => ({ ...match, target: match.written }));
   }
@@ -209,7 +212,7 @@ function matchesOf(text: string, pattern: RegExp): { written: string; index: num
   return [...text.matchAll(pattern)].map((match) => ({ written: match[0], index: match.index }));
 }
 
-/** Ids as GitHub derives them from headings, and explicit ones. */
+/** Returns the ids that GitHub derives from headings, and explicit ones. */
 function anchorsIn(text: string): Set<string> {
   const anchors = new Set([...text.matchAll(/<a id="([^"]+)">/g)].map((match) => match[1] ?? ''));
   const counts = new Map<string, number>();

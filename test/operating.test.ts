@@ -1,4 +1,7 @@
-/** docs/operating.md: each failure is proved by a test that exists, and shown by a metric and an alert that exist; each alert has a runbook. Log lines that pages quote exist. */
+/**
+ * Checks docs/operating.md. Each failure is proved by an existing test and shown by an existing metric and alert, each
+ * alert has a runbook, and the log lines that pages quote exist.
+ */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
@@ -52,13 +55,13 @@ test('has a runbook for each alert, in the order of the file', () => {
   expect(runbooks).toEqual(alerts);
 });
 
-/** Commands, and SQL that begins like a sentence. */
+/** Matches commands, and SQL that starts like a sentence. */
 const command =
   /^(?:gateway|npx|npm|curl|df|du|kill|psql|pg_dump|pg_isready|openssl|temporal|docker|kubectl|select|create|alter|grant|reindex|not null) /;
 
 /**
- * Log lines that a page quotes: code spans of several words that are no commands, in paragraphs and rows about the log. The runbooks
- * quote nothing else, so there we take each span.
+ * Returns the log lines that a page quotes: code spans of several words that are not commands, in paragraphs and rows
+ * about the log. The runbooks quote nothing else, so there we take every span.
  */
 function quotedLogLines(text: string): string[] {
   const blocks = text.replaceAll(/^```.*?^```/gms, '').split(/\n(?:\n+|(?=\||\d\. |- ))/);
@@ -72,7 +75,7 @@ function quotedLogLines(text: string): string[] {
   });
 }
 
-/** The source of everything that logs. */
+/** The source code of everything that logs. */
 const sources = ['src', 'activities', 'workflows']
   .flatMap((folder) =>
     readdirSync(join(import.meta.dirname, '..', folder), { recursive: true, encoding: 'utf8' }).map((name) => join(folder, name)),

@@ -1,4 +1,7 @@
-/** The order of the steps that store a batch of calls, by what later steps must see and must not see. */
+/**
+ * Tests the order of the steps that store a batch of calls, because each step has to see, or must not see, what the
+ * others wrote.
+ */
 import { createHash, randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import { createStoreBatch } from '../../src/app/store-batch.ts';
@@ -40,7 +43,7 @@ async function readCost(database: Database, projectId: string): Promise<{ settle
   return row;
 }
 
-/** The tables in the order in which statements first touch them. */
+/** Records the tables in the order in which statements first touch them. */
 function recordTables(tx: Queries): { tx: Queries; tables: Set<string> } {
   const tables = new Set<string>();
   const query: Queries['query'] = (text, values) => {
@@ -135,7 +138,7 @@ describeDatabases('a stored batch', (database) => {
       }),
       createKnownPrompts(),
     );
-    // Only texts with hints of a credential are searched.
+    // We only search texts that look as if they contain a credential.
     const call = settledCall({ metadata: { projectId }, content: withText(request, 'AKIAIOSFODNN7EXAMPLE') });
     await expect(database().transaction((tx) => failing(tx, [call]))).rejects.toThrow('masking failed');
     expect(await readCost(database(), projectId)).toEqual({ settled: 0, calls: 0, texts: 0 });

@@ -1,4 +1,4 @@
-/** Reservations of calls that grow between admission and sending, by recalled memories. */
+/** Tests reservations of calls that grow between admission and sending because of recalled memories. */
 import { afterEach, expect, test } from '@jest/globals';
 import { describeDatabases } from '../db/databases.ts';
 import { clockAt, noon } from '../journal/calls.ts';
@@ -65,7 +65,7 @@ describeDatabases('the reservation of a call that grows after its admission', (d
     const lowered = limitsOf({ cost: 200 }, { projectId, keyId });
     const { admit } = await start();
     const call = await admit(limits, { costNanos: 100 });
-    // Calls of other processes make the third call wait: what they hold could be returned.
+    // Calls of other processes make the third call wait, because those processes could return what they hold.
     const other = createTestProcess({ database: database(), clock: clockAt(noon) });
     await other.admit(limits, { costNanos: 10 });
     await admit(lowered, { costNanos: 50 });

@@ -1,4 +1,4 @@
-/** A vendor that reports an absurd token count. */
+/** Tests a vendor that reports an absurd token count. */
 import { afterEach, expect, test } from '@jest/globals';
 import { describeDatabases } from '../db/databases.ts';
 import { clockAt, noon } from '../journal/calls.ts';

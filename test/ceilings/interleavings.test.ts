@@ -1,4 +1,7 @@
-/** Local quota and SQL together, in random interleavings of admit, extend, settle, store, kill, recover and revoke by several processes. */
+/**
+ * Tests local quota and SQL together in random interleavings of admit, extend, settle, store, kill, recover and revoke
+ * by several processes.
+ */
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { Database } from '../../src/db/database.ts';
@@ -21,7 +24,7 @@ const step = fc.record({
   kind: fc.constantFrom('admit', 'admit', 'admit', 'settle', 'settle', 'store', 'kill', 'revoke', 'check'),
   process: fc.nat(2),
   amount: fc.integer({ min: 0, max: 700 }),
-  /** Usage of the call in percent of its bound. */
+  /** The usage of the call in percent of its bound. */
   share: fc.integer({ min: 0, max: 130 }),
 });
 
@@ -38,7 +41,7 @@ describeDatabases('admission under random interleavings', (database) => {
         };
         const all = [await start(), await start(), await start()];
         const dead: TestProcess[] = [];
-        /** Usage beyond bounds, and reservations of processes whose leases were revoked. */
+        /** Usage beyond bounds, plus reservations of processes whose leases were revoked. */
         const excess = { calls: 0, amount: 0 };
         const pending: Promise<unknown>[] = [];
         try {
@@ -49,10 +52,10 @@ describeDatabases('admission under random interleavings', (database) => {
             switch (kind) {
               case 'admit': {
                 const call = process.admit(limits, { costNanos: amount, tokens: amount });
-                // Awaits every other admission; the rest overlap.
+                // We await every other admission, and the rest overlap.
                 const noted = call.then(async (admitted) => {
                   if (!admitted) return;
-                  // Extends every third call.
+                  // Every third call is extended.
                   const larger = Math.min(700, amount * 2);
                   const grows = share % 3 === 0 && (await admitted.reservation.extend(() => ({ costNanos: larger, tokens: larger })));
                   running.push(admitted);
@@ -76,10 +79,10 @@ describeDatabases('admission under random interleavings', (database) => {
                 break;
               case 'kill': {
                 await Promise.all(pending.splice(0));
-                // Settled calls are in its journal; recovery settles running ones as unknown.
+                // Settled calls are in its journal, and recovery settles running ones as unknown.
                 for (const call of running) process.settle(call, { costNanos: 10, tokens: 10 });
                 const unstored = process.journal();
-                // It returns no quota.
+                // This process returns no quota.
                 dead.push(process);
                 await storeAndCount(database(), unstored);
                 await storeAndCount(database(), unstored);
@@ -88,7 +91,7 @@ describeDatabases('admission under random interleavings', (database) => {
                 break;
               }
               case 'revoke': {
-                // An operator considers it dead, but it was only cut off, and continues.
+                // An operator considers the process dead, but it was only cut off and continues.
                 await Promise.all(pending.splice(0));
                 await process.admission.leases.revokeAll(process.id);
                 process.admission.verifyLeases();
@@ -175,7 +178,7 @@ describeDatabases('eight processes that no notification reaches, as through a tr
       await Promise.all(processes.map(({ admission }) => admission.start()));
       for (const process of processes) (await process.admit(limits))?.reservation.release();
       const [first, second] = processes;
-      // Two processes need what the other six hold.
+      // Two processes need the quota that the other six hold.
       const admitted: (RunningCall | null)[] = [];
       for (let n = 0; n < 10; n += 1) admitted.push((await (n % 2 === 0 ? first : second)?.admit(limits)) ?? null);
       expect(admitted.map((call) => call !== null)).toEqual(Array.from({ length: 10 }, () => true));

@@ -1,4 +1,7 @@
-/** Quota that is leased before a call needs it, so that no call waits for the database at each full minute. */
+/**
+ * Tests quota that is leased before a call needs it, so that no call waits for the database at the start of each
+ * minute.
+ */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
@@ -21,11 +24,13 @@ describeDatabases('quota leased ahead', (database) => {
 
   interface Started {
     admit(limits: Limits): Reservation | Promise<Reservation>;
-    /** Where the windows start of which quota was leased: a row is visible in the database before the process knows of it. */
+    /**
+     * The window starts for which quota was leased. A row is visible in the database before the process knows about it.
+     */
     readonly leasedStarts: readonly number[];
   }
 
-  /** `isDelayed`: no response about the next minute arrives before another process asks for quota. */
+  /** With `isDelayed`, no response about the next minute arrives before another process asks for quota. */
   const start = async (clock: ReturnType<typeof clockAt>, { isDelayed = false } = {}): Promise<Started> => {
     const leases = createLeaseStore(database());
     const leasedStarts: number[] = [];
@@ -89,7 +94,7 @@ describeDatabases('quota leased ahead', (database) => {
     const limits = limitsOf({ rpm: 1_000 });
     const started = await start(clock);
     (await started.admit(limits)).release();
-    // The minute is over when the process checks its counters next.
+    // The minute is over when the process checks its counters the next time.
     clock.move(60_500);
     await sleep(1_500);
     expect(started.leasedStarts).toEqual([noon]);
@@ -133,7 +138,7 @@ describeDatabases('quota leased ahead', (database) => {
     const slow = await start(clockAt(noon + 57_000));
     (await fast.admit(limits)).release();
     clock.move(4_000);
-    // The process checks its counters.
+    // Gives the process time to check its counters.
     await sleep(1_500);
     await admitAll(slow, limits, 20);
   });

@@ -1,4 +1,7 @@
-/** Counters and leases in the database: return of unused quota, deletion of expired counters, calls during a hanging statement. */
+/**
+ * Tests counters and leases in the database: returning unused quota, deleting expired counters, and calls during a
+ * hanging statement.
+ */
 import { randomUUID } from 'node:crypto';
 import { afterEach, expect, jest, test } from '@jest/globals';
 import { deleteExpiredBatch, deleteExpiredCounters } from '../../src/ceilings/expired-counters.ts';
@@ -246,7 +249,7 @@ describeDatabases('counters and leases', (database) => {
     };
     const [stuck, other] = [limitsOf({ calls: 50 }), limitsOf({ calls: 5 })];
     const { admit } = await start(hanging);
-    // Waits until the statement counts as stalled.
+    // Waits until the statement is treated as stalled.
     expect((await admit(stuck))?.reservation.isUnmetered).toBe(true);
     expect((await admit(other))?.reservation.isUnmetered).toBe(false);
     expect((await admit(stuck))?.reservation.isUnmetered).toBe(true);

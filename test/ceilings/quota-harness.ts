@@ -1,4 +1,7 @@
-/** Shared by the tests of ceilings: processes that admit, settle and store calls against a real database, and the sums that must be equal. */
+/**
+ * Helpers for the ceiling tests: processes that admit, settle and store calls on a real database, and the sums that
+ * have to be equal.
+ */
 import { randomUUID } from 'node:crypto';
 import { type Admission, createAdmission } from '../../src/ceilings/admission.ts';
 import { applyCalls } from '../../src/ceilings/counter-updates.ts';
@@ -13,7 +16,7 @@ import type { Database } from '../../src/db/database.ts';
 import { storeCalls } from '../../src/usage/store-calls.ts';
 import { keepingLogger, settledCall } from '../journal/calls.ts';
 
-/** Limits of a key; omitted ceilings have no limit. */
+/** The limits of a key. Omitted ceilings have no limit. */
 export function limitsOf(
   changes: Partial<Record<CeilingName, number>> = {},
   { window = 'month', ...rest }: Partial<Omit<Limits, 'key' | 'project'>> & { window?: WindowKind; project?: Partial<ProjectLimits> } = {},
@@ -48,13 +51,13 @@ export interface RunningCall {
 export interface TestProcess {
   readonly id: string;
   readonly admission: Admission;
-  /** Null when denied. */
+  /** Null if the call is denied. */
   admit(limits: Limits, bounds?: Bounds, startedAt?: number): Promise<RunningCall | null>;
-  /** Settles a call, which `store` then stores. */
+  /** Settles a call, which `store` stores later. */
   settle(call: RunningCall, spent?: Bounds): void;
-  /** Stores the settled calls, as the journal drain does. */
+  /** Stores the settled calls like the journal drain does. */
   store(): Promise<void>;
-  /** The calls not stored yet: the journal of the process if it dies. */
+  /** The calls that are not stored yet. If the process dies, they are its journal. */
   journal(): SettledCall[];
 }
 
@@ -127,13 +130,13 @@ export interface CounterRow {
   readonly ceiling: CeilingName;
   readonly settled: number;
   readonly leased: number;
-  /** Sum of the leases' amounts. */
+  /** The sum of the leases' amounts. */
   readonly leases: number;
-  /** Sum over the call rows of the window. */
+  /** The sum over the window's call rows. */
   readonly rows: number;
 }
 
-/** The counters of a project, with the sums they must be equal to. */
+/** Returns the counters of a project with the sums that they have to equal. */
 export function countersIn(database: Database, projectId: string): Promise<CounterRow[]> {
   return database.query<CounterRow>(
     `select c.ceiling, c.settled, c.leased,

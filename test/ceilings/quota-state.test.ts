@@ -1,4 +1,4 @@
-/** Walks the transition table of a counter's quota, with a lease store whose statements end when the test says so. */
+/** Walks the transition table of a counter's quota, using a lease store whose statements end when the test says so. */
 import { afterEach, describe, expect, jest, test } from '@jest/globals';
 import { type CounterQuota, createCounterQuota } from '../../src/ceilings/counter-quota.ts';
 import type { LimitedCounter } from '../../src/ceilings/counters.ts';
@@ -69,7 +69,7 @@ function createTestQuota() {
     },
   });
 
-  /** The statement in progress, which must be this one. */
+  /** Returns the statement in progress, which has to be this one. */
   const inProgress = async (name: StatementName): Promise<Statement> => {
     while (statements.length === 0) await new Promise((resolve) => setTimeout(resolve, 1));
     const next = statements.shift();
@@ -92,7 +92,7 @@ function createTestQuota() {
     fail,
     grant,
     reserve,
-    /** Reserves `bound` of a lease of `leased`. */
+    /** Reserves `bound` from a lease of `leased`. */
     async lease(leased: number, bound: number): Promise<QuotaGrant> {
       const reserved = reserve(bound);
       await end('acquire', grant(leased));
@@ -103,7 +103,7 @@ function createTestQuota() {
 
 type TestQuota = ReturnType<typeof createTestQuota>;
 
-/** Lets a lease count as unused. */
+/** Makes a lease look unused. */
 function makeUnused(quota: CounterQuota): void {
   const now = performance.now.bind(performance);
   jest.spyOn(performance, 'now').mockImplementation(() => now() + 11_000);

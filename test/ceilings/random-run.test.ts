@@ -1,4 +1,7 @@
-/** A long random run on a real database: after every settlement usage and reservations are within the ceiling plus one call's excess. */
+/**
+ * A long random run on a real database. After every settlement, usage and reservations stay within the ceiling plus the
+ * excess of one call.
+ */
 import { expect, test } from '@jest/globals';
 import { describeDatabases } from '../db/databases.ts';
 import { clockAt, noon } from '../journal/calls.ts';
@@ -10,7 +13,7 @@ import {
 } from '../simulation/invariants.ts';
 import { countersIn, createTestProcess, limitsOf, type RunningCall } from './quota-harness.ts';
 
-/** A seeded generator, so that a run can be repeated. */
+/** A seeded generator that makes a run reproducible. */
 function randomFrom(seed: number): (below: number) => number {
   let state = seed;
   return (below) => {
@@ -45,13 +48,14 @@ describeDatabases('5,000 calls of random size', (database) => {
         while (running.length > (call ? random(60) : 0)) {
           const [ended] = running.splice(random(running.length), 1);
           if (!ended) break;
-          // One response of a hundred exceeds its upper bound.
+          // One in a hundred responses exceeds its upper bound.
           const spent = random(100) === 0 ? ended.bound + random(400) : random(ended.bound + 1);
           process.settle(ended.call, { costNanos: spent, tokens: spent });
           largestExcess = Math.max(largestExcess, spent - ended.bound);
           settled += spent;
           reserved -= ended.bound;
-          // An oversized call reserves less than its bound: this sum exceeds the real reservations by at most one bound.
+          // An oversized call reserves less than its bound, so this sum exceeds the real reservations by at most one
+          // bound.
           const limit = Math.min(ceilings.cost, ceilings.tpm);
           useIsWithinCeiling({ name: 'cost and tpm', limit, settled, reserved, excess: 1_000 + largestExcess });
         }

@@ -1,4 +1,7 @@
-/** A process that was only cut off from the database when its leases were revoked: other processes may hold its quota now. */
+/**
+ * Tests a process that was only cut off from the database when its leases were revoked. Other processes may hold its
+ * quota now.
+ */
 import { afterEach, expect, test } from '@jest/globals';
 import type { Database } from '../../src/db/database.ts';
 import { describeDatabases } from '../db/databases.ts';
@@ -30,7 +33,7 @@ describeDatabases('revoked leases', (database) => {
     const running = await admitted(cutOff, limits, 1);
     expect(await cutOff.admission.leases.revokeAll(cutOff.id)).toBe(1);
     cutOff.admission.verifyLeases();
-    // The others have the whole ceiling now; the call of the process that was considered dead runs in addition.
+    // The others now have the whole ceiling. The call of the process that was considered dead runs in addition.
     expect(await admitted(other, limits, 120)).toHaveLength(100);
     expect(await admitted(cutOff, limits, 3)).toHaveLength(0);
     for (const call of running) cutOff.settle(call);
@@ -41,7 +44,7 @@ describeDatabases('revoked leases', (database) => {
   test('detects a revoked lease at the next acquisition and replaces it', async () => {
     const limits = limitsOf({ calls: 100 });
     const cutOff = await start();
-    // A lease of two calls: one reserved, one available.
+    // A lease for two calls, one reserved and one available.
     const [first] = await admitted(cutOff, limits, 1);
     await cutOff.admission.leases.revokeAll(cutOff.id);
     const others = await admitted(cutOff, limits, 3);

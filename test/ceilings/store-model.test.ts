@@ -1,4 +1,7 @@
-/** The model of the ceilings' tables that the simulation uses, against the databases: the same random commands have the same results. */
+/**
+ * Compares the simulation's model of the ceiling tables with the databases. The same random commands have to have the
+ * same results.
+ */
 import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import { countersFor, formatCounterKey, type LimitedCounter } from '../../src/ceilings/counters.ts';
@@ -23,7 +26,7 @@ interface Given {
   readonly random: Random;
   readonly counters: readonly LimitedCounter[];
   readonly processes: readonly [string, ...string[]];
-  /** Ids of created counters, in both stores: position in `counters` to id. */
+  /** The ids of created counters in both stores, by position in `counters`. */
   readonly idOf: (store: LeaseStore, counter: LimitedCounter) => number;
 }
 
@@ -104,7 +107,7 @@ async function compare(database: Database, random: Random): Promise<void> {
       const command = commandFrom(given);
       expect({ seed: n, result: await command(store) }).toEqual({ seed: n, result: await command(modelStore) });
     }
-    // In the model no time passes.
+    // No time passes in the model.
     await database.query('update limit_counters set return_requested_at = now() where return_requested_at is not null');
     const rows = await readCounters(database, limits.projectId);
     ids.clear();
@@ -113,7 +116,7 @@ async function compare(database: Database, random: Random): Promise<void> {
   }
 }
 
-/** Calls that debit leases, some of them stored before; ids of counters differ between the stores. */
+/** Returns calls that debit leases, some of which were stored before. The ids of counters differ between the stores. */
 function callsOf({ random, counters, processes }: Given, limits: ReturnType<typeof limitsOf>, ids: ReadonlyMap<string, number>) {
   const calls = Array.from({ length: random.between(1, 3) }, () => {
     const startedAt = noon + random.between(0, 119_999);

@@ -1,4 +1,4 @@
-/** `gateway batches`, against a running service with a real Temporal. */
+/** Runs `gateway batches` against a service with a real Temporal server. */
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { runCommand } from '../../src/cli/commands.ts';
@@ -14,7 +14,7 @@ beforeAll(async () => {
   await eventually(async () => expect(durable.state()).toBe('ready'), timeoutMs);
 }, 300_000);
 
-/** Runs a command line; returns its exit status, output and errors. */
+/** Runs a command line and returns its exit status, output and errors. */
 async function gateway(line: string): Promise<{ status: number; written: string; errors: string }> {
   let written = '';
   let errors = '';
@@ -42,7 +42,7 @@ async function say({ call }: TestGateway, text: string): Promise<void> {
   expect((await call('/v1/chat/completions', body)).status).toBe(200);
 }
 
-/** Id of the project's only batch. Throws when the table does not list it in this state. */
+/** Returns the id of the project's only batch. Throws if the table doesn't list it in this state. */
 async function findListed(project: string, state: string): Promise<string> {
   const { status, written } = await gateway(`batches list --project ${project} --state ${state}`);
   expect(status).toBe(0);
@@ -61,7 +61,7 @@ test('lists and shows a completed batch, and reports on replay that there is not
   expect(listed.written.split('\n')[0]).toMatch(
     /^CREATED +PROJECT +KIND +STATE +MESSAGES +CALLS +COST +WRITTEN +REPEATED +DROPPED +MERGED +FACTS +NEXT TRY +ERROR +ID +RUN$/,
   );
-  // The cost of the last model call is stored a moment later, with its call.
+  // The cost of the last model call is stored a moment later, together with its call.
   const shown = await eventually(async () => {
     const result = await gateway(`batches show ${id} --project cli-done`);
     expect(result.written).toMatch(/^cost +\$0\.00003$/m);
@@ -74,10 +74,10 @@ test('lists and shows a completed batch, and reports on replay that there is not
   expect(shown.written).toMatch(
     new RegExp(`^run +http://\\S+/namespaces/gateway-\\w+/workflows/learning%2F[0-9a-f-]{36}%2Fbatch%2F${id}$`, 'm'),
   );
-  // The subject is shown as a hash, and no text of the conversation is shown.
+  // The output contains the subject as a hash and no text of the conversation.
   expect(shown.written).not.toMatch(/ann|Oslo/);
   const requestCount = vendor.requests.length;
-  // A project is not needed.
+  // This command doesn't need a project.
   expect(await gateway(`batches show ${id}`)).toEqual(shown);
   const replayed = await gateway(`batches replay ${id}`);
   expect(replayed).toEqual({ status: 0, written: `The batch is done; nothing to retry.\n\n${shown.written}`, errors: '' });
@@ -106,7 +106,7 @@ test('leaves a running batch running on replay, and learns it once', async () =>
 
 test('shows the full error of a failing batch, gives up on it with stop, and learns it on replay', async () => {
   const lent = await lend('cli-failed');
-  // A request that the vendor rejects is not retried indefinitely.
+  // We don't retry a request that the vendor rejects indefinitely.
   const refusing = vendor.fail('memories', 'Bodø', () => ({ status: 422, message: 'this model will not read that' }));
   await say(lent, 'I live in Bodø.');
   const id = await eventually(async () => {

@@ -1,4 +1,4 @@
-/** `gateway catalog` against a running service: its output and the active catalog afterwards. */
+/** Runs `gateway catalog` against a service and checks its output and the active catalog afterwards. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

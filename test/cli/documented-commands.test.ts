@@ -1,6 +1,7 @@
 /**
- * Runs the commands of the documentation, page by page, with `sh` in a folder with the files of a clone. `npx gateway` runs in this process, since
- * starting Node for each command would take most of the time. The service is one for all pages.
+ * Runs the commands of the documentation page by page, using `sh` in a folder with the files of a clone. `npx gateway`
+ * runs in this process, because starting Node for each command would take most of the time. All pages share one
+ * service.
  */
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -21,7 +22,7 @@ import { root } from '../support/gateway-process.ts';
 
 const pages = readCommandPages().filter(({ path }) => pagesThatRun.includes(path));
 
-/** What the output of a page must contain, in this order. */
+/** What the output of a page has to contain, in this order. */
 const outputs: Readonly<Record<string, readonly (string | RegExp)[]>> = {
   'README.md': ['sk-gw-', 'time_zone             Europe/Berlin', '1 added', 'key.rotate', 'The configuration is valid', '"spend"'],
   'docs/quick-start.md': [
@@ -38,7 +39,7 @@ const outputs: Readonly<Record<string, readonly (string | RegExp)[]>> = {
   ],
 };
 
-/** Settings that a page takes from the page before it. */
+/** Settings that a page takes over from the previous page. */
 const withSettings = ['docs/memory.md'];
 
 const service = shareGateway({ database: 'any', cache: true, yaml: (vendorUrl) => JSON.stringify(demoDefaults(vendorUrl)) });
@@ -73,7 +74,7 @@ beforeAll(async () => {
 for argument do shift; set -- "$@" --data-urlencode "argument=$argument"; done
 exec ${curl} --silent --show-error --fail-with-body --data-urlencode "environment=$(env)" --data-urlencode "folder=$PWD" "$@" http://127.0.0.1:${port}`,
   );
-  // An error of the gateway must end the page. A command that prints the status expects one.
+  // An error of the gateway has to end the page. A command that prints the status expects one.
   await writeShim(
     'curl',
     `case " $* " in *' --write-out '*) exec ${curl} "$@" ;; esac
@@ -123,7 +124,7 @@ async function writeShim(name: string, commands: string): Promise<void> {
   await writeFile(join(folder, 'bin', name), `#!/bin/sh\n${commands}\n`, { mode: 0o755 });
 }
 
-/** Runs the script, which ends at its first failed command. */
+/** Runs the script, which stops at the first command that fails. */
 async function runScript(script: string, env: Record<string, string>): Promise<{ output: string; failed: boolean }> {
   try {
     const { stdout, stderr } = await promisify(execFile)('sh', ['-e', '-u', '-c', script], { cwd: folder, env, timeout: 60_000 });
@@ -134,12 +135,12 @@ async function runScript(script: string, env: Record<string, string>): Promise<{
   }
 }
 
-/** What `npx gateway` does, in this process. */
+/** Does what `npx gateway` does, but in this process. */
 async function runInProcess(form: URLSearchParams): Promise<{ status: number; text: string }> {
   const argv = form.getAll('argument').map((argument) => (argument === 'prices.json' ? join(folder, argument) : argument));
   const lines = (form.get('environment') ?? '').split('\n').map((line) => /^(\w+)=(.*)$/.exec(line)?.slice(1, 3) ?? ['', '']);
   const variables: Record<string, string> = Object.fromEntries(lines);
-  // Relative paths are those of the shell.
+  // Relative paths are relative to the shell's folder.
   const file = join(folder, variables.GATEWAY_CONFIG ?? 'gateway.yaml');
   const environment = { ...variables, ...(existsSync(file) && { GATEWAY_CONFIG: file }) };
   const written: string[] = [];

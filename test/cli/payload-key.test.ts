@@ -28,7 +28,7 @@ function payloadKey(args: readonly string[], env: Readonly<Record<string, string
   return runPayloadKeyCommand(args, env, { write, writeError });
 }
 
-/** A value of TEMPORAL_PAYLOAD_KEY. */
+/** Returns a value for TEMPORAL_PAYLOAD_KEY. */
 function settingOf(...keys: readonly Uint8Array[]): string {
   return keys.map((key) => Buffer.from(key).toString('base64')).join(',');
 }
@@ -101,7 +101,7 @@ describe('with runs of several keys', () => {
     ]);
     expect(report.keys[1].examples.toSorted()).toEqual([scheduleId, 'learning/both', 'learning/old-1', 'learning/old-2']);
 
-    // As an operator of `npm start`: the development server is found through the data directory.
+    // We act like an operator of `npm start`, who finds the development server through the data directory.
     await terminate('learning/lost');
     const { dataDir } = shared();
     expect(await payloadKey(['check'], { GATEWAY_DATA_DIR: dataDir, TEMPORAL_PAYLOAD_KEY: settingOf(newKey, oldKey) })).toBe(0);

@@ -1,4 +1,4 @@
-/** `gateway usage reprice` against a running service: the effect of a wrong price on a key, and its correction. */
+/** Runs `gateway usage reprice` against a service: a wrong price affects a key and is then corrected. */
 import { expect, test } from '@jest/globals';
 import { runCommand } from '../../src/cli/commands.ts';
 import { countersIn } from '../ceilings/quota-harness.ts';

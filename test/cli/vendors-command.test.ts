@@ -20,7 +20,7 @@ interface Answered {
   readonly questions: readonly string[];
 }
 
-/** Runs the command, with an answer for each question that begins with its key. */
+/** Runs the command and answers each question with the entry whose key it starts with. */
 async function run(args: readonly string[], answers: Readonly<Record<string, string>> = {}): Promise<Answered> {
   const written: string[] = [];
   const questions: string[] = [];

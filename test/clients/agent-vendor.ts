@@ -1,10 +1,10 @@
 /**
- * A vendor of both dialects that plays the model of a coding agent: it calls the agent's shell tool once, and ends with a text when it sees the
- * result. Requests without a known tool get the text at once.
+ * A vendor of both dialects that plays the model of a coding agent. It calls the agent's shell tool once and ends with
+ * a text when it sees the result. Requests without a known tool get the text immediately.
  */
 import { type LocalServer, startLocalServer } from '../support/local-server.ts';
 
-/** What the task leaves in `result.txt` of the agent's folder. */
+/** What `result.txt` in the agent's folder contains after the task. */
 export const taskResult = 'written through the gateway';
 export const finalText = 'The file is written.';
 
@@ -19,7 +19,7 @@ const shellTools: Readonly<Record<string, object>> = {
   exec_command: { cmd: command },
 };
 
-/** The file in a form that an agent without tools applies: its path, then its content in a fence. */
+/** The file in a format that an agent without tools applies: its path, then its content in a code fence. */
 const textEdit = `result.txt\n\`\`\`\n${taskResult}\n\`\`\`\n`;
 
 type Json = Readonly<Record<string, unknown>>;

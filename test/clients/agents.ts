@@ -1,4 +1,7 @@
-/** Coding agents that complete a task through the gateway: the scripted vendor has the other dialect, and lets them run a command. */
+/**
+ * Coding agents that complete a task through the gateway. The scripted vendor has the other dialect and lets them run a
+ * command.
+ */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -17,7 +20,7 @@ interface Agent {
   readonly runtime: 'node' | 'python';
   readonly packages: readonly [string, ...string[]];
   readonly program: string;
-  /** Models at the gateway, one for each dialect of vendors. */
+  /** The gateway's models, one for each vendor dialect. */
   readonly models: readonly string[];
   readonly args: (model: string) => readonly string[];
   readonly env: (target: Target, model: string) => Readonly<Record<string, string>>;
@@ -119,7 +122,10 @@ export function agentYaml(vendorUrl: string): string {
 
 const limitMs = 240_000;
 
-/** Lets the agent do the task with a vendor of each dialect, in a new home and folder. Never throws: the reason is in the result. */
+/**
+ * Lets the agent do the task with a vendor of each dialect, in a new home and folder. Never throws, because the result
+ * contains the reason.
+ */
 export async function runAgent(agent: Agent, target: Target): Promise<TaskRecord> {
   const results: Record<string, string> = {};
   let version = 'not run';
@@ -156,7 +162,7 @@ async function runTask(agent: Agent, bin: string, target: Target, model: string)
   }
 }
 
-/** Its output. The input is empty, and the whole group of processes is ended. */
+/** Returns its output. The input is empty, and we end the whole process group. */
 async function runToEnd(command: string, args: readonly string[], options: { cwd: string; env: Record<string, string> }): Promise<string> {
   const child = spawn(command, args, { ...options, stdio: ['ignore', 'pipe', 'pipe'], detached: true });
   let output = '';

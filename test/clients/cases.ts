@@ -1,6 +1,6 @@
 /**
- * The cases of the client matrix: the model whose name scripts the vendor's response, and what a client must see. A driver program makes the
- * call in the usual way of its client and prints what the client returned or threw.
+ * The cases of the client matrix: the model whose name scripts the vendor's response, and what a client has to see. A
+ * driver program makes the call in the way that is usual for its client and prints what the client returned or threw.
  */
 import { strict as assert } from 'node:assert';
 
@@ -8,10 +8,10 @@ import { strict as assert } from 'node:assert';
 export const vendors = ['chat', 'messages'] as const;
 export type Vendor = (typeof vendors)[number];
 
-/** What a driver prints about one case; only the members that the case asks for. */
+/** What a driver prints about one case. It only has the members that the case asks for. */
 export interface Seen {
   readonly text?: string;
-  /** Number of pieces of text that a stream delivered. */
+  /** The number of text pieces that a stream delivered. */
   readonly pieces?: number;
   readonly tokens?: { readonly input: number; readonly output: number };
   readonly calls?: readonly { readonly name: string; readonly input: unknown }[];
@@ -20,18 +20,21 @@ export interface Seen {
   readonly count?: number;
   /** What the client shows of the model's reasoning. */
   readonly reasoning?: string;
-  /** The client raised its own error for a prompt that is too long. */
+  /** The client raised its own error class for a prompt that is too long. */
   readonly overflow?: boolean;
   /** The client neither returned nor threw. */
   readonly hangs?: boolean;
-  /** Class and message of what the client threw. */
+  /** The class and message of what the client threw. */
   readonly error?: { readonly name: string; readonly message: string; readonly status?: number | null };
 }
 
 interface Case {
-  /** Name of the column in docs/clients.md. */
+  /** The name of the column in docs/clients.md. */
   readonly title: string;
-  /** The vendor's script; see test/support/scripted-vendor/scripts.ts. `+mine` is appended, so that each client has its own model. */
+  /**
+   * The vendor's script (see test/support/scripted-vendor/scripts.ts). We append `+mine`, so that each client has its
+   * own model.
+   */
   readonly script: string;
   readonly check: (seen: Seen) => void;
 }
@@ -39,7 +42,7 @@ interface Case {
 const question = 'What is the capital of Norway?';
 const answer = `You said: ${question}`;
 export const weather = { name: 'get_weather', input: { city: 'Oslo', days: 1 } };
-/** What the model of a memory learns. */
+/** What the memory model learns. */
 const fact = 'The user likes Oslo';
 const time = { name: 'get_time', input: { zone: 'Oslo' } };
 
@@ -101,9 +104,9 @@ export const cases = {
       assert.match(error.message, /The request is not one that/);
     },
   },
-  // The gateway has no other model to try, so the client itself must send the request again.
+  // The gateway has no other model to try, so the client has to repeat the request itself.
   retries: { title: 'retries', script: 'fail-once-500', check: ({ text }) => assert.equal(text, answer) },
-  // Clients with an error of their own for it, on which frameworks shorten the conversation.
+  // Clients with an error class of their own, which lets frameworks shorten the conversation.
   overflow: {
     title: 'context overflow',
     script: 'window-8',

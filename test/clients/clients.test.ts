@@ -1,6 +1,6 @@
 /**
- * The clients that `npm test` can afford: those of the clone, the current SDKs of Python, and recorded requests of coding agents. `npm run
- * test-clients` runs them all.
+ * The clients that `npm test` can afford: those in this clone, the current Python SDKs, and recorded requests of coding
+ * agents. `npm run test-clients` runs all of them.
  */
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { shareGateway } from '../support/gateway.ts';
@@ -27,7 +27,10 @@ beforeAll(async () => {
 });
 
 const affordable = clients.filter(isAffordable);
-/** Clients of the clone run in this process; one program runs those of Python, which take longer to load than to run. */
+/**
+ * Clients in this clone run in this process. One program runs the Python clients, which take longer to load than to
+ * run.
+ */
 const groups = [affordable.filter(isInDependencies), affordable.filter((client) => !isInDependencies(client))];
 const outcomesOfGroup = startTogether(groups, runGroup);
 const concurrency = 6;
@@ -79,7 +82,7 @@ test.each(failing.map((client) => [`${client.packages[0]}, ${client.api}`, clien
   },
 );
 
-/** What a complete event stream of the route ends with. */
+/** How a complete event stream of the route ends. */
 const endings = {
   '/v1/messages': /event: message_stop\ndata: .*\n\n$/,
   '/v1/chat/completions': /data: \[DONE\]\n\n$/,

@@ -1,15 +1,18 @@
-/** The clients of the matrix, as data. A client is one package at one version with one API, driven by a program in its own language. */
+/**
+ * The clients of the matrix as data. A client is one package in one version with one API, driven by a program in its
+ * own language.
+ */
 
 import { type CaseName, type Vendor, vendors } from './cases.ts';
 
 export type Runtime = 'node' | 'python' | 'go' | 'java' | 'rust';
 export type Api = 'chat' | 'messages' | 'responses';
 
-/** What a client cannot do through the gateway, or cannot see, and why. */
+/** Something a client cannot do or see through the gateway, with the reason. */
 export interface Exception {
   readonly case: CaseName;
   readonly vendor: Vendor;
-  /** What differs; anything else is a failure. */
+  /** The difference that we expect. Anything else is a failure. */
   readonly sees: RegExp;
   /** For docs/clients.md. */
   readonly because: string;
@@ -17,15 +20,18 @@ export interface Exception {
 
 export interface Client {
   readonly runtime: Runtime;
-  /** The API that the client calls. Drivers of several APIs choose by it. */
+  /** The API that the client calls. Drivers with several APIs choose by it. */
   readonly api: Api;
-  /** What the client needs, for npm, pip, go, Maven or cargo. The first is the client; without a version it is the one that the clone has. */
+  /**
+   * What the client needs, for npm, pip, go, Maven or cargo. The first entry is the client. Without a version it is the
+   * one in this clone.
+   */
   readonly packages: readonly [string, ...string[]];
   /** In `drivers/`. */
   readonly driver: string;
-  /** The client accepts only models that it knows: tiers have their names. */
+  /** The client only accepts models that it knows, so tiers have their names. */
   readonly knownModels?: boolean;
-  /** The client returns objects of a schema, no text. */
+  /** The client returns objects of a schema instead of text. */
   readonly structuredOnly?: boolean;
   /** The client reads the vendor's codes, so its failures run in a project with `error_codes: vendor`. */
   readonly readsVendorCodes?: boolean;
@@ -50,7 +56,7 @@ const references: Exception = {
   because: "the gateway doesn't store responses, so set `store: false`, as the other cases do",
 };
 
-/** The message of a refusal is the vendor's; its code is in `upstream_code`. */
+/** The message of a refusal is the vendor's, and its code is in `upstream_code`. */
 const foreignOverflow = (vendor: Vendor): Exception => ({
   case: 'overflow',
   vendor,
@@ -209,7 +215,7 @@ export const clients: readonly Client[] = rows.flatMap(({ apis, installs, ...row
   installs.flatMap((packages) => apis.map((api) => ({ ...row, api, packages }))),
 );
 
-/** Whether the clone's own dependencies hold the client. */
+/** Whether this clone's own dependencies include the client. */
 export function isInDependencies({ runtime, packages }: Client): boolean {
   return runtime === 'node' && packages.every((name) => devDependencies.includes(name));
 }

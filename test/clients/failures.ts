@@ -10,7 +10,7 @@ import type { Client } from './clients.ts';
 import type { DriverLine, Target } from './run-client.ts';
 
 interface Failure {
-  /** Name of the column in docs/clients.md. */
+  /** The name of the column in docs/clients.md. */
   readonly title: string;
   /** The vendor's script; see test/support/scripted-vendor/scripts.ts. */
   readonly script: string;
@@ -39,21 +39,24 @@ export const routes = ['direct', ...vendors] as const;
 export type FailureRoute = (typeof routes)[number];
 
 export interface FailureOutcome {
-  /** `truncated`: the client returned a part of the text as if it were all. `hangs`: it neither returned nor threw. */
+  /**
+   * `truncated` means that the client returned a part of the text as if it were everything. `hangs` means that it
+   * neither returned nor threw.
+   */
   readonly kind: 'complete' | 'truncated' | 'overflow' | 'error' | 'hangs';
-  /** Class of the error that the client raised, and the HTTP status that it has. */
+  /** The class of the error that the client raised, and its HTTP status. */
   readonly error?: string;
   readonly status?: number;
   /** Number of requests that the vendor received. */
   readonly requests: number;
 }
 
-/** A failure that the client's driver does not have is missing. */
+/** A failure that the client's driver doesn't support is missing. */
 export type FailureOutcomes = Partial<Record<FailureName, Partial<Record<FailureRoute, FailureOutcome>>>>;
 
 const answer = `You said: ${samples.question}`;
 
-/** One provider for each failure, because a provider that failed often is not called for a while. */
+/** Each failure has its own provider, because we don't call a provider for a while after it has failed often. */
 export function failureProviders(vendorUrl: string): string[] {
   return failureNames.flatMap((name) =>
     vendors.map((dialect) => `  ${providerOf(name, dialect)}: { base_url: ${vendorUrl}/v1, api_key: key-${dialect}, dialect: ${dialect} }`),
@@ -72,7 +75,10 @@ export interface FailureTargets {
 /** What a client without text does instead. */
 const structuredCases: Partial<Record<DriverCase, DriverCase>> = { plain: 'structured', stream: 'partial', retries: 'structured' };
 
-/** The failures are those of the chat and messages APIs. A client that accepts only models it knows can't name the failure it wants. */
+/**
+ * The failures belong to the chat and messages APIs. A client that only accepts models it knows can't name the failure
+ * it wants.
+ */
 export function hasFailures({ api, knownModels }: Client): boolean {
   return api !== 'responses' && knownModels !== true;
 }

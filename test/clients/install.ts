@@ -1,4 +1,4 @@
-/** Installs clients into the cache directory, through the ordinary package managers of their languages. */
+/** Installs clients into the cache directory with the usual package managers of their languages. */
 import { createHash } from 'node:crypto';
 import { access, copyFile, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
@@ -21,7 +21,9 @@ export interface Program {
   readonly version: () => Promise<string>;
 }
 
-/** Installs the client if necessary; returns how to run a driver of it. Throws with the reason when it cannot be installed. */
+/**
+ * Installs the client if necessary and returns how to run its driver. Throws with the reason if it cannot be installed.
+ */
 export async function installClient(client: Client, driverName = client.driver): Promise<Program> {
   const folder = isInDependencies(client) ? root : await ensurePackages(client.runtime, client.packages);
   const driver = join(drivers, driverName);
@@ -65,7 +67,7 @@ export async function installClient(client: Client, driverName = client.driver):
   }
 }
 
-/** The version of the required package in a folder of installed ones. */
+/** Returns the version of the required package in a folder of installed ones. */
 export async function versionOf(runtime: Runtime, folder: string, requirement: string): Promise<string> {
   const name = nameOf(requirement);
   switch (runtime) {
@@ -91,12 +93,15 @@ export async function versionOf(runtime: Runtime, folder: string, requirement: s
   }
 }
 
-/** The name of a package without its version and features: `openai==3.*`, `@openai/agents@0.20`, `instructor[anthropic]`. */
+/**
+ * Returns the name of a package without its version and features, e.g. `openai==3.*`, `@openai/agents@0.20`,
+ * `instructor[anthropic]`.
+ */
 export function nameOf(requirement: string): string {
   return requirement.replace(/(?<=.)@.*|==.*|\[.*/, '');
 }
 
-/** A folder with the packages, shared by all clients that need the same. */
+/** Returns a folder with the packages. All clients that need the same ones share it. */
 export async function ensurePackages(runtime: Runtime, packages: readonly string[]): Promise<string> {
   const sorted = [...packages].sort();
   const id = createHash('sha256').update(sorted.join(' ')).digest('hex').slice(0, 8);

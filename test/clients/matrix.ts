@@ -15,12 +15,12 @@ import { isAsDocumented, matrixYaml, projectSettings, runClient, runDriver, type
 import { callServer } from './server-routes.ts';
 import { servers, serverYaml } from './servers.ts';
 
-/** Two cores: an installation waits for the network while another client runs. */
+/** The machine has two cores, and an installation waits for the network while another client runs. */
 const concurrency = 2;
 
 /**
- * Runs what has one of `names` in its row, or everything when there are none; the rest keeps its recorded results. Returns whether everything
- * that ran did what docs/clients.md promises.
+ * Runs the rows that contain one of `names`, or everything without names. The other rows keep their recorded results.
+ * Returns whether everything that ran did what docs/clients.md promises.
  */
 export async function recordMatrix(names: readonly string[]): Promise<boolean> {
   const isChosen = (title: string): boolean => names.length === 0 || names.some((name) => title.includes(name));
@@ -81,7 +81,7 @@ async function runOne(client: Client, target: Target, vendor: ScriptedVendor): P
     const gateway = { url: target.url, key: await createKey(target.url, slug, settings) };
     return { ...ran, failures: await runFailures(client, { vendor, gateway }, (job) => runDriver(program, [job])) };
   } catch (error) {
-    // The row says so, and the other clients still run.
+    // The row shows the problem, and the other clients still run.
     return { ...common, version: null, outcomes: null, problem: messageOf(error) };
   }
 }
@@ -130,7 +130,7 @@ async function runServer(start: (typeof servers)[number]['start']) {
   }
 }
 
-/** A service with this gateway.yaml, and a key of a project. */
+/** Runs a service with this gateway.yaml and a project's key. */
 async function withService<Result>(yaml: string, work: (target: Target) => Promise<Result>): Promise<Result> {
   const programs = createPrograms();
   const folder = await mkdtemp(join(tmpdir(), 'gateway-clients-'));

@@ -1,4 +1,4 @@
-/** The recorded result of `npm run test-clients`, and the page that is generated from it. */
+/** The recorded result of `npm run test-clients`, and the page that we generate from it. */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
@@ -16,16 +16,16 @@ export interface ClientRecord {
   readonly runtime: Runtime;
   readonly api: Api;
   readonly packages: Client['packages'];
-  /** Null when it could not be installed or run. */
+  /** Null if the client could not be installed or run. */
   readonly version: string | null;
-  /** Null in the same case; then `problem` has the reason. */
+  /** Null in the same case. `problem` then contains the reason. */
   readonly outcomes: Outcomes | null;
   readonly problem?: string;
-  /** Missing when the client doesn't run the failures. */
+  /** Missing if the client doesn't run the failures. */
   readonly failures?: FailureOutcomes;
 }
 
-/** A program, or a server as a vendor, with what it did: `ok`, or what differs. */
+/** A program, or a server used as a vendor, with its result: `ok`, or what differs. */
 export interface TaskRecord {
   readonly name: string;
   readonly version: string;
@@ -33,7 +33,7 @@ export interface TaskRecord {
 }
 
 export interface MatrixRecord {
-  /** The day, as 2026-11-22. */
+  /** The date, e.g. 2026-11-22. */
   readonly recordedOn: string;
   readonly clients: readonly ClientRecord[];
   /** Coding agents that complete a task. */
@@ -75,7 +75,7 @@ export function readPage(): Promise<string> {
   return readFile(pageFile, 'utf8');
 }
 
-/** The page with the tables of the record between the markers. */
+/** Returns the page with the record's tables between the markers. */
 export function replaceTables(page: string, record: MatrixRecord): string {
   const [from, to] = [page.indexOf(start), page.indexOf(end)];
   if (from < 0 || to < from) throw new Error('docs/clients.md: the markers of the tables are missing');
@@ -124,7 +124,7 @@ function renderTables({ recordedOn, clients, agents, servers }: MatrixRecord): s
   ].join('\n');
 }
 
-/** Of the outcomes with the chat vendor and the messages vendor. */
+/** Returns the cell for the outcomes with the chat vendor and the messages vendor. */
 function cellOf(outcomes: readonly (string | undefined)[]): string {
   if (outcomes.every((outcome) => outcome === undefined)) return '';
   const good = vendors.filter((_vendor, index) => outcomes[index] === 'ok');

@@ -1,4 +1,4 @@
-/** A proxy in front of the gateway that keeps the requests of a program; `anonymize` reduces them to their shape. */
+/** A proxy in front of the gateway that keeps the requests of a program. `anonymize` reduces them to their shape. */
 import { request as send } from 'node:http';
 import { type LocalServer, startLocalServer } from '../support/local-server.ts';
 
@@ -46,8 +46,9 @@ const maxTools = 4;
 const maxProperties = 3;
 
 /**
- * The request without key, ids, paths of the machine and texts: header names and values, field names, block types, names of tools and enumerated
- * values stay. `kept` are the texts that stay. Tools are reduced to a few, with a few properties and other descriptions.
+ * Returns the request without key, ids, local paths and texts. It keeps header names and values, field names, block
+ * types, tool names, enumerated values and the texts in `kept`. Only a few tools remain, with a few properties and
+ * other descriptions.
  */
 export function anonymize({ method, path, headers, body }: RecordedRequest, kept: readonly string[]): RecordedRequest {
   const names = Object.keys(headers).filter((name) => !droppedHeaders.test(name));
@@ -78,12 +79,14 @@ function anonymizeValue(value: unknown, name: string, kept: readonly string[]): 
   return Object.fromEntries(Object.entries(reduced).map(([key, member]) => [key, anonymizeValue(member, key, kept)]));
 }
 
-/** The first ones, and one of each further type. */
+/** Keeps the first tools and one of each additional type. */
 function fewTools(tools: readonly { readonly type?: string }[]): readonly unknown[] {
   return tools.filter(({ type }, index) => index < maxTools || tools.findIndex((tool) => tool.type === type) === index);
 }
 
-/** Names and enumerated values have no spaces; a JSON text stays a JSON text, because tools are called with it. */
+/**
+ * Names and enumerated values have no spaces. JSON text stays JSON text, because it contains the arguments of tools.
+ */
 function anonymizeText(text: string, kept: readonly string[]): string {
   if (kept.includes(text)) return withoutIds(text);
   if (/^\{.*\}$/s.test(text)) return JSON.stringify(anonymizeValue(JSON.parse(text), '', kept));

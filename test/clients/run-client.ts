@@ -1,4 +1,7 @@
-/** Runs the driver of a client against a gateway, on vendors of both dialects, and compares what the client saw with what it must see. */
+/**
+ * Runs a client's driver against a gateway with vendors of both dialects and compares what the client saw with what it
+ * has to see.
+ */
 import { run } from '../support/run.ts';
 import { type CaseName, caseNames, cases, type DriverCase, type Seen, samples, type Vendor, vendors } from './cases.ts';
 import type { Client } from './clients.ts';
@@ -11,17 +14,20 @@ export interface Target {
   readonly key: string;
 }
 
-/** `ok`, `as documented: ` with the reason of an exception, or what differs. A case that the client does not have is missing. */
+/**
+ * `ok`, `as documented: ` with the reason of an exception, or what differs. Cases that the client doesn't have are
+ * missing.
+ */
 export type Outcomes = Readonly<Record<Vendor, Partial<Record<CaseName, string>>>>;
 
-/** Every call reaches the vendor that it names. */
+/** With these settings, every call reaches the vendor that it names. */
 export const projectSettings = { cache: { enabled: false }, catalog_fill: false };
 
-/** Enough for a client that repeats each failing call several times. */
+/** This is enough for a client that repeats each failing call several times. */
 const limitMs = 600_000;
 let clientsSoFar = 0;
 
-/** Providers `chat` and `messages` on the scripted vendor, and one for each failure. */
+/** Configures the providers `chat` and `messages` on the scripted vendor, and one for each failure. */
 export function matrixYaml(vendorUrl: string, failingVendorUrl = vendorUrl): string {
   const rows = vendors.map((dialect) => `  ${dialect}: { base_url: ${vendorUrl}/v1, api_key: key-${dialect}, dialect: ${dialect} }`);
   const models = vendors.map((dialect) => `  ${dialect}/echo: { input: 1, output: 5 }`);
@@ -29,7 +35,9 @@ export function matrixYaml(vendorUrl: string, failingVendorUrl = vendorUrl): str
   return ['providers:', ...rows, ...failureProviders(failingVendorUrl), 'models:', ...models, 'tiers:', ...new Set(tiers), ''].join('\n');
 }
 
-/** Names of Anthropic's models, for clients that know these only; the first of each vendor has structured output. */
+/**
+ * Names of Anthropic models, for clients that only know these. The first one of each vendor supports structured output.
+ */
 const knownModels: Readonly<Record<Vendor, readonly string[]>> = {
   chat: [
     ...['claude-sonnet-4-5-20250929', 'claude-3-5-haiku-20241022', 'claude-3-7-sonnet-20250219', 'claude-opus-4-20250514'],
@@ -41,7 +49,7 @@ const knownModels: Readonly<Record<Vendor, readonly string[]>> = {
   ],
 };
 
-/** Each script at each vendor has a name. */
+/** Each script has a name at each vendor. */
 function knownModelOf(vendor: Vendor, script: string): string {
   const scripts = [...new Set<string>(caseNames.map((name) => cases[name].script))];
   return knownModels[vendor][scripts.indexOf(script)] ?? script;
@@ -75,16 +83,16 @@ export async function runClients(
   );
 }
 
-/** Runs the driver with these jobs; returns the lines that it printed. */
+/** Runs the driver with these jobs and returns the lines that it printed. */
 export async function runDriver(program: Program, jobs: readonly object[]): Promise<readonly DriverLine[]> {
-  // Only what the program needs, so that no setting of the machine changes what a client does.
+  // We only pass what the program needs, so that no setting of the machine affects a client.
   const { PATH = '', HOME = '' } = process.env;
   const given = { CLIENT_JOB: JSON.stringify(jobs[0]), ...(jobs.length > 1 && { CLIENT_JOBS: JSON.stringify(jobs) }) };
   const output = await run(program.command, program.args, { env: { PATH, HOME, ...program.env, ...given }, timeoutMs: limitMs });
   return output.split('\n').flatMap((line) => (line.startsWith('{') ? [JSON.parse(line) as DriverLine] : []));
 }
 
-/** Runs a client of the clone in this process, whose settings it sees. */
+/** Runs a client from this clone in this process, so it sees the settings of this process. */
 export async function runClientHere(client: Client, target: Target, concurrency: number): Promise<Outcomes> {
   const lines: DriverLine[] = [];
   await drive(client.driver, { ...createJob(client, target), concurrency }, (line) => lines.push(line));
@@ -109,7 +117,7 @@ export interface DriverLine {
 
 function createJob(client: Client, { url, key }: Target) {
   clientsSoFar += 1;
-  // Scripts such as `fail-once-500` count by model name.
+  // Scripts such as `fail-once-500` count per model name.
   const id = `client-${process.pid}-${clientsSoFar}`;
   const ownModel = (vendor: Vendor, script: string): string =>
     `${vendor}/${script}${script === cases.retries.script ? `+${id}-${vendor}` : ''}`;
@@ -117,7 +125,7 @@ function createJob(client: Client, { url, key }: Target) {
   return { id, url, key, flavor: client.api, samples, runs };
 }
 
-/** Prefix of an outcome that an exception of the client describes. */
+/** The prefix of an outcome that one of the client's exceptions describes. */
 const documented = 'as documented: ';
 
 /** Reports whether the client does what docs/clients.md promises. */
@@ -125,7 +133,7 @@ export function isAsDocumented(outcome: string): boolean {
   return outcome === 'ok' || outcome.startsWith(documented);
 }
 
-/** What differs, for docs/clients.md. */
+/** Returns the difference for docs/clients.md. */
 export function reasonOf(outcome: string): string {
   return outcome.startsWith(documented) ? outcome.slice(documented.length) : outcome;
 }

@@ -183,7 +183,7 @@ function form(fields: Readonly<Record<string, string | readonly [name: string, c
   return data;
 }
 
-/** The texts of a stream in one string, whatever its dialect. */
+/** Joins the texts of a stream into one string, whatever its dialect. */
 function joinDeltas(stream: string): string {
   return [...stream.matchAll(/"(?:content|text|delta)":\s*"((?:[^"\\]|\\.)*)"/g)].map(([, text]) => text).join('');
 }

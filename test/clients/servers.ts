@@ -15,7 +15,7 @@ export interface Server {
   readonly name: string;
   readonly version: string;
   readonly url: string;
-  /** Names of models by what they are for; routes without one are not called. */
+  /** Model names by purpose. We don't call routes without one. */
   readonly models: Readonly<Partial<Record<ModelUse, string>>>;
   close(): Promise<void>;
 }
@@ -40,10 +40,10 @@ export const servers: readonly { readonly name: string; readonly start: (vendorU
   { name: 'litellm[proxy]', start: startLitellm },
 ];
 
-/** The key that the servers accept: LiteLLM refuses to start with a weak one. */
+/** The key that the servers accept. LiteLLM refuses to start with a weak one. */
 const serverKey = 'sk-4f0c2b8d7e6a5931c0f1e2d3b4a59687';
 
-/** The server as several providers: one for each dialect, and one for the paths of another version. */
+/** Configures the server as several providers: one for each dialect, and one for the paths of another version. */
 export function serverYaml({ url }: Pick<Server, 'url'>): string {
   return [
     'providers:',
@@ -93,7 +93,7 @@ async function startAimock(): Promise<Server> {
   };
 }
 
-/** The proxy in front of the scripted vendor. It has no translations. */
+/** Starts the proxy in front of the scripted vendor. It does not translate anything. */
 async function startLitellm(vendorUrl: string): Promise<Server> {
   const packages = ['litellm[proxy]'] as const;
   const folder = await ensurePackages('python', packages);

@@ -30,7 +30,7 @@ async function start(changes: { publicUrl?: string; payloadKeys?: Uint8Array[] }
   return createCodecServer({ ...settings, ...changes, clock: { now: () => now }, logger: log.logger });
 }
 
-/** A payload as JSON, encrypted with a key or plain. */
+/** Returns a payload as JSON, either encrypted with a key or plain. */
 async function encode(value: unknown, payloadKeys: Uint8Array[], mark: Payload['metadata'] = {}): Promise<object> {
   const plain: Payload = {
     metadata: { encoding: Buffer.from('json/plain'), ...mark },
@@ -50,7 +50,7 @@ function toJson({ metadata, data }: Payload): object {
   return { metadata: Object.fromEntries(members), data: Buffer.from(data ?? []).toString('base64') };
 }
 
-/** The payloads of a response. */
+/** Returns the payloads of a response. */
 async function payloadsOf(response: Response): Promise<{ metadata: Record<string, string>; data: string }[]> {
   const body = (await response.json()) as { payloads: { metadata: Record<string, string>; data: string }[] };
   return body.payloads;
@@ -65,7 +65,7 @@ function contentOf(payload: { data: string }): unknown {
   return JSON.parse(Buffer.from(payload.data, 'base64').toString());
 }
 
-/** The server's own origin at its address, whatever its public one is. */
+/** Returns the server's own origin at its local address, whatever the public one is. */
 function ownOrigin(): string {
   return `http://127.0.0.1:${server.port}`;
 }

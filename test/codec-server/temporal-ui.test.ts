@@ -1,4 +1,7 @@
-/** The codec server with its real clients: the Temporal UI of the development server in Chromium, and the Temporal CLI. */
+/**
+ * Tests the codec server with its real clients: the Temporal UI of the development server in Chromium, and the Temporal
+ * CLI.
+ */
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
@@ -56,7 +59,7 @@ async function untilShown(page: Page, text: string | RegExp): Promise<void> {
 test('shows an error without a session and the decoded input with one in the UI', async () => {
   const context = await browser().newContext();
   try {
-    // What "Use my browser setting" of the UI's codec server settings stores.
+    // This is what "Use my browser setting" in the UI's codec server settings stores.
     const settings = { endpoint: codecServer.url, includeCredentials: true, overrideRemoteCodecConfiguration: true };
     await context.addInitScript((values) => {
       for (const [name, value] of Object.entries(values)) localStorage.setItem(name, JSON.stringify(value));

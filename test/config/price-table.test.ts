@@ -5,7 +5,7 @@ import { convertPriceTable, type TableProvider } from '../../src/config/price-ta
 const chatRoutes = ['chat', 'embeddings', 'responses', 'moderations', 'rerank', 'images', 'speech', 'transcriptions'];
 const provider = (name: string, tableNames: string[], serves = chatRoutes): TableProvider => ({ name, tableNames, serves });
 
-/** Converts one entry of the vendor `v` for the provider `p`; returns the row, or why it was skipped. */
+/** Converts one entry of the vendor `v` for the provider `p`. Returns the row, or the reason why it was skipped. */
 function convert(fields: string, entry = 'm', serves?: string[]): unknown {
   const text = `{"sample_spec": {"litellm_provider": "v"}, ${JSON.stringify(entry)}: {"litellm_provider": "v", ${fields}}}`;
   const { models, skipped } = convertPriceTable(text, [provider('p', ['v'], serves)]);

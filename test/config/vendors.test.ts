@@ -11,7 +11,7 @@ function load(row: object): ProviderConfig {
   return provider;
 }
 
-/** Replaces the parameters of a text by their examples. */
+/** Replaces the parameters in a text with their examples. */
 function fillIn(text: string, { parameters = {} }: VendorDescription): string {
   return text.replace(/\{(\w+)\}/g, (_match, name: string) => parameters[name]?.example ?? `{${name}}`);
 }

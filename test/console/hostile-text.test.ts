@@ -1,10 +1,13 @@
-/** Hostile text in every stored field and in the parameters of every page: in Chromium nothing of it runs, and no page scrolls sideways on a phone. */
+/**
+ * Puts hostile text into every stored field and into the parameters of every page. In Chromium none of it runs, and no
+ * page scrolls sideways on a phone.
+ */
 import { beforeAll, expect, test } from '@jest/globals';
 import { sharedChromium } from '../support/chromium.ts';
 import { type PlantedProject, pagesOf, plantProject } from '../support/console-pages.ts';
 import { defaultYaml, shareGateway } from '../support/gateway.ts';
 
-/** Each sets `window.ran` where it is not escaped. */
+/** Each of these sets `window.ran` if it is not escaped. */
 const scripts: readonly string[] = [
   `</textarea><img src=x onerror=ran=1>"'<script>ran=1</script>`,
   '<script>ran=1</script>',
@@ -64,7 +67,7 @@ beforeAll(async () => {
   planted = await plantProject(gateway(), corpus);
 }, 60_000);
 
-/** Names of parameters that pages read. */
+/** The names of the parameters that pages read. */
 const parameters = [
   ...[
     'q',
@@ -87,20 +90,20 @@ const parameters = [
   ...['person', 'next', 'token', 'prompt', 'system', 'temperature', 'bytes', 'live', 'text'],
 ];
 
-/** The path with a hostile text in every parameter, another one for each page. */
+/** Returns the path with a hostile text in every parameter, a different one for each page. */
 function withHostileQuery(path: string, index: number): string {
   const value = scripts[index % scripts.length]?.slice(0, 64) ?? '';
   return `${path}?${new URLSearchParams(Object.fromEntries(parameters.map((name) => [name, value])))}`;
 }
 
-/** What only hostile text can have put into a page. */
+/** Finds elements that only hostile text can have added to a page. */
 const findForeign = `[...document.querySelectorAll('*')].filter((element) =>
   ['IFRAME', 'OBJECT', 'EMBED', 'BASE', 'STYLE', 'MATH'].includes(element.tagName.toUpperCase())
   || (element.matches('script, img') && !element.getAttribute('src')?.startsWith('/console/assets/'))
   || [...element.attributes].some(({ name, value }) => name.startsWith('on') || /^\\s*(javascript|data):/i.test(value) && /^(href|src|action|formaction|xlink:href)$/.test(name))
 ).map((element) => element.outerHTML.slice(0, 200))`;
 
-/** What is wider than the page, and not in something that scrolls. */
+/** Finds elements that are wider than the page and not inside something that scrolls. */
 const findWide = `[...document.querySelectorAll('main *, header *')].filter((element) => element.getBoundingClientRect().right > innerWidth + 1
   && !element.closest('svg, .hidden, details:not([open]) > :not(summary)')).map((element) => element.outerHTML.slice(0, 150)).slice(0, 5)`;
 

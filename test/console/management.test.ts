@@ -1,4 +1,7 @@
-/** Keys, applications, routing, rules, members and audit of the console, with forms as a browser submits them. */
+/**
+ * Tests keys, applications, routing, rules, members and the audit log in the console, with forms like those a browser
+ * submits.
+ */
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { sharedChromium } from '../support/chromium.ts';
 import { type SignedIn, signIn } from '../support/console.ts';
@@ -15,7 +18,7 @@ beforeAll(async () => {
   [owner, member, admin] = await Promise.all([signIn(gateway(), 'owner'), signIn(gateway(), 'member'), signIn(gateway(), 'admin')]);
 });
 
-/** The page without tags; entities as a browser shows them. */
+/** Returns the page without tags and with decoded entities. */
 async function textOf(response: Promise<Response>, status = 200): Promise<string> {
   const { status: actual, text } = await response.then(async (received) => ({ status: received.status, text: await received.text() }));
   expect([actual, text.slice(0, 0)]).toEqual([status, '']);
@@ -26,12 +29,12 @@ function decode(text: string): string {
   return text.replaceAll('&quot;', '"').replaceAll('&#39;', "'").replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&');
 }
 
-/** Value of a hidden field. */
+/** Returns the value of a hidden field. */
 function hiddenValue(page: string, name: string): string {
   return decode(new RegExp(`name="${name}" value="([^"]*)"`).exec(page)?.[1] ?? '');
 }
 
-/** Details of the latest audit row of an action. */
+/** Returns the details of the latest audit row for an action. */
 async function auditOf(action: string): Promise<{ outcome: string; detail: unknown; personId: string } | undefined> {
   const [row] = await gateway().database.query<{ outcome: string; detail: unknown; personId: string }>(
     `select outcome, detail, person_id as "personId" from audit_log where action = $1::text order by id desc limit 1`,
@@ -180,7 +183,7 @@ test('sets ceilings and a tier for an application, shows its use, and restores t
 });
 
 describe('routing', () => {
-  /** What the form contains when it is opened now, with changes. */
+  /** Returns the current content of the form with changes. */
   const openForm = async (changes: Record<string, string>): Promise<Record<string, string>> => {
     const page = await (await owner.get(`${path}/routing/edit`)).text();
     return { read: hiddenValue(page, 'read'), allowed: 'all', retired: '', catalog_fill: 'configured', ...changes };

@@ -1,4 +1,7 @@
-/** The console as its first people use it: the real program on a terminal, with Temporal, in Chromium. Each test continues where the last ended. */
+/**
+ * Uses the console like the first people do: the real program on a terminal, with Temporal, in Chromium. Each test
+ * continues where the last one ended.
+ */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
@@ -54,7 +57,7 @@ function yaml(): string {
     .replace(/retry:.*\}/, 'retry: { first_minutes: 0.002, factor: 1, longest_minutes: 360 } }');
 }
 
-/** A page whose errors are collected. */
+/** Opens a page and collects its errors. */
 async function watch(inContext: BrowserContext): Promise<Page> {
   const watched = await inContext.newPage();
   watched.on('console', (message) => message.type() === 'error' && problems.push(`${watched.url()}: ${message.text()}`));
@@ -71,7 +74,7 @@ async function open(name: string, inPage = page): Promise<void> {
   await navigation.getByRole('link', { name, exact: true }).first().click();
   await heading(name, inPage);
 }
-/** The figure in a card such as `Spend`. */
+/** Returns the figure in a card such as `Spend`. */
 const figure = (label: string): Promise<string> => textOf(page.locator('.stat', { hasText: label }).locator('.stat-value').first());
 const say = (text: string): Promise<Response> =>
   gateway.call(
@@ -142,7 +145,7 @@ describe('the first hour with the console', () => {
     await page.getByLabel('Message').fill('Compare yourselves');
     await button('Run').click();
     const results = page.locator('.result');
-    // The second one has sent three chunks and will never end; the first one is complete.
+    // The second response has sent three chunks and will never end, while the first one is complete.
     await results.nth(0).getByRole('link', { name: 'Show the call' }).waitFor();
     await results.nth(1).locator('.result-text', { hasText: /\w/ }).waitFor();
     expect(await results.nth(1).getAttribute('aria-busy')).toBe('true');

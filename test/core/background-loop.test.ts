@@ -36,7 +36,7 @@ function createLoop(options: Partial<BackgroundLoopOptions> = {}) {
     loop,
     runs,
     events,
-    /** Resolves with run number `count` (from 1) when it has begun. */
+    /** Resolves with run number `count` (from 1) once it has started. */
     async run(count: number): Promise<Run> {
       while (runs.length < count) await new Promise<void>((resolve) => waiting.push(resolve));
       const run = runs[count - 1];

@@ -24,7 +24,7 @@ test('ends backoffDelays after the retries', () => {
 });
 
 describe('retry', () => {
-  /** Fails so many times, then returns the number of calls. */
+  /** Fails `times` times, then returns the number of calls. */
   function failing(times: number): () => Promise<number> {
     let calls = 0;
     return async () => {

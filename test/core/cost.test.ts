@@ -6,7 +6,7 @@ import { noTokens } from '../../src/core/pricing.ts';
 
 const free: Price = { inputNanos: 0n, outputNanos: 0n, cachedInputNanos: 0n, cacheWriteNanos: 0n, cacheWrite1hNanos: 0n };
 
-/** `digits` x 10^`exponent` dollars in nano-dollars, rounded half up, in integers only. */
+/** Returns `digits` x 10^`exponent` dollars in nano-dollars, rounded half up, using only integers. */
 function exactNanos(digits: bigint, exponent: number): bigint {
   const shift = exponent + 9;
   if (shift >= 0) return digits * 10n ** BigInt(shift);
@@ -14,7 +14,7 @@ function exactNanos(digits: bigint, exponent: number): bigint {
   return (2n * digits + divisor) / (2n * divisor);
 }
 
-/** The shortest decimal of a number, as digits and exponent. */
+/** Returns the shortest decimal of a number as digits and exponent. */
 function decimalOf(value: number): [bigint, number] {
   const [mantissa = '0', exponent = '0'] = String(value).split('e');
   const [whole = '0', fraction = ''] = mantissa.split('.');

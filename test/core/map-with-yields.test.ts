@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { mapWithYields } from '../../src/core/map-with-yields.ts';
 
-/** Takes longer than a turn may. */
+/** Takes longer than a turn is allowed to. */
 function blockFor3Ms(): void {
   for (const end = performance.now() + 3; performance.now() < end; );
 }

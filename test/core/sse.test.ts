@@ -9,7 +9,7 @@ interface Read {
   readonly rest: string;
 }
 
-/** Parses `chunks`; returns each event with its bytes. */
+/** Parses `chunks` and returns each event with its bytes. */
 function read(chunks: readonly Buffer[]): Read {
   const parser = createSseParser();
   const events: Read['events'] = [];
@@ -54,7 +54,7 @@ const lineText = fc.oneof(
   ),
   fc.string({ unit: 'grapheme', maxLength: 8 }).map((text) => `data: ${text.replace(/[\r\n]/g, '')}`),
 );
-/** Streams of lines and blank lines, with one kind of line end or all mixed. */
+/** Streams of lines and blank lines, with one kind of line ending or a mixture. */
 const streamText = fc.oneof(
   fc
     .tuple(fc.array(fc.oneof(lineText, fc.constant('')), { maxLength: 12 }), lineEnd)

@@ -10,7 +10,7 @@ export function fail({ message }: { readonly message: string }): never {
   throw new Error(message);
 }
 
-/** Ends the thread, as an allocation that fails does. */
+/** Breaks the thread, like an allocation that fails. */
 export function breakThread(_input: object): never {
   process.exit(1);
 }

@@ -24,7 +24,7 @@ test.each([
   ['Asia/Kathmandu', 'month', '2026-11-30T18:15:00Z', '2026-11-30T18:15:00.000Z', '2026-12-31T18:15:00.000Z'],
   ['UTC', 'week', '2026-11-22T12:00:00Z', '2026-11-16T00:00:00.000Z', '2026-11-23T00:00:00.000Z'],
   ['Europe/Berlin', 'month', '2026-12-31T23:30:00Z', '2026-12-31T23:00:00.000Z', '2027-01-31T23:00:00.000Z'],
-  // Midnight does not exist, exists twice, or the whole day does not.
+  // Midnight does not exist, or exists twice, or the whole day does not exist.
   ['Africa/Cairo', 'day', '2026-04-24T12:00:00Z', '2026-04-23T22:00:00.000Z', '2026-04-24T21:00:00.000Z'],
   ['America/Havana', 'day', '2026-11-01T12:00:00Z', '2026-11-01T04:00:00.000Z', '2026-11-02T05:00:00.000Z'],
   ['Pacific/Apia', 'day', '2011-12-30T09:00:00Z', '2011-12-29T10:00:00.000Z', '2011-12-30T10:00:00.000Z'],

@@ -1,4 +1,7 @@
-/** Runs tests on both databases, migrated. A test file shares one of each; PGlite starts from a copy of a template. */
+/**
+ * Runs tests on both databases after migrations. A test file shares one database of each kind. PGlite starts from a
+ * copy of a template.
+ */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,7 +13,7 @@ import { openServerDatabase } from '../../src/db/pool.ts';
 import { copyEmbeddedTemplate } from '../support/embedded-template.ts';
 import { createTestDatabase, describePostgres } from '../support/postgres.ts';
 
-/** Runs `tests` on PGlite and on PostgreSQL; `database()` may be called within tests only. */
+/** Runs `tests` on PGlite and on PostgreSQL. You can only call `database()` inside tests. */
 export function describeDatabases(title: string, tests: (database: () => Database) => void): void {
   describe(`${title} (embedded)`, () => runWith(openEmbedded, tests));
   describePostgres(`${title} (PostgreSQL)`, () => runWith(openServer, tests));

@@ -74,7 +74,7 @@ test('recreates a database whose creation was interrupted, but deletes nothing w
 });
 
 describe('a first start', () => {
-  /** The names of its databases, and the warnings, after a first start that `unpackEmpty` serves. */
+  /** Returns the names of its databases and the warnings after a first start that uses `unpackEmpty`. */
   async function start(unpackEmpty: typeof unpackEmptyDatabase): Promise<{ databases: unknown[]; warnings: string[] }> {
     const folder = await mkdtemp(join(tmpdir(), 'gateway-first-start-'));
     const warnings: string[] = [];
@@ -88,7 +88,7 @@ describe('a first start', () => {
   }
 
   test('unpacks the shipped empty database of the installed PGlite', async () => {
-    // If not: after an upgrade of PGlite run `node scripts/write-empty-database.js`.
+    // If this fails after an upgrade of PGlite, run `node scripts/write-empty-database.js`.
     expect(existsSync(await emptyDatabaseFile())).toBe(true);
     expect(await start(unpackEmptyDatabase)).toEqual({ databases: ['postgres'], warnings: [] });
   });

@@ -19,7 +19,7 @@ interface HeldLock {
   readonly mode: string;
 }
 
-/** Advisory locks of the transaction, by key. */
+/** Returns the advisory locks of the transaction, sorted by key. */
 async function listHeld(tx: Queries): Promise<HeldLock[]> {
   return tx.query<HeldLock>(
     `select ((classid::bigint << 32) | objid::bigint)::text as key, mode

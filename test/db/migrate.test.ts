@@ -110,7 +110,7 @@ describePostgres('migrate', () => {
       const writer = new pg.Client({ connectionString });
       await writer.connect();
       try {
-        // A build waits for this writer, and others do not wait for the build.
+        // A build waits for this writer, but other writers don't wait for the build.
         await writer.query('begin; insert into parts_low values (1, 1)');
         const migrated = migrate(database, url());
         await until('the build waits', async () => {
@@ -125,7 +125,7 @@ describePostgres('migrate', () => {
       } finally {
         await writer.end();
       }
-      // As after an interrupted build.
+      // This is the state after an interrupted build.
       await database.query(`update pg_index set indisvalid = false where indexrelid = 'first_by_n'::regclass`);
       await database.query('delete from schema_migrations where version = 3');
       expect(await migrate(database, url())).toEqual({ applied: 1 });

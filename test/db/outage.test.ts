@@ -1,4 +1,4 @@
-/** What an outage of the database does to the log. test/service/outage.test.ts makes a real one. */
+/** Tests how an outage of the database affects the log. test/service/outage.test.ts uses a real one. */
 import { expect, test } from '@jest/globals';
 import { createOutageMonitor } from '../../src/db/outage.ts';
 import { createTestLog } from '../support/temporal.ts';

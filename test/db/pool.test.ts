@@ -42,7 +42,7 @@ describePostgres('on an unreliable network', () => {
     readonly database: Database;
     readonly direct: Database;
     readonly proxy: FaultProxy;
-    /** Log lines of `database`. */
+    /** The log lines of `database`. */
     readonly lines: string[];
   }
   const withProxy = (work: (given: Given) => Promise<void>, connectTimeoutMs = 60_000): Promise<void> =>
@@ -215,7 +215,7 @@ describePostgres('on an unreliable network', () => {
       await until(() => lines.includes('database unavailable; retrying'));
       proxy.set({});
       await until(() => reconnects > 0);
-      // On a busy machine the short timeout may also end a connection that works: then a notification is lost.
+      // On a busy machine the short timeout may also end a working connection, and then a notification is lost.
       await untilAsync(async () => {
         await direct.query(`select pg_notify('news', 'after')`);
         return payloads.length > 0;
@@ -252,7 +252,7 @@ async function until(condition: () => boolean): Promise<void> {
   await untilAsync(async () => condition());
 }
 
-/** A condition that throws is checked again. */
+/** Repeats the check if the condition throws. */
 async function untilAsync(condition: () => Promise<boolean>): Promise<void> {
   const deadline = performance.now() + 60_000;
   while (!(await condition().catch(() => false))) {

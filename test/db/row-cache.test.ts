@@ -7,7 +7,7 @@ interface Setup {
   readonly loads: string[];
   down: boolean;
   now: number;
-  /** Loads wait for it when set. */
+  /** If set, loads wait for it. */
   gate: Promise<void> | null;
 }
 

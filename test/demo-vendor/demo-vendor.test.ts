@@ -1,4 +1,7 @@
-/** The demo vendor does what `npm start` and the quick start promise, through the vendors' own client libraries. */
+/**
+ * Checks that the demo vendor does what `npm start` and the quick start promise, through the vendors' own client
+ * libraries.
+ */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import OpenAI, { toFile } from 'openai';
 import { createDemoVendor, type DemoVendor } from '../../src/demo-vendor/server.ts';

@@ -1,4 +1,7 @@
-/** The alerts of deploy/prometheus and the boards of deploy/grafana: valid, about metrics that exist, and right in what they say. */
+/**
+ * Tests that the alerts in deploy/prometheus and the boards in deploy/grafana are valid, use existing metrics, and say
+ * the right things.
+ */
 import { readdirSync, readFileSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -23,7 +26,7 @@ interface Rule {
 const rulesFile = join(root, 'deploy/prometheus/alerts.yaml');
 const rules: readonly Rule[] = parse(readFileSync(rulesFile, 'utf8')).groups.flatMap(({ rules }: { rules: Rule[] }) => rules);
 
-/** Metrics and their label names that PromQL may use, by series name. `up` is Prometheus's. */
+/** The metrics that PromQL may use with their label names, keyed by series name. `up` is Prometheus's own. */
 const series = new Map<string, readonly string[]>([
   ['up', []],
   ...Object.values(metrics).flatMap(({ name, type, labels }): [string, readonly string[]][] =>
@@ -32,7 +35,7 @@ const series = new Map<string, readonly string[]>([
 ]);
 const targetLabels = ['job', 'instance'];
 
-/** What is wrong with an expression: syntax, and metrics and labels that do not exist. */
+/** Returns what is wrong with an expression: syntax errors, and metrics and labels that do not exist. */
 function checkPromql(expression: string): string[] {
   // Grafana's variables.
   const text = expression.replaceAll('$__rate_interval', '5m').replaceAll('$__range', '1h');
@@ -68,8 +71,8 @@ test('uses existing metrics in alerts and links each to its own runbook', () => 
 });
 
 /**
- * Series by their name and labels, in Prometheus's notation for one value per minute, of which the first ten minutes are healthy; and when the
- * alert fires, with which labels besides its severity.
+ * Series by name and labels, in Prometheus's notation for one value per minute. The first ten minutes are healthy. Also
+ * says when the alert fires, and with which labels besides its severity.
  */
 const gateway = { job: 'gateway', instance: 'a:9464' };
 const cases: Readonly<
@@ -161,7 +164,7 @@ const cases: Readonly<
     },
     labels: { type: 'workflow' },
   },
-  // Due, and so not counted as rejected, for a minute of each hour.
+  // These rows are due for a minute of each hour, so they don't count as rejected.
   OutboxRowsRejected: {
     series: { 'gateway_outbox_rows{state="rejected"}': '0x10 1x28 0 1x50', 'gateway_outbox_rows{state="due"}': '5x60' },
   },
@@ -183,7 +186,10 @@ const cases: Readonly<
   },
 };
 
-/** One of two calls fails every other minute: too few for an alert. Without Temporal, nothing is learned, as configured. */
+/**
+ * One of two calls fails every other minute, which is too few for an alert. Without Temporal nothing is learned, as
+ * configured.
+ */
 const noAlerts: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   CallsFail: {
     'gateway_calls_total{route="chat",outcome="ok"}': '0+0.5x60',
@@ -198,7 +204,7 @@ const noAlerts: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   ProviderHangs: {
     'gateway_slow_attempts_total{provider="one"}': '0+0.5x60',
     'gateway_attempts_total{provider="one",model="m",outcome="ok"}': '0+0.5x60',
-    // Many in number, and few of all requests.
+    // They are many in number, but few among all requests.
     'gateway_slow_attempts_total{provider="two"}': '0+10x60',
     'gateway_attempts_total{provider="two",model="m",outcome="ok"}': '0+600x60',
   },
@@ -208,7 +214,10 @@ const noAlerts: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   },
 };
 
-/** Scraped every 15 seconds; the vendor stops responding after ten minutes. Its attempts are slow ten seconds later, or a minute if the process is new. */
+/**
+ * Scraped every 15 seconds. The vendor stops responding after ten minutes. Its attempts count as slow ten seconds
+ * later, or after a minute in a new process.
+ */
 const hangingVendors = [
   {
     series: {
@@ -221,18 +230,18 @@ const hangingVendors = [
 ];
 
 /**
- * Scraped every 15 seconds; a vendor fails after ten minutes while another one serves its calls. Its breaker opens after five failures, and
- * is half-open during a probe 30, 90, 210 and 450 seconds later.
+ * Scraped every 15 seconds. A vendor fails after ten minutes while another one serves its calls. Its breaker opens
+ * after five failures, and is half-open during a probe 30, 90, 210 and 450 seconds later.
  */
 const failingOver = {
   'gateway_attempts_total{provider="one",model="m",outcome="ok"}': '0+150x40 6000x60',
   'gateway_attempts_total{provider="one",model="m",outcome="failed"}': '0x40 5x2 6x4 7x8 8x16 9x30',
   'gateway_breakers{provider="one",state="open"}': '0x40 1x1 0 1x3 0 1x7 0 1x15 0 1x30',
 };
-/** A breaker that opens once, and closes after its second probe. */
+/** A breaker that opens once and closes after its second probe. */
 const openedOnce = { 'gateway_breakers{provider="one",state="open"}': '0x40 1x6 0x80' };
 
-/** Long after the fault, whatever the alert waits for. */
+/** Long after the fault, however long the alert waits. */
 const firedAt = '80m';
 const healthyAt = '10m';
 
@@ -278,7 +287,7 @@ function toRuleTest(series: Readonly<Record<string, string>>, expected: readonly
   return { interval: '1m', input_series: input, alert_rule_test: expected };
 }
 
-/** An alert of the provider `one` that has to fire at these minutes, and not before nor otherwise. */
+/** An alert for the provider `one` that has to fire at exactly these minutes. */
 function toTimedTest(alertname: string, series: Readonly<Record<string, string>>, minutes: readonly number[]) {
   const rule = rules.find(({ alert }) => alert === alertname);
   const summary = rule?.annotations.summary.replace('{{ $labels.provider }}', 'one');
@@ -295,7 +304,7 @@ function toTimedTest(alertname: string, series: Readonly<Record<string, string>>
   };
 }
 
-/** The last part of a series continues: `x50` is more than an hour. */
+/** Repeats the last part of a series. `x50` is more than an hour. */
 function lengthen(values: string): string {
   return values.replace(/x[56]0$/, 'x120');
 }
@@ -330,7 +339,7 @@ test('reads only existing metrics in boards, and boards and alerts together use 
       .filter(({ name }) => !new RegExp(`\\b${name}(?:_bucket)?\\b`).test(used))
       .map(({ name }) => name),
   ).toEqual([
-    // For questions beyond the board.
+    // These metrics answer questions beyond the board.
     'gateway_response_cache_entries',
     'gateway_response_cache_bytes',
     'gateway_prompts_to_convert',
@@ -392,7 +401,7 @@ describePostgres('the board of spend', () => {
   });
 });
 
-/** Grafana's macros and variables, as it expands them for the last 30 days and all projects. */
+/** Expands Grafana's macros and variables like Grafana does for the last 30 days and all projects. */
 function expandMacros(statement: string): string {
   return statement
     .replaceAll(/\$__timeFilter\((\w+(?:\.\w+)?)\)/g, `$1 between now() - interval '30 days' and now()`)

@@ -1,4 +1,4 @@
-/** What a reader of docker-compose.yml and the Dockerfile relies on. test/service/compose.test.ts runs them. */
+/** Checks what a reader of docker-compose.yml and the Dockerfile relies on. test/service/compose.test.ts runs them. */
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -28,7 +28,8 @@ describe('docker-compose.yml', () => {
     try {
       const file = join(folder, 'docker-compose.yml');
       writeFileSync(file, JSON.stringify(compose, null, 2));
-      // Not of these rules: the image is built and named, the order is the reader's, and the file is JSON here.
+      // We turn off these rules because the image is built and named, the order is for readers, and the file is JSON
+      // here.
       const off = ['no-build-and-image', 'no-quotes-in-volumes', 'require-quotes-in-ports', ...ordering].map((rule) => [rule, 0] as const);
       const linter = new DCLinter({ rules: Object.fromEntries(off), quiet: true, debug: false, exclude: [] });
       // The package's types import without extensions, which TypeScript does not resolve.

@@ -1,6 +1,7 @@
 /**
- * The commands of docs/operating.md in their forms for containers, as the page has them. `docker compose` and `kubectl` are stand-ins that run
- * what follows in the file tree of the image, with nothing but the environment of the container.
+ * Runs the commands of docs/operating.md in their forms for containers, as they appear on the page. `docker compose`
+ * and `kubectl` are stand-ins that run the rest of the command in the file tree of the image, with only the environment
+ * of the container.
  */
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -48,7 +49,7 @@ describeOwnPostgres('in containers', () => {
     return { cwd: workdir, env, paths: {}, entrypoint: [...readDockerfile().entrypoint, 'migrate'] };
   };
 
-  /** What the stand-ins need to know of the containers. */
+  /** What the stand-ins need to know about the containers. */
   const readStates = async (): Promise<ContainerStates> => {
     const ofServices = services.map(async (name) => {
       const { workdir, data, home, env } = await composed.containerOf(name);
@@ -76,7 +77,7 @@ describeOwnPostgres('in containers', () => {
     return { ...states, ...Object.fromEntries(Object.entries(pods).flatMap(([pod, name]) => (states[name] ? [[pod, states[name]]] : []))) };
   };
 
-  /** Runs commands of the page on a machine that has the two programs, and returns their output. */
+  /** Runs commands of the page on a machine that has the two programs and returns their output. */
   const runOnHost = (commands: string): Promise<string> => {
     const env = { PATH: `${join(folder, 'bin')}:/usr/bin:/bin` };
     return run('bash', ['--norc', '-euc', `exec < /dev/null\n${commands}`], { cwd: folder, env, timeoutMs: 120_000 });
@@ -172,7 +173,7 @@ describeOwnPostgres('in containers', () => {
       model: 'one/echo',
     };
     const complete = [...new Set(commands)]
-      // Named without what they need; processes of their own.
+      // The page names these without their arguments, or they are processes of their own.
       .filter((command) => !/^(?:serve|worker|migrate|check-config|catalog import|usage reprice|batches replay|audit|calls)$/.test(command))
       .map((command) => command.replace(/<(\w+)>/g, (_whole, name: string) => values[name] ?? ''));
     expect(complete.length).toBeGreaterThan(9);
@@ -181,13 +182,16 @@ describeOwnPostgres('in containers', () => {
       for (const command of complete) await runOnHost(`${prefix} ${command}`).catch((error: unknown) => failures.push(String(error)));
       return failures;
     };
-    // The service responds to these two, and has nothing with that id.
+    // The service answers these two commands that there is nothing with that id.
     const expected = [expect.stringMatching(/: gateway: the process holds no lease$/), expect.stringMatching(/: gateway: no such batch$/)];
     const prefixes = ['docker compose exec gateway-1 gateway', 'kubectl exec gateway-0 -- gateway'];
     expect(await Promise.all(prefixes.map(failuresWith))).toEqual([expected, expected]);
   });
 
-  /** Ids of the calls that were answered, the last ones of which are in the journal alone, since nothing can be stored meanwhile. */
+  /**
+   * Returns the ids of the calls that were answered. The last ones are only in the journal, because nothing can be
+   * stored meanwhile.
+   */
   const backUp = async (anchor: string): Promise<string[]> => {
     const lock = new pg.Client({ connectionString: composed.superuserUrl('gateway') });
     await lock.connect();
@@ -206,7 +210,7 @@ describeOwnPostgres('in containers', () => {
       await lock.end();
     }
   };
-  /** As with new volumes: an empty database as `create-databases.sh` leaves it, and empty data directories. */
+  /** Simulates new volumes: an empty database as `create-databases.sh` leaves it, and empty data directories. */
   const loseEverything = async (withExtension: boolean): Promise<void> => {
     await stopAll();
     await query('drop database gateway', 'postgres');

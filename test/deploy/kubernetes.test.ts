@@ -1,4 +1,7 @@
-/** The manifests of docs/kubernetes.md, against the code: they parse, name each other, and hold settings that the service accepts. */
+/**
+ * Checks the manifests of docs/kubernetes.md against the code. They parse, refer to each other, and contain settings
+ * that the service accepts.
+ */
 import { readdirSync, readFileSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
@@ -65,7 +68,7 @@ const documents = blocks.flatMap((block) => parseAllDocuments(block));
 const manifests = documents.map((document) => document.toJS() as Manifest);
 const image = readDockerfile();
 const packageFile = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { readonly version: string };
-/** The page is about the next release. */
+/** The page describes the next release. */
 const version = packageFile.version.replace('-dev', '');
 const templates = manifests.flatMap(({ kind, metadata: { name }, spec }) => {
   const [container] = spec?.template?.spec.containers ?? [];
@@ -73,7 +76,7 @@ const templates = manifests.flatMap(({ kind, metadata: { name }, spec }) => {
     ? [{ kind, name, spec, pod: spec.template.spec, labels: spec.template.metadata.labels, container }]
     : [];
 });
-/** What runs the gateway's image; other Jobs prepare its services. */
+/** These run the gateway's image. The other Jobs prepare its services. */
 const workloads = templates.filter(({ container }) => container.args !== undefined);
 const find = (kind: string, name: string): Manifest | undefined =>
   manifests.find((object) => object.kind === kind && object.metadata.name === name);

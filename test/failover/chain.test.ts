@@ -6,8 +6,8 @@ import type { ChainResult } from '../../src/failover/chain.ts';
 import { runChain } from '../../src/failover/chain.ts';
 
 /**
- * `a1` is model a1 of provider a; `a1@9` has a window of 9 tokens, other windows are unknown. `a1:e` is called at member e
- * of the provider's pool, and `a1:e=x` at one whose account is x.
+ * `a1` is model a1 of provider a. `a1@9` has a window of 9 tokens, and other windows are unknown. `a1:e` is called at
+ * member e of the provider's pool, and `a1:e=x` at a member whose account is x.
  */
 function candidateOf(text: string): Candidate {
   const [name = '', window] = text.split('@');
@@ -44,20 +44,20 @@ type Reply = typeof answers | Error;
 
 interface Outcome {
   readonly result: ChainResult<string>;
-  /** `a1` is an attempt, `+500` a delay before it. */
+  /** `a1` is an attempt, and `+500` is a delay before it. */
   readonly trace: string;
 }
 
 interface Script {
   readonly plan: string;
-  /** Replies of each model by attempt; the last one repeats. */
+  /** The replies of each model by attempt. The last one repeats. */
   readonly replies: Readonly<Record<string, readonly Reply[]>>;
   readonly deadlineMs?: number;
-  /** Duration of each attempt. */
+  /** The duration of each attempt. */
   readonly attemptMs?: number;
-  /** Attempts for which the call's ceilings suffice. */
+  /** The number of attempts for which the call's ceilings suffice. */
   readonly affordable?: number;
-  /** The call is cancelled during a delay. */
+  /** If true, the call is cancelled during a delay. */
   readonly stopsInPause?: boolean;
   /** The call refers to state that one member has. */
   readonly hasStateAtMember?: boolean;

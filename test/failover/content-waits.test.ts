@@ -15,7 +15,7 @@ afterEach(() => mock.timers.reset());
 const pass = (seconds: number): void => void mock.timers.tick(seconds * 1_000);
 const begin = (model = 'm', isStream = true): ContentWait =>
   waits.begin({ projectId: 'acme', candidate: { id: `one/${model}`, provider: 'one' }, isStream });
-/** Attempts that get their content after so many seconds, one after the other. */
+/** Simulates attempts that get their content after this many seconds, one after the other. */
 const answer = (seconds: number, { times = 1, model = 'm', isStream = true } = {}): void => {
   for (let n = 0; n < times; n += 1) {
     const wait = begin(model, isStream);
@@ -23,7 +23,7 @@ const answer = (seconds: number, { times = 1, model = 'm', isStream = true } = {
     waits.end(wait, true);
   }
 };
-/** After how many seconds an attempt that hangs is slow; null if it is not within ten minutes. */
+/** Returns after how many seconds an attempt that hangs counts as slow, or null if it doesn't within ten minutes. */
 const secondsUntilSlow = (model = 'm', isStream = true): number | null => {
   const wait = begin(model, isStream);
   for (let seconds = 1; seconds <= 600; seconds += 1) {

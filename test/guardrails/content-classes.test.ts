@@ -72,7 +72,7 @@ test('does not detect an IBAN with one changed character', () => {
   );
 });
 
-/** Time with the square of the length would take hours for these. */
+/** With quadratic time these would take hours. */
 const mib = 1024 * 1024;
 const longMib = isExhaustive ? 4 : 1;
 test.each(['4', '4 ', '4111-', 'a@', '@a.', 'a.', '+1', '+1 ', '0', '01 ', '(415) ', 'DE89', 'DE89 ', 'D', '1.'].map((unit) => [unit]))(

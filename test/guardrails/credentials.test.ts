@@ -6,7 +6,7 @@ import { findCredentials, maskCredentials } from '../../src/guardrails/credentia
 import { generateSecret } from '../../src/keys/secret.ts';
 import { isExhaustive } from '../support/exhaustive.ts';
 
-/** Pseudo-random characters as in issued secrets, the same in each run; always with a digit. */
+/** Pseudo-random characters like those in issued secrets. They are the same in each run and always contain a digit. */
 function drawn(length: number, alphabet = 'Zk93hTPLmXw4Rb8VnYc2Jdq7GsAf6EuKt5Bo1Wx'): string {
   return Array.from({ length }, (_, index) => alphabet[(index * 7 + (index >> 3)) % alphabet.length]).join('');
 }
@@ -16,7 +16,7 @@ const upper = (length: number): string => drawn(length, 'Q7ZK4HTPLMXW2RBVNYCJD')
 const jwt = `${`eyJhbGciOiJIUzI1NiJ9`}.eyJzdWIiOiIxMjM0NTY3ODkwIn0.${drawn(43)}`;
 const pem = (label: string): string => `-----BEGIN ${label}-----\n${`${drawn(64)}\n`.repeat(3)}${drawn(20)}==\n-----END ${label}-----`;
 
-/** Kind and secret. */
+/** The kind and the secret. */
 const secrets: readonly (readonly [string, string])[] = [
   ['gateway_key', generateSecret().secret],
   ['gateway_personal_token', `gwp_${drawn(40)}`],
@@ -201,7 +201,7 @@ test('returns ordered, separate credentials within the text and masks idempotent
 
 /** The expression for all kinds only runs on long runs of characters with a digit. */
 test.each(Object.entries(prefixed))('finds a credential of kind %s between any characters', (_kind, pattern) => {
-  // Assertions are about the next character, which fast-check does not generate.
+  // The expressions contain assertions about the next character, which fast-check cannot generate.
   const credential = fc.stringMatching(new RegExp(`^${pattern.replaceAll(/\(\?![^)]*\)/g, '').replaceAll(/\{(\d+),\}/g, '{$1,80}')}$`));
   const surrounding = fc.constantFrom(
     '',
@@ -245,7 +245,7 @@ test('replaces random secrets of random length completely', () => {
   );
 });
 
-/** Each starts many credentials that never end. Time with the square of the length would take hours for these. */
+/** Each starts many credentials that never end. With quadratic time these would take hours. */
 const mib = 1024 * 1024;
 const longMib = isExhaustive ? 4 : 1;
 test.each([

@@ -4,7 +4,7 @@ import { readRequestText, removeEchoes } from '../../src/guardrails/echoed-text.
 const bodyOf = (content: string, more: object = {}): Buffer =>
   Buffer.from(JSON.stringify({ model: 'gpt-4o', temperature: 0.2, messages: [{ role: 'user', content }], ...more }));
 
-/** What is left of a vendor's message about a prompt. */
+/** Returns what is left of a vendor's message about a prompt. */
 function removeFrom(message: string, content: string, more: object = {}): string {
   return removeEchoes(message, readRequestText(bodyOf(content, more)) ?? '');
 }

@@ -125,7 +125,7 @@ test('fails only the current call if the thread runs out of memory', async () =>
 });
 
 test('keeps automata of many expressions from using up the memory of the thread', async () => {
-  // In a program of its own, whose threads have a small heap. Each expression fills its automaton with this text.
+  // Runs in a separate program whose threads have a small heap. Each expression fills its automaton with this text.
   const program = `
     import { compileRules, evaluateTexts } from '${new URL('../../src/guardrails/rules.ts', import.meta.url)}';
     const blocks = (rule) => compileRules([{ place: 'input', action: 'block', ...rule }]).input;

@@ -10,7 +10,7 @@ import { expect, test } from '@jest/globals';
 import { ClientDisconnectedError, readBody } from '../../src/http/body.ts';
 import { createBodyMemory } from '../../src/http/body-memory.ts';
 
-/** Sends `head` and `body` on a separate connection, closes it, and returns the request when it has been closed. */
+/** Sends `head` and `body` on a separate connection, closes it, and returns the request once it has been closed. */
 async function abandoned(head: string, use: (request: IncomingMessage) => Promise<void>): Promise<void> {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

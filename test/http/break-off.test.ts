@@ -12,7 +12,7 @@ afterEach(async () => {
   for (const end of ends.splice(0)) await end();
 });
 
-/** Connects to a server of this listener, and sends a request without reading the response. */
+/** Connects to a server with this listener and sends a request without reading the response. */
 async function askWithoutReading(listener: RequestListener): Promise<Socket> {
   const server = createServer(listener);
   allowHalfOpen(server);

@@ -12,7 +12,7 @@ import {
   pickForwardedHeaders,
 } from '../../src/http/headers.ts';
 
-/** A header value as Node passes it: its bytes as Latin-1. */
+/** Returns a header value as Node passes it, with its bytes as Latin-1. */
 function wire(text: string): string {
   return Buffer.from(text, 'utf8').toString('latin1');
 }

@@ -1,4 +1,4 @@
-/** The OpenAPI document matches the code: its routes, what they accept and return. */
+/** Tests that the OpenAPI document matches the code: its routes, and what they accept and return. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
@@ -98,7 +98,7 @@ describe('the schema of an inference body accepts what the gateway accepts', () 
 
   test.each(Object.entries(inferenceRoutes))('%s', (route, { body: name }) => {
     const schema = inferenceRequests[name];
-    const rules = routeCodecs[route as keyof typeof inferenceRoutes]; // A key of that very record.
+    const rules = routeCodecs[route as keyof typeof inferenceRoutes]; // A key of that same record.
     const isAccepted = (text: string): boolean => {
       try {
         rules.parseRequest(Buffer.from(text), scanObject(Buffer.from(text)));
@@ -124,7 +124,10 @@ describe('the schema of an inference body accepts what the gateway accepts', () 
 
 describe('the schema of a body accepts what its module accepts', () => {
   const now = Date.parse('2026-11-21T00:00:00Z');
-  /** Rules that no schema expresses: a time in the future, a window only with its ceiling, the form of an expression. */
+  /**
+   * Rules that no schema can express: a time in the future, a window that requires its ceiling, and the syntax of an
+   * expression.
+   */
   const isBeyondSchemas = (message: string): boolean =>
     message
       .split('; ')

@@ -11,7 +11,7 @@ const traceId = '0af7651916cd43dd8448eb211c80319c';
 const sampled = `00-${traceId}-b7ad6b7169203331-01`;
 const unsampled = `00-${traceId}-b7ad6b7169203331-00`;
 
-/** The trace ids that handlers of these requests see, and those of the spans that the collector gets. */
+/** Returns the trace ids that the handlers of these requests see and those of the spans that the collector receives. */
 async function request(sampling: RequestSampling, headers: readonly Record<string, string>[], path = '/v1/models') {
   const collector = await createOtlpCollector();
   const { logger, lines } = createTestLog();

@@ -99,7 +99,7 @@ describe('durable work', () => {
     await durable.stop();
     expect(durable.state()).toBe('off');
     const reported = lines.filter(({ level }) => level === 'warn' || level === 'error');
-    // A loaded server may not respond in time, which is logged as an outage.
+    // A busy server may not respond in time, which is logged as an outage.
     expect(reported.filter(({ fields }) => !isUnavailable(fields['err']))).toEqual([]);
   });
 
@@ -187,7 +187,7 @@ describe('durable work', () => {
     await delivered();
     expect(await learning.batches.list(projectId, null)).toMatchObject([{ state: 'stopped', error: 'stopped_by_operator' }]);
     expect((await handle.describe()).runId).toBe(runId);
-    // As a replay by the previous version, whose signal is not `replay`.
+    // Simulates a replay by the previous version, whose signal is not called `replay`.
     await database.query(`update memory_batches set state = 'running'`);
     await reenqueueLearning(database);
     await delivered();

@@ -12,7 +12,7 @@ import { prepareTestBundle } from '../support/workflow-bundle.ts';
 
 const [many, few] = [150, 3];
 
-/** Starts runs of one project, then a few of another; no worker has started yet. */
+/** Starts runs of one project and then a few of another, before any worker has started. */
 async function startRuns({ start }: Temporal): Promise<{ readonly busy: string; readonly quiet: string }> {
   const [busy, quiet] = [randomUUID(), randomUUID()];
   const startRun = (projectId: string, run: number) =>
@@ -29,7 +29,7 @@ async function startRuns({ start }: Temporal): Promise<{ readonly busy: string; 
 
 const waitingTasks = ({ backlogs }: TaskQueueState): number => backlogs.find(({ type }) => type === 'workflow')?.tasks ?? 0;
 
-/** Runs a worker until it has done everything; returns the projects in the order of their runs. */
+/** Runs a worker until it has done everything. Returns the projects in the order of their runs. */
 async function workOff(temporal: Temporal): Promise<readonly string[]> {
   const order: string[] = [];
   const closeIdle = async ({ projectId }: { projectId: string }) => {
@@ -69,7 +69,8 @@ describe('the task queue of the development server', () => {
     expect(backlogs[0]?.ageMs).toBeGreaterThan(0);
     const order = await workOff(temporal);
     expect(order.filter((projectId) => projectId === busy)).toHaveLength(many);
-    // With fairness its place doesn't depend on how many runs the other project has: about 20, on a busy machine 32.
+    // With fairness, its position doesn't depend on how many runs the other project has. It is about 20, or 32 on a
+    // busy machine.
     expect(order.lastIndexOf(quiet)).toBeLessThan(many / 2);
     await until('nothing waits any more', async () => waitingTasks(await temporal.readTaskQueue()) === 0);
   });
@@ -111,7 +112,7 @@ describe('the watch', () => {
   const early: TaskQueueState = { ...fair, backlogs: [{ type: 'workflow', tasks: 9_000, ageMs: 59_000 }] };
   const old: TaskQueueState = { ...fair, serverVersion: '1.27.2', knowsFairness: false };
 
-  /** The lines after the watch has read these states, one after the other. */
+  /** Returns the log lines after the watch has read these states one after the other. */
   async function linesAfter(...states: readonly (TaskQueueState | Error)[]) {
     const { logger, lines } = createTestLog();
     const allRead = Promise.withResolvers<void>();

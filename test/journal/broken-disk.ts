@@ -3,11 +3,11 @@ import { type JournalFileSystem, nodeFileSystem } from '../../src/journal/file-s
 
 export interface BrokenDisk {
   readonly files: JournalFileSystem;
-  /** Limits the free bytes from now on; removing a file frees its bytes. Null removes the limit. */
+  /** Limits the free bytes from now on. Removing a file frees its bytes. Null removes the limit. */
   leave(bytes: number | null): void;
-  /** Lets every write fail with this code from now on; null ends this. */
+  /** Makes every write fail with this code from now on. Null ends this. */
   fail(code: string | null): void;
-  /** Lets truncating a file fail too. */
+  /** Makes truncating a file fail too. */
   failTruncate(fails: boolean): void;
 }
 
@@ -25,7 +25,7 @@ export function createBrokenDisk(): BrokenDisk {
       if (code !== null) throwError(code);
       const real = await nodeFileSystem.create(file);
       sizes.set(file, 0);
-      /** As on a real disk, part of the data may be written before the error, which is thrown by the returned function. */
+      /** Like on a real disk, part of the data may be written before the error, which the returned function throws. */
       const beginWrite = (buffers: readonly Buffer[], position: number): { partial: Buffer[]; end: () => void } => {
         const all = Buffer.concat([...buffers]);
         const fitting = Math.min(all.length, free ?? all.length);

@@ -1,4 +1,4 @@
-/** Calls for tests of journal and usage, and fakes of their dependencies. */
+/** Calls for the tests of the journal and of usage, and fakes of their dependencies. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,7 +12,7 @@ import type { Logger } from '../../src/observability/logger.ts';
 
 export const noon = Date.UTC(2026, 10, 20, 12);
 
-/** A clock that advances only by `move`. */
+/** A clock that only advances with `move`. */
 export function clockAt(epochMs: number): Clock & { move(ms: number): void } {
   let now = epochMs;
   return {
@@ -119,7 +119,7 @@ export async function withFolder<Result>(work: (folder: string) => Promise<Resul
   }
 }
 
-/** Resolves when `condition` holds; fails after a minute. */
+/** Resolves once `condition` holds, and fails after a minute. */
 export async function until(condition: () => boolean | Promise<boolean>, what: string): Promise<void> {
   const end = performance.now() + 60_000;
   while (!(await condition())) {
@@ -128,7 +128,7 @@ export async function until(condition: () => boolean | Promise<boolean>, what: s
   }
 }
 
-/** A database that stores nothing: every statement returns no rows. */
+/** A database that stores nothing. Every statement returns no rows. */
 export function emptyDatabase(): Database & { fail(error: Error | null): void; transactions(): number } {
   let failure: Error | null = null;
   let transactions = 0;

@@ -28,11 +28,11 @@ const report = (text: string): void => {
   writeSync(1, `${text}\n`);
 };
 
-/** Opens and settles calls until the process dies; every tenth call is never settled. */
+/** Opens and settles calls until the process dies. Every tenth call is never settled. */
 async function serve(): Promise<void> {
   const options = { dataDir, clock: systemClock, logger, failpoint };
   const journal = await createJournal({ ...options, sync: false, ballastBytes: 1_000, segmentBytes: 20_000 });
-  // So little memory that the drain also reads calls from disk.
+  // There is so little memory that the drain also reads calls from disk.
   const drain = createDrain({ ...options, journal, database, store: storeCalls, intervalMs: 1, recentBytes: 5_000 });
   drain.start();
   let number = 0;

@@ -1,4 +1,4 @@
-/** A journal whose drain stores into memory, for tests. */
+/** A journal whose drain stores into memory. */
 import type { SettledCall } from '../../src/core/call.ts';
 import { createDrain, type Drain, type DrainOptions } from '../../src/journal/drain.ts';
 import { createJournal, type Journal, type JournalOptions } from '../../src/journal/journal.ts';
@@ -21,7 +21,7 @@ type DrainTestOptions = Partial<DrainOptions> & {
   journalOptions?: Partial<JournalOptions>;
 };
 
-/** Runs `work` with a drain that stores into memory; `rejects` selects the calls that the database rejects. */
+/** Runs `work` with a drain that stores into memory. `rejects` selects the calls that the database rejects. */
 export function withDrain(
   work: (setup: DrainTest) => Promise<void>,
   { rejects = () => false, segmentBytes = 50_000, journalOptions = {}, ...options }: DrainTestOptions = {},

@@ -62,7 +62,7 @@ describe('the drain', () => {
     return withDrain(
       async ({ journal, drain, batches }) => {
         const calls = Array.from({ length: 300 }, () => settledCall());
-        // Groups of ten records: the first fit into the memory, and again once these are stored.
+        // Groups of ten records. The first ones fit into memory, and so do later ones once these are stored.
         const settle = async (from: number, to: number): Promise<void> => {
           for (let at = from; at < to; at += 10)
             await Promise.all(calls.slice(at, Math.min(at + 10, to)).map((call) => journal.settle(call)));
@@ -194,7 +194,7 @@ describe('the drain', () => {
         expect(journal.segments().length).toBeGreaterThan(2);
         await drain.stop(20);
         release();
-        // Resolves when the run in progress has ended.
+        // Resolves once the run in progress has ended.
         await drain.stop();
         const stored = drain.counts().stored;
         expect(stored).toBeLessThan(calls.length);

@@ -1,4 +1,4 @@
-/** Erasure of a subject from the journal, its segments and the quarantine. */
+/** Tests how a subject is erased from the journal, its segments and the quarantine. */
 
 import { createHash, randomUUID } from 'node:crypto';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
@@ -28,7 +28,7 @@ test('records an open call without subject and text if its subject is erased', (
     expect(await textOf(journal.folder)).toContain('Ada');
     drain.start();
     expect(await drain.drainAndDelete()).toBe(true);
-    // The `opened` records were copied forward, since both calls are open.
+    // The `opened` records were copied forward, because both calls are open.
     const remaining = await textOf(journal.folder);
     expect(remaining).toContain(ada.id);
     expect(remaining).toContain('Bob');
@@ -110,7 +110,7 @@ test('deletes only quarantined files that name the subject in this project', () 
     await writeFile(join(folder, 'd.segment'), record('p1', null) + record('p1', 'Ada "the" ünique'));
     expect(await deleteQuarantined(dataDir, 'p1', new Set([sha256]))).toBe(2);
     expect((await readdir(folder)).sort()).toEqual(['b.record', 'c.record']);
-    // What a caller sent, in a record that cannot be read: the name of the member, then no end of its text.
+    // A caller's text in an unreadable record: the name of the member is there, but the text has no end.
     await writeFile(join(folder, 'e.segment'), `{"subject":"${'x'.repeat(12e6)}${record('p1', 'Ada "the" ünique')}`);
     expect(await deleteQuarantined(dataDir, 'p1', new Set([sha256]))).toBe(1);
   }));
@@ -125,7 +125,7 @@ test('rejects quarantined records from before an erasure, and keeps later calls 
       Buffer.from(`\u0001${JSON.stringify({ metadata: { id: 'x', startedAt, projectId, memory: { subject } } })}\u0002 cut`);
     const kept = [record(ours, 'Ada "the"', 1_001), record(ours, 'Bob', 5), record(other, 'Ada "the"', 5), record(ours, null, 5)];
     for (const raw of [...kept, record(ours, 'Ada "the"', 1_000)]) await quarantine.addRecord(null, raw);
-    // The first subject is cut off: the next quote begins a member of the following call.
+    // The first subject is cut off, so the next quote starts a member of the following call.
     const torn = `{"startedAt":5,"projectId":"${other}","memory":{"subject":"B{"projectId":"${ours}","memory":{"subject":"Ada \\"the\\""}}`;
     await quarantine.addRecord(null, Buffer.from(torn));
     const [clean, damaged] = [join(dataDir, 'clean'), join(dataDir, 'damaged')];

@@ -1,4 +1,4 @@
-/** Rows of `processes`, by which processes see each other alive. */
+/** Tests the rows of `processes`, through which processes see that others are alive. */
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import { newId } from '../../src/core/ids.ts';
 import type { Database } from '../../src/db/database.ts';
@@ -139,10 +139,10 @@ describePostgres('a process during a database outage', () => {
         await until(async () => (await rows()).includes(id), 'the heartbeat is written');
         await proxy.sever();
         await until(() => logger.lines.length > 0, 'the outage is logged');
-        // The neighbour is alive and has not reconnected yet; the outage was longer than the liveness timeout.
+        // The neighbour is alive but has not reconnected yet, because the outage was longer than the liveness timeout.
         await direct.query('insert into processes (id, started_at, heartbeat_at) values ($1::uuid, now(), now())', [neighbour]);
         for (const stale of [id, neighbour]) await setHeartbeatAge(direct, stale, 600);
-        // The clock does not advance, so that the process is not healthy for long, however slow the machine is.
+        // The clock does not advance, so the process never counts as healthy for long, however slow the machine is.
         const now = performance.now() + 600_000;
         const clock = jest.spyOn(performance, 'now').mockReturnValue(now);
         await proxy.connect();

@@ -47,7 +47,7 @@ function withJournal(work: (setup: JournalTest) => Promise<void>, options: Parti
   });
 }
 
-/** Records in the files, up to the known length of each, as the drain reads them. */
+/** Returns the records in the files, up to the known length of each, like the drain reads them. */
 async function readRecords(journal: Journal): Promise<DecodedRecord[]> {
   const records: DecodedRecord[] = [];
   for (const { file, bytes } of journal.segments()) {

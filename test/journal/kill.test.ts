@@ -1,4 +1,7 @@
-/** kill -9 of a real process at every failpoint of the journal, the drain and the recovery: afterwards each call is stored exactly once. */
+/**
+ * Kills a real process with kill -9 at every failpoint of the journal, the drain and the recovery. Afterwards each call
+ * is stored exactly once.
+ */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { appendFile, cp, readdir } from 'node:fs/promises';
@@ -19,7 +22,7 @@ const crashTimeoutMs = 200_000;
 const program = new URL('crash-process.ts', import.meta.url).pathname;
 
 interface Death {
-  /** Ids that the journal had confirmed, in order. */
+  /** Ids that the journal has confirmed, in order. */
   readonly opened: readonly string[];
   readonly settled: readonly string[];
 }
@@ -87,7 +90,7 @@ describePostgres('kill -9', () => {
       rows.map(({ id }) => id),
     );
     for (const id of settled) expect(byId.get(id)).toEqual({ id, outcome: 'ok', cost: 1_000, attempts: 1 });
-    // Of the others the journal may hold the end although the process died before it could print it.
+    // The journal may contain the end of the other calls, although the process died before it could print it.
     for (const row of rows) {
       expect([row.outcome, row.cost, row.attempts]).toEqual(row.outcome === 'ok' ? ['ok', 1_000, 1] : ['unknown', 7, 1]);
     }

@@ -1,4 +1,4 @@
-/** Two recoveries over one data directory: neither reads, locks or creates again what the other one removes. */
+/** Two recoveries over one data directory. Neither of them reads, locks or recreates what the other one removes. */
 import { readdirSync, rmSync } from 'node:fs';
 import { mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ import { emptyDatabase, keepingLogger, withFolder } from './calls.ts';
 
 const journalIds = ['01890a5d-ac96-774b-bcce-b302099a8057', '01890a5d-ac96-774b-bcce-b302099a8058'] as const;
 
-/** Recovers the journals of two dead processes, which hold no calls. */
+/** Recovers the journals of two dead processes, which contain no calls. */
 async function recoverTwo(dataDir: string, onFailpoint: (name: Failpoint, journals: string) => void): Promise<readonly string[]> {
   const journals = join(dataDir, 'journal');
   for (const id of journalIds) await mkdir(join(journals, id), { recursive: true });

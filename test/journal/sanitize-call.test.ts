@@ -3,7 +3,7 @@ import type { SettledCall } from '../../src/core/call.ts';
 import { sanitizeCall } from '../../src/journal/sanitize-call.ts';
 import { settledCall } from './calls.ts';
 
-/** A call of which every text is `text`. */
+/** A call in which every text is `text`. */
 function callOf(text: string): SettledCall {
   const correlation = {
     taskId: text,

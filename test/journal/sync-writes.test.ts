@@ -1,4 +1,4 @@
-/** When the journal writes on the event loop, and that a stalling disk does not stop the process. */
+/** Tests when the journal writes on the event loop, and that a stalling disk does not block the process. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, test } from '@jest/globals';
 import { createSyncWrites } from '../../src/core/sync-writes.ts';
@@ -72,9 +72,12 @@ describe('synchronous writes', () => {
 
 interface StallingDisk {
   readonly files: JournalFileSystem;
-  /** Kinds of the writes of records, in order. */
+  /** How the records were written, in order. */
   readonly writes: ('sync' | 'async')[];
-  /** From now on each write takes very long: a synchronous one stops the process for 60 ms, an asynchronous one ends at `release`. */
+  /**
+   * Makes each write take very long from now on. A synchronous one blocks the process for 60 ms, and an asynchronous
+   * one ends at `release`.
+   */
   stall(): void;
   release(): void;
 }

@@ -17,7 +17,7 @@ describeDatabases('a keyring', (database) => {
   let otherKeyring: Keyring;
   let project: Project;
 
-  /** Records queries; those that match `failing` fail as if the server were unavailable. */
+  /** Records queries. Those that match `failing` fail as if the server were unavailable. */
   const observedDatabase = (): Database => ({
     ...database(),
     async query(text, values) {

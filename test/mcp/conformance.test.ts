@@ -1,6 +1,6 @@
 /**
- * The conformance suite of the protocol, in both eras. The `conformance-failures` files list with reasons what this server does not have; the suite
- * fails for any other failure, and for a listed one that passes.
+ * Runs the protocol's conformance suite against both protocol versions. The `conformance-failures` files list what this
+ * server doesn't support, with reasons. The suite fails for any other failure, and for a listed one that passes.
  */
 import { spawn } from 'node:child_process';
 import { createServer, request as httpRequest, type Server } from 'node:http';
@@ -13,12 +13,12 @@ import { addPerson, issueToken } from './people.ts';
 const shared = shareGateway({ database: 'any' });
 const root = join(import.meta.dirname, '../..');
 
-/** Adds the token, which the suite cannot send. */
+/** Adds the token, because the suite cannot send it. */
 let proxy: Server;
 
 beforeAll(async () => {
   const gateway = shared();
-  // Several people, so that the requests of the suite stay below the limit of each.
+  // We use several people, so that the suite's requests stay below the limit of each.
   const people = await Promise.all(Array.from({ length: 5 }, () => addPerson(gateway, [gateway.project])));
   const tokens = await Promise.all(people.map((person) => issueToken(gateway, person)));
   let requests = 0;

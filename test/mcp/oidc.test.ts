@@ -1,4 +1,4 @@
-/** Access tokens of a real OpenID Connect provider at `/mcp`. */
+/** Tests access tokens of a real OpenID Connect provider at `/mcp`. */
 import { createHash, randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { generateKeyPair, SignJWT } from 'jose';

@@ -9,7 +9,7 @@ import { createPersonalTokens } from '../../src/people/personal-tokens.ts';
 import { type Scope, scopes } from '../../src/people/scopes.ts';
 import type { TestGateway } from '../support/gateway.ts';
 
-/** A new person who is a member of the projects. */
+/** Creates a person who is a member of the projects. */
 export async function addPerson({ app, database }: TestGateway, projects: readonly string[]): Promise<Person> {
   const name = `person-${randomBytes(6).toString('hex')}`;
   const person = { id: newId(0), email: `${name}@example.com`, name, isAdmin: false };
@@ -30,10 +30,13 @@ export async function issueToken({ database }: TestGateway, person: Person, gran
   return (await tokens.create(person.id, { name: 'test', scopes: granted, days: 1 })).token;
 }
 
-/** The protocol eras: `legacy` opens with `initialize`, `auto` uses the stateless revision when the server has it. */
+/**
+ * The protocol versions: `legacy` opens with `initialize`, and `auto` uses the stateless revision if the server
+ * supports it.
+ */
 export const eras = ['legacy', 'auto'] as const;
 
-/** Runs `work` with a connected client, then closes it. */
+/** Runs `work` with a connected client and then closes it. */
 export async function withClient<Result>(
   { url }: TestGateway,
   { token, era = 'auto' }: { readonly token: string; readonly era?: (typeof eras)[number] },
@@ -48,14 +51,14 @@ export async function withClient<Result>(
   }
 }
 
-/** The structured content of a tool call; throws when it is an error. */
+/** Returns the structured content of a tool call and throws if it is an error. */
 export async function callTool(client: Client, name: string, args: Record<string, unknown> = {}): Promise<Record<string, unknown>> {
   const result = await client.callTool({ name, arguments: args });
   if (result.isError) throw new Error(errorText(result));
   return result.structuredContent as Record<string, unknown>;
 }
 
-/** The text of a failed tool call; throws when it succeeded. */
+/** Returns the text of a failed tool call and throws if it succeeded. */
 export async function callToolError(client: Client, name: string, args: Record<string, unknown> = {}): Promise<string> {
   const result = await client.callTool({ name, arguments: args });
   if (!result.isError) throw new Error('the tool call succeeded');

@@ -1,4 +1,7 @@
-/** Who may not use `/mcp`: requests of foreign hosts and origins, wrong tokens, missing scopes, methods, large bodies. */
+/**
+ * Tests who may not use `/mcp`: requests of foreign hosts and origins, wrong tokens, missing scopes, other methods,
+ * large bodies.
+ */
 import { request as httpRequest } from 'node:http';
 import { expect, test } from '@jest/globals';
 import { createMembers } from '../../src/people/members.ts';
@@ -18,7 +21,7 @@ interface Answer {
   readonly body: string;
 }
 
-/** `fetch` does not send another Host. */
+/** We can't use `fetch`, because it does not send another Host. */
 function send(
   token: string | null,
   options: { body?: unknown; method?: string; path?: string; headers?: Record<string, string> } = {},
@@ -163,7 +166,7 @@ test('returns 429 with retry-after for more than 120 requests of a person in a m
   const [busy, other] = [await addPerson(gateway, []), await addPerson(gateway, [])];
   const [token, otherToken] = [await issueToken(gateway, busy), await issueToken(gateway, other)];
   const refused: Answer[] = [];
-  // A new minute may begin in between, so at most twice the limit is needed.
+  // A new minute may begin meanwhile, so we need twice the limit at most.
   for (let sent = 0; refused.length === 0 && sent < 260; sent += 20) {
     const answers = await Promise.all(Array.from({ length: 20 }, () => send(token, { method: 'GET' })));
     refused.push(...answers.filter(({ status }) => status === 429));

@@ -1,10 +1,10 @@
-/** Stopping the gateway while an MCP client listens for changes of the tool list. */
+/** Stops the gateway while an MCP client listens for changes of the tool list. */
 import { expect, test } from '@jest/globals';
 import { withGateway } from '../support/gateway.ts';
 import { addPerson, issueToken } from './people.ts';
 
 test('shuts down without waiting for a listening client', async () => {
-  // Waiting for the client would take this minute, longer than the test may.
+  // If we waited for the client, this would take a minute, which is longer than the test may run.
   const stream = await withGateway({ database: 'any', graceMs: 60_000 }, async (gateway) => {
     const token = await issueToken(gateway, await addPerson(gateway, []));
     const response = await fetch(`${gateway.url}/mcp`, {

@@ -1,4 +1,4 @@
-/** The tools of `/mcp` with the official client, in both protocol eras. */
+/** Tests the tools of `/mcp` with the official client, in both protocol versions. */
 import { describe, expect, test } from '@jest/globals';
 import { shareGateway } from '../support/gateway.ts';
 import { addPerson, callTool, callToolError, eras, issueToken, withClient } from './people.ts';

@@ -1,4 +1,7 @@
-/** Builds settled calls as the journal delivers them, and reads back what the database stores of their conversations. */
+/**
+ * Builds settled calls like those that the journal delivers, and reads back what the database stores about their
+ * conversations.
+ */
 import { randomUUID } from 'node:crypto';
 import type { AssistantTurn, CallMetadata, MemoryOptions, Outcome, Route, SettledCall } from '../../src/core/call.ts';
 import { noCorrelation } from '../../src/core/call.ts';
@@ -72,7 +75,7 @@ export function settledCall(options: CallOptions): SettledCall {
   };
 }
 
-/** Chat messages from lines such as `u …`, `a …` and `s …`; the prefix is the role. */
+/** Builds chat messages from lines such as `u …`, `a …` and `s …`. The prefix is the role. */
 export function chatBody(...lines: readonly string[]): unknown {
   return { model: 'standard', messages: lines.map((line) => ({ role: roleOf(line), content: line.slice(line.indexOf(' ') + 1) })) };
 }
@@ -93,7 +96,7 @@ export async function record(database: Database, calls: readonly SettledCall[]):
   await database.transaction((tx) => recordCalls(tx, calls));
 }
 
-/** Changes memory settings as `PUT /provision/teams/{project}/memory` does. */
+/** Changes memory settings like `PUT /provision/teams/{project}/memory` does. */
 export async function putMemorySettings(database: Database, projectId: string, input: unknown): Promise<void> {
   // No conversation is older than time 0, so a new deletion period has nothing to delete and takes effect immediately.
   await createMemorySettings({ database, clock: { now: () => 0 } }).update(projectId, input);
@@ -107,11 +110,11 @@ export interface StoredConversation {
   readonly opened: number;
   readonly learnable: boolean;
   readonly calls: number;
-  /** Texts in order, each prefixed with the first letter of its role. */
+  /** The texts in order, each prefixed with the first letter of its role. */
   readonly lines: readonly string[];
 }
 
-/** Conversations of a project, the oldest first. */
+/** Returns the conversations of a project, oldest first. */
 export async function listConversations(database: Database, projectId: string): Promise<StoredConversation[]> {
   return database.query<StoredConversation>(
     `select c.id, c.subject, c.source, c.state, c.opened, c.learnable, c.calls,
@@ -127,12 +130,12 @@ export async function listConversations(database: Database, projectId: string): 
   );
 }
 
-/** Marks all conversations of a project as read. */
+/** Marks all conversations of a project as closed. */
 export async function markAllRead(database: Database, projectId: string): Promise<void> {
   await database.query(`update conversations set state = 'read', read_at = now() where project_id = $1::uuid`, [projectId]);
 }
 
-/** Workflow ids of pending outbox rows that start the idle timer of a project. */
+/** Returns the workflow ids of pending outbox rows that start the idle timer of a project. */
 export async function listIdleTimerStarts(database: Database, projectId: string): Promise<string[]> {
   const rows = await database.query<{ workflowId: string }>(
     `select workflow_id as "workflowId" from outbox
@@ -142,7 +145,7 @@ export async function listIdleTimerStarts(database: Database, projectId: string)
   return rows.map((row) => row.workflowId);
 }
 
-/** The conversation of each call, null when it has none. */
+/** Returns the conversation of each call, or null if it has none. */
 export async function listConversationIds(database: Database, calls: readonly SettledCall[]): Promise<(string | null)[]> {
   const rows = await database.query<{ callId: string; conversationId: string | null }>(
     `select call_id as "callId", conversation_id as "conversationId" from call_texts where call_id = any($1::uuid[])`,

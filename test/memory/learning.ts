@@ -1,4 +1,4 @@
-/** Runs learning without Temporal: calls the steps as the workflows do, with a scripted memory model. */
+/** Runs learning without Temporal by calling the steps like the workflows do, with a scripted memory model. */
 import { expect } from '@jest/globals';
 import { createLearning } from '../../src/app/learning.ts';
 import { systemClock } from '../../src/core/time.ts';
@@ -12,13 +12,13 @@ export const retry = { initialMs: 60_000, factor: 2, maxMs: 600_000 };
 type Reply = MemoryResponse | string | object;
 
 export interface TestLearning extends ReturnType<typeof createLearning> {
-  /** Requests so far. */
+  /** The requests so far. */
   readonly requests: readonly MemoryCall[];
   readonly lines: readonly LogLine[];
   hasRoute: boolean;
-  /** The scripted response; by default nothing is learned. */
+  /** The scripted response. By default nothing is learned. */
   respond: (call: MemoryCall) => Reply | Promise<Reply>;
-  /** Runs each open group of a project until it is settled or must wait; returns the waits. */
+  /** Runs each open group of a project until it is settled or has to wait. Returns the waits. */
   runBatches(projectId: string, runId?: string): Promise<number[]>;
 }
 
@@ -81,7 +81,7 @@ export function learnEveryMessage({ job, text }: MemoryCall): object {
 
 let startedAt = 0;
 
-/** Stores a closed conversation of one turn per text; each user message gets the response `Noted.` */
+/** Stores a closed conversation with one turn per text. Each user message gets the response `Noted.` */
 export async function storeReadConversation(
   database: Database,
   { projectId, subject = null, texts }: { projectId: string; subject?: string | null; texts: readonly string[] },
@@ -122,7 +122,7 @@ export async function listItems(database: Database, projectId: string): Promise<
   );
 }
 
-/** Rows of the groups of a project. */
+/** Returns the rows of a project's groups. */
 export async function listGroups(database: Database, projectId: string): Promise<Record<string, unknown>[]> {
   return database.query(
     `select subject, state, messages, attempts, failures, unusable, error, written, repeated, dropped, merged, facts

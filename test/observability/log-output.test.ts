@@ -10,7 +10,10 @@ import { createLogOutput } from '../../src/observability/log-output.ts';
 
 const output = new URL('../../src/observability/log-output.ts', import.meta.url).href;
 
-/** Writes 400 lines of 1 KB into a pipe without a reader, reports on standard error that it continues, writes one line on request, and ends with its standard input. */
+/**
+ * Writes 400 lines of 1 KB into a pipe without a reader, reports on standard error that it continues, writes one line
+ * on request, and exits when its standard input ends.
+ */
 const program = `
 import { createLogOutput } from ${JSON.stringify(output)};
 process.stdout.on('error', () => undefined);
@@ -32,7 +35,7 @@ test('blocks nothing on a pipe without a reader, counts dropped lines and resume
   child.stdout.setEncoding('utf8').on('data', (part: string) => {
     text += part;
   });
-  // Reported once writing works again: no lines wait after that.
+  // This is reported once writing works again. No lines are waiting after that.
   while (!text.includes('"dropped"')) await once(child.stdout, 'data');
   child.stdin.write('go on');
   while (!text.endsWith('\n') || !text.includes('"last"')) await once(child.stdout, 'data');

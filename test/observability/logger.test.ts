@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { logFields } from '../../src/observability/log-fields.ts';
 import { createLogger } from '../../src/observability/logger.ts';
 
-/** Any fields, to show what the logger does with them. */
+/** Accepts any fields, to show what the logger does with them. */
 type OpenLogger = Record<'debug' | 'info' | 'warn' | 'error', (fields: Readonly<Record<string, unknown>>, message: string) => void>;
 
 function recorded(level: 'debug' | 'info' = 'info'): { logger: OpenLogger; lines: string[] } {

@@ -63,7 +63,7 @@ describeDatabases('people', (database) => {
     const failures = await Promise.all(Array.from({ length: 10 }, (_, index) => attempt(index % 2 ? people : other, 'wrong password')));
     expect(new Set(failures.map(({ kind }) => kind))).toEqual(new Set(['refused']));
     expect(await attempt(other, password)).toEqual({ kind: 'limited', until: now + 15 * 60_000 });
-    // An attacker locks out nobody else.
+    // An attacker does not lock out anybody else.
     const elsewhere = { email, password, address: '198.51.100.7' };
     expect(await people.signIn.withPassword(elsewhere)).toMatchObject({ kind: 'ok' });
     now += 15 * 60_000;
@@ -189,14 +189,14 @@ describeDatabases('people', (database) => {
     expect(await signIn({})).toBeNull();
     expect(await signIn({ verifiedEmail: email.toUpperCase() })).toMatchObject({ id, hasOidc: true });
     expect(await signIn({ verifiedEmail: uniqueEmail() })).toMatchObject({ id });
-    // The provider reassigned the address.
+    // The provider has reassigned the address.
     expect(await signIn({ subject: 'another', verifiedEmail: email })).toBeNull();
     const newcomer = { subject: uniqueEmail(), verifiedEmail: `x${uniqueEmail()}`, name: 'New' };
     expect(await signIn(newcomer, ['example.org'])).toBeNull();
     expect(await signIn(newcomer, ['example.com'])).toMatchObject({ name: 'New', isAdmin: false, email: newcomer.verifiedEmail });
     await people.accounts.change(id, { disabled: true });
     expect(await signIn({ verifiedEmail: email })).toBeNull();
-    // Another address at the provider does not make a disabled person somebody else.
+    // A disabled person does not become somebody else because of another address at the provider.
     const colleague = await people.accounts.create({ email: uniqueEmail() });
     expect(await signIn({ verifiedEmail: colleague.email })).toBeNull();
     expect(await findPersonOf(database(), { ...identity, verifiedEmail: colleague.email })).toBeNull();

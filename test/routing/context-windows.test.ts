@@ -5,7 +5,7 @@ import { splitByWindow } from '../../src/routing/context-windows.ts';
 
 type Windows = Pick<Candidate, 'maxInputTokens' | 'contextWindow'>;
 
-/** The models that remain and those that are left out, by their names `a`, `b`, ... in order. */
+/** Returns the models that remain and those that are left out, by their names `a`, `b`, ... in order. */
 function split(windows: readonly Windows[], asked: { tokens: number; output?: number; route?: TextRoute }): [string, string] {
   const candidates = windows.map((window, at): Candidate => {
     const model = 'abcdef'[at] ?? '';

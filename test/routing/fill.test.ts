@@ -3,7 +3,7 @@ import type { TokenPrice } from '../../src/core/pricing.ts';
 import { buildCatalog, type CatalogSourceRow, type Kind } from '../../src/routing/catalog.ts';
 import { type Asked, project as bareProject, idsOf as idsOfPlan, plan as planOf } from './plans.ts';
 
-/** A price of which both halves count. */
+/** A price whose two halves both count. */
 const costing = (nanos: bigint): TokenPrice => ({
   inputNanos: nanos / 3n,
   outputNanos: nanos - nanos / 3n,

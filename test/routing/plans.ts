@@ -1,4 +1,4 @@
-/** A catalog with all kinds of vendors, and plans made with it. */
+/** A catalog with all kinds of vendors, and plans for it. */
 import type { Caller, TextRoute } from '../../src/core/call.ts';
 import type { Breakers } from '../../src/failover/breaker.ts';
 import { createBreakers } from '../../src/failover/breaker.ts';
@@ -62,7 +62,7 @@ export function callerWith(models: readonly string[] | null): Caller {
   return { keyId: 'k', keyPrefix: 'p', quotaKeyId: 'k', projectId: 'acme', models, expiresAt: null };
 }
 
-/** The ordered plan of a call; by default a chat call to `auto` without catalog fill. */
+/** Returns the ordered plan of a call. By default it is a chat call to `auto` without catalog fill. */
 export function plan(asked: Asked): Plan {
   const catalog = asked.catalog ?? buildCatalog(source);
   const planner = createPlanner({

@@ -1,4 +1,4 @@
-/** Every process reports the state of all processes' circuit breakers. */
+/** Tests that every process reports the state of all processes' circuit breakers. */
 import { afterEach, expect, test } from '@jest/globals';
 import { newId } from '../../src/core/ids.ts';
 import { createBreakers } from '../../src/failover/breaker.ts';

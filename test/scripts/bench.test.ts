@@ -1,4 +1,7 @@
-/** `npm run bench` with a few calls: the programs start, every kind of call is counted and stored, and the results are complete. */
+/**
+ * Runs `npm run bench` with a few calls. The programs start, every kind of call is counted and stored, and the results
+ * are complete.
+ */
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,4 +1,7 @@
-/** The set of `npm run evaluate-learning`, learned from the scripted model; and how its results are judged and kept. */
+/**
+ * Tests the set of `npm run evaluate-learning`, which is learned from the scripted model, and how its results are
+ * judged and kept.
+ */
 import { appendFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -25,7 +28,7 @@ describe('the learning set', () => {
   test('covers everything that learning is judged by', () => {
     expect(set.length).toBeGreaterThanOrEqual(60);
     expect(new Set(set.map(({ category }) => category)).size).toBeGreaterThanOrEqual(15);
-    // Each says what must be learned or what must not.
+    // Each of them says what must or must not be learned.
     expect(set.filter(({ must, must_not }) => must.length + must_not.length === 0)).toEqual([]);
   });
 

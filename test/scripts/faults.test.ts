@@ -1,4 +1,7 @@
-/** `npm run faults`: what each of its faults looks like for an operator is documented and exists, and its result has a row for each fault. */
+/**
+ * Tests that for each fault of `npm run faults`, the docs describe what an operator sees, that it exists, and that the
+ * result has a row for it.
+ */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, test } from '@jest/globals';

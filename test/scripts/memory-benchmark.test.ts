@@ -1,4 +1,7 @@
-/** `npm run benchmark-memory`: its data sets in small, and its figures. The run itself takes minutes (docs/benchmarks.md#memory). */
+/**
+ * Tests small versions of the data sets of `npm run benchmark-memory`, and its figures. The run itself takes minutes
+ * (see docs/benchmarks.md#memory).
+ */
 import { describe, expect, test } from '@jest/globals';
 import { parseBeam, splitText } from '../../scripts/memory-benchmark/beam.js';
 import { loadBeam, loadLocomo, mergeEqualTexts } from '../../scripts/memory-benchmark/dataset.js';

@@ -20,7 +20,7 @@ const statuses: Readonly<Record<string, string | null>> = {
   streams: null,
   'memory-writes': '201',
   searches: '200',
-  // Or 503: a project may have one at a time.
+  // Or 503, because a project may only have one export at a time.
   exports: '200',
   'failing-vendor': '502',
   'hanging-vendor': null,

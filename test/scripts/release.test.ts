@@ -23,14 +23,14 @@ const read = (file: string): string => readFileSync(join(clone, file), 'utf8');
 const git = (...args: string[]): string =>
   execFileSync('git', args, { cwd: clone, encoding: 'utf8', env: { ...process.env, ...identity } }).trim();
 
-/** Returns what the command said, whether it failed or not. */
+/** Returns the output of the command, whether it failed or not. */
 function release(...args: string[]): string {
   const script = join(clone, 'scripts', 'release.js');
   const env = { ...process.env, ...identity };
   return spawnSync(process.execPath, [script, '--no-image', ...args], { cwd: clone, encoding: 'utf8', env }).stderr;
 }
 
-/** A repository with the files of this clone that name the version, between two releases. */
+/** Creates a repository with the files of this clone that contain the version, between two releases. */
 beforeEach(() => {
   clone = mkdtempSync(join(tmpdir(), 'gateway-release-'));
   for (const file of [...files, 'scripts', 'test/support/previous-release.ts'])

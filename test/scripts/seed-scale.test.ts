@@ -1,4 +1,4 @@
-/** `npm run seed-scale` on the PostgreSQL of the run, with few rows. */
+/** Runs `npm run seed-scale` with few rows on the PostgreSQL of the test run. */
 import { spawnSync } from 'node:child_process';
 import { expect, test } from '@jest/globals';
 import pg from 'pg';
@@ -36,7 +36,7 @@ describePostgres('seed-scale', () => {
           `select distinct sum(calls)::integer as calls from usage_cells where scope <> 'provider' group by scope, span`,
         );
         expect(cells).toEqual([{ calls: 5_000 }]);
-        // As the service fills them.
+        // Returns the rollups like the service fills them.
         const rollups = async () => (await client.query(selectRollups)).rows;
         const seeded = await rollups();
         await client.query('delete from usage_rollups');
@@ -56,7 +56,7 @@ describePostgres('seed-scale', () => {
     }));
 });
 
-/** Without the order of the elements of histograms. */
+/** Ignores the order of histogram elements. */
 const selectRollups = `
   select md5(string_agg(row::text, ' ' order by row::text)) as rows, project_id, scope, span, count(*)::integer as count
     from (

@@ -1,4 +1,4 @@
-/** `npm run soak` with a bounded number of calls: a service under mixed load leaks no memory. */
+/** Runs `npm run soak` with a limited number of calls. A service under mixed load leaks no memory. */
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import { growthOf, isLeak } from '../../scripts/heap.js';
@@ -19,7 +19,10 @@ it(
 );
 
 describe('the memory that each call leaves', () => {
-  /** Measures of a service that leaks `kept` bytes per call, warms up for two rounds, and varies by `noise` bytes. */
+  /**
+   * Returns the measurements of a service that leaks `kept` bytes per call, warms up for two rounds, and varies by
+   * `noise` bytes.
+   */
   const measuresOf = (kept: number, noise: number) =>
     Array.from({ length: 8 }, (_, round) => {
       const calls = (round + 1) * 320;

@@ -74,7 +74,7 @@ it('embeds a short text without waiting for the rest of a long request', async (
   const long = embed(Array.from({ length: 60 }, (_, index) => `${index} and the rest of a passage `.repeat(20))).then(() =>
     order.push('long'),
   );
-  // Begun before the short one: its first text has been taken up.
+  // The long job started before the short one, because its first text has been taken.
   await embed('first');
   await embed('second').then(() => order.push('short'));
   await long;
@@ -98,7 +98,7 @@ async function embed(input: unknown, members: object = {}): Promise<{ status: nu
   return { status: response.status, vectors: data.map(({ embedding }) => embedding), tokens: usage?.prompt_tokens ?? 0 };
 }
 
-/** The metric that says whether it responds. */
+/** Reads the metric that says whether it responds. */
 async function readUp(): Promise<string | undefined> {
   const response = await gateway.admin('GET', '/metrics');
   return /^gateway_local_embedder_up (\d)$/m.exec(await response.text())?.[1];

@@ -1,4 +1,4 @@
-/** Unusual and invalid image and speech requests, and what is sent to the vendor. */
+/** Tests unusual and invalid image and speech requests, and what we send to the vendor. */
 import type { ServerResponse } from 'node:http';
 import { describe, expect, it } from '@jest/globals';
 import { eventually, jsonOf } from '../support/gateway.ts';

@@ -5,9 +5,9 @@ import { callsOf, jsonOf } from '../support/gateway.ts';
 export interface MediaRoute {
   readonly name: 'images' | 'speech';
   readonly path: string;
-  /** The name in error sentences. */
+  /** The word for it in error messages. */
   readonly word: 'image' | 'tts';
-  /** Members of a valid body in addition to its model. */
+  /** The members of a valid body besides its model. */
   readonly body: Readonly<Record<string, unknown>>;
 }
 
@@ -16,8 +16,9 @@ export const speech: MediaRoute = { name: 'speech', path: '/v1/audio/speech', wo
 export const mediaRoutes: readonly MediaRoute[] = [images, speech];
 
 /**
- * `one` and `two` use the standard formats, `strict` without `response_format`; `art` uses artifacts; `path` and `query` have voices; `hasty` has a
- * short timeout; `dead` has no listener; `text` serves no media. Every other model has no price.
+ * `one` and `two` use the standard formats, and `strict` does so without `response_format`. `art` uses artifacts,
+ * `path` and `query` have voices, `hasty` has a short timeout, nothing listens on `dead`, and `text` serves no media.
+ * Every other model has no price.
  */
 export function mediaYaml(vendorUrl: string, deadUrl: string): string {
   const at = (name: string, rest = '', url = `${vendorUrl}/v1`) =>

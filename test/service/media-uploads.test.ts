@@ -1,4 +1,7 @@
-/** Transcriptions, translations and image edits: multipart uploads to a scripted vendor, by the openai SDK and by raw requests. */
+/**
+ * Tests transcriptions, translations and image edits: multipart uploads to a scripted vendor, by the openai SDK and by
+ * raw requests.
+ */
 import { once } from 'node:events';
 import { Agent, createServer, request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -396,7 +399,7 @@ describe('an upload', () => {
       expect(await refused.text()).toContain(message);
     }
     const types = ['application/json', 'multipart/form-data', 'multipart/mixed; boundary=x', ''];
-    // A parser that trims the boundary would find other parts.
+    // A parser that trims the boundary would find different parts.
     for (const type of [...types, 'multipart/form-data; boundary="x "']) {
       const refused = await post(path, field('model', 'own/whisper') + end, { 'content-type': type });
       expect([type, refused.status, refused.headers.get('content-type')]).toEqual([type, 415, 'text/plain; charset=utf-8']);

@@ -18,19 +18,19 @@ export type Answerer = (response: ServerResponse, asked: Asked) => unknown;
 export interface ListeningVendor {
   readonly url: string;
   readonly asked: readonly Asked[];
-  /** Number of connections, including those without a request. */
+  /** The number of connections, including those without a request. */
   connections(): number;
 }
 
 export const vendorKey = 'sk-vendor-key-0123456789';
 
-/** Gateway and vendor of a test. */
+/** Uses the gateway and vendor of a test. */
 type Use = (gateway: TestGateway, vendor: ListeningVendor) => Promise<void>;
 
 export interface SharedVendor {
   /** Runs work with the shared gateway and a separate project while the vendor uses this responder. */
   withVendor(answer: Answerer, use: Use): Promise<void>;
-  /** The same, with a responder for the asset host. */
+  /** Does the same with a responder for the asset host. */
   withAssets(
     assets: Answerer,
     answer: Answerer,
@@ -39,8 +39,9 @@ export interface SharedVendor {
 }
 
 /**
- * One gateway for all tests of a file. All its providers are that vendor: `own` uses the standard formats, `files` has an asset host, `jobs` uses
- * artifacts, `hasty` too, with a timeout of half a second; `path` and `query` have voices.
+ * One gateway for all tests of a file. All its providers use that vendor: `own` uses the standard formats, `files` has
+ * an asset host, `jobs` and `hasty` use artifacts, `hasty` with a timeout of half a second, and `path` and `query` have
+ * voices.
  */
 export function shareVendor(): SharedVendor {
   const nobody: Answerer = (response) => response.end();

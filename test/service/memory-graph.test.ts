@@ -1,4 +1,4 @@
-/** Facts and pages stored by consolidation, as returned by the graph and wake-up routes. */
+/** Tests facts and pages that consolidation has stored, as the graph and wake-up routes return them. */
 import { expect, it } from '@jest/globals';
 import { newId } from '../../src/core/ids.ts';
 import { systemClock } from '../../src/core/time.ts';
@@ -22,12 +22,12 @@ type FactParts = readonly [source: string, relation: string, target: string, fac
 interface Learned {
   readonly subject?: string | null;
   readonly facts?: readonly FactParts[];
-  /** Superseded by the only one of `facts`. */
+  /** The fact that the only one in `facts` supersedes. */
   readonly replaces?: string | null;
   readonly page?: string | null;
 }
 
-/** Stores one memory with all of these facts, as a batch would. Returns the memory id. */
+/** Stores one memory with all of these facts, like a batch would. Returns the memory's id. */
 async function learn(gateway: TestGateway, { subject = null, facts = [], replaces = null, page = null }: Learned): Promise<string> {
   const { id: itemId } = await saveItem(gateway, { text: `Something was said of ${facts.length}`, subject });
   const [row] = await gateway.database.query<{ projectId: string }>(
@@ -117,7 +117,7 @@ onBothDatabases('what consolidation has stored', (database) => {
       for (const body of [{ query: moscow }, { entity: moscow }])
         expect(await find(gateway, body)).toMatchObject([{ source: { name: 'Анна' } }]);
     expect(await find(gateway, { relation: 'ЖИВЁТ_В' })).toHaveLength(1);
-    // In another case and normalization form it is the same entity and the same fact.
+    // In another case and normalization form, it is the same entity and the same fact.
     const [first] = await find(gateway, { entity: 'анна' });
     await learn(gateway, { facts: [['АННА', 'живёт_в', 'МОСКВА', 'Снова']], subject: 'anna' });
     await learn(gateway, { facts: [['АННА', 'любит', 'чай', 'Анна любит чай']], subject: 'anna' });

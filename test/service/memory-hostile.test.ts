@@ -1,8 +1,8 @@
 /**
- * Hostile inputs to memory get documented responses, and leave nothing forbidden in any table: no credential, no instruction to a model
- * among the memories, no invalid subject.
+ * Sends hostile inputs to memory. The responses are documented, and no table contains anything forbidden afterwards: no
+ * credential, no instruction to a model among the memories, and no invalid subject.
  *
- * A failure prints its seed; HOSTILE_SEED repeats it. `npm run test:exhaustive` sends all 3,000 inputs.
+ * A failure prints its seed, and HOSTILE_SEED repeats it. `npm run test:exhaustive` sends all 3,000 inputs.
  */
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
@@ -25,17 +25,20 @@ const codesOf: Readonly<Record<number, readonly string[]>> = {
   422: [plain],
 };
 
-/** One request with a hostile text somewhere in it, and the statuses that its route may answer. */
+/** One request with a hostile text somewhere in it, and the statuses that its route may return. */
 interface Attack {
   readonly title: string;
   readonly runs: number;
   readonly statuses: readonly number[];
   readonly send: (gateway: TestGateway, text: string, known: string) => Promise<{ status: number; type: string; text: string }>;
-  /** The answer holds what the caller or the vendor said, as they said it. */
+  /** The response repeats what the caller or the vendor said. */
   readonly echoes?: true;
 }
 
-/** As UTF-8 bytes, without what no client can put into a header: the parser would refuse it (test/service/fuzz.test.ts). */
+/**
+ * Encodes UTF-8 bytes and drops what no client can put into a header, because the parser would reject it (see
+ * test/service/fuzz.test.ts).
+ */
 const header = (text: string): string =>
   Buffer.from(text.toWellFormed().replace(/[^\t\P{Cc}\x80-\x9f]/gu, ''))
     .toString('latin1')
@@ -58,7 +61,7 @@ const attacks: readonly Attack[] = [
     title: 'every other member of a memory',
     runs: 200,
     statuses: [201, 400],
-    echoes: true, // The subject, which is the caller's.
+    echoes: true, // The subject belongs to the caller.
     send: (g, text) => send(g, 'POST', '/items', { text: 'x', kind: text.length % 3 === 0 ? text : 'fact', subject: text, [text]: text }),
   },
   { title: 'searching', runs: 200, statuses: [200, 422], send: (g, text) => send(g, 'POST', '/search', { query: text, subject: 'ann' }) },
@@ -180,7 +183,7 @@ test('sends 3,000 inputs in the exhaustive run', () => {
 onBothDatabases('hostile inputs', (database) => {
   const lent = shareGateway({ database });
   const planted = createSecrets();
-  /** The embedded database gets every kind of request, with fewer inputs. */
+  /** The embedded database gets every kind of request, but fewer inputs. */
   const share = database === 'embedded' ? 0.1 : isExhaustive ? 1 : 0.2;
 
   test.each(attacks)('$title', async ({ runs, statuses, send: attack, echoes }) => {
@@ -203,12 +206,14 @@ onBothDatabases('hostile inputs', (database) => {
     await gateway.admin('PUT', `/provision/teams/${gateway.project}/memory`, { only_senders: [] });
     const chat = await asJson(gateway.call('/v1/chat/completions', said('still there?'), { 'x-gateway-memory': 'recall' }));
     expect(chat).toMatchObject({ status: 200, text: expect.stringContaining('still there?') });
-    // Records are drained in order: what came before is stored with it. A busy machine takes longer than a read waits for them.
+    // Records are drained in order, so everything that came before is stored as well. A busy machine takes longer than
+    // a read waits.
     await eventually(async () => {
       expect(await findTablesHolding(gateway.database, 'still there?')).toEqual(expect.arrayContaining(['parts', 'memory_passages']));
     }, 300_000);
 
-    // A subject is whatever the caller says it is: masked it would be somebody else's, and could not be erased under its name.
+    // A subject is whatever the caller says it is. If we masked it, it would belong to somebody else and could not be
+    // erased under its name.
     const tables = await Promise.all(
       (await listTables(gateway.database)).map(async (table) => {
         const rows = await gateway.database.query<{ row: string }>(

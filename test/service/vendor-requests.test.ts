@@ -69,10 +69,10 @@ function chatSdk(name: string, baseUrl: string): OpenAI {
   return new OpenAI({ baseURL: vendor.url + pathOf(baseUrl), apiKey: key });
 }
 
-/** What matters to the vendor, without what every client says about itself. */
+/** Returns what matters to the vendor, without what every client says about itself. */
 function essence({ method, path, headers, body }: RecordedRequest): object {
   const names = Object.keys(headers).filter((name) => /^(?:anthropic-|x-api-key|api-key|authorization|content-type|openai-)/.test(name));
-  // This header guards the key in browsers.
+  // This header protects the key in browsers.
   const sent = names.filter((name) => name !== 'anthropic-dangerous-direct-browser-access').map((name) => [name, headers[name]]);
   return { method, path: path.replace('?beta=true', ''), headers: Object.fromEntries(sent), body };
 }
@@ -132,7 +132,7 @@ describe.each(described.filter(({ dialect }) => dialect === 'messages').map(({ n
     const { body: expectedBody, method, path } = expected as { body: object; method: string; path: string };
     const sent = lastRequest() as { body: object };
     expect(sent).toMatchObject({ method, path });
-    // The system prompt and the content may have the longer of their two forms.
+    // The system prompt and the content may be in the longer of their two formats.
     expect(
       Object.keys(sent.body)
         .filter((member) => member !== 'stream')

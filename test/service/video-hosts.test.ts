@@ -1,4 +1,7 @@
-/** The vendor's key is sent to the vendor only: manipulated URLs and redirects, checked by a foreign host that listens. */
+/**
+ * Tests that the vendor's key is only sent to the vendor. A foreign host listens while we use manipulated URLs and
+ * redirects.
+ */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { callsOf, jsonOf, shareGateway, type TestGateway } from '../support/gateway.ts';
 import { createVideoVendor, json, redirect, sendBytes, type VideoVendor } from './video-vendor.ts';

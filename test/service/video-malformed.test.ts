@@ -1,4 +1,7 @@
-/** Invalid responses of video vendors, callers that disconnect while a vendor is silent, and projects without access to the vendor. */
+/**
+ * Tests invalid responses of video vendors, callers that disconnect while a vendor is silent, and projects without
+ * access to the vendor.
+ */
 import { randomBytes } from 'node:crypto';
 import { request } from 'node:http';
 import { afterAll, beforeEach, describe, expect, test } from '@jest/globals';

@@ -1,4 +1,7 @@
-/** Videos and the serving process: files of any size in constant memory, and each cost recorded once whatever is killed. */
+/**
+ * Tests videos and the serving process: files of any size take constant memory, and each cost is recorded once,
+ * whatever is killed.
+ */
 import { once } from 'node:events';
 import { readFile, writeFile } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -30,7 +33,7 @@ defaults: { video_model: clip }
   return home;
 }
 
-/** The resident memory of the process. */
+/** Returns the resident memory of the process. */
 async function memoryOf({ child }: GatewayProcess): Promise<number> {
   if (process.platform !== 'linux') return 1024 * Number(await run('ps', ['-o', 'rss=', '-p', String(child.pid)]));
   const status = await readFile(`/proc/${child.pid}/status`, 'utf8');
@@ -50,7 +53,7 @@ describe('a file of 200 MiB', () => {
     expect(status).toBe(0);
   });
 
-  /** A download whose body is not read yet. */
+  /** Starts a download without reading its body yet. */
   async function openDownload(): Promise<IncomingMessage> {
     const headers = { authorization: `Bearer ${firstKeyOf(gateway)}`, 'content-type': 'application/json' };
     const asked = request(`${gateway.url}/v1/video/download`, { method: 'POST', headers });
@@ -63,7 +66,7 @@ describe('a file of 200 MiB', () => {
 
   test('pauses the vendor while the caller does not read, and arrives complete in constant memory', async () => {
     vendor.files.set(filePath, (response) => sendBytes(response, fileBytes));
-    // The first download is not measured: a new process still releases the memory of its start.
+    // We don't measure the first download, because a new process still releases the memory of its start.
     for await (const _ of await openDownload());
     const before = await memoryOf(gateway);
     const sentBefore = vendor.bytesSent();
@@ -88,7 +91,7 @@ describe('a file of 200 MiB', () => {
       most = Math.max(most, await memoryOf(gateway));
     }
     expect(received).toBe(fileBytes);
-    // The file would show; uncollected garbage is far smaller.
+    // The file would be visible, because uncollected garbage is far smaller.
     expect(most - before).toBeLessThan(fileBytes - 50 * mebibyte);
   });
 
@@ -147,7 +150,7 @@ describe('a gateway that is killed with running videos', () => {
     const failed = { error: { code: 13, message: 'no', status: 'INTERNAL' } };
     let isOver = false;
     let polls = 0;
-    /** The first polls get no response: the kill happens during them. */
+    /** The first polls get no response, so the kill happens during them. */
     vendor.operation = (name: string, response: ServerResponse) => {
       polls += 1;
       if (polls > 2) json(response, 200, isOver ? { name, done: true, ...(name.includes('/clip/') ? made : failed) } : { name });
@@ -159,7 +162,7 @@ describe('a gateway that is killed with running videos', () => {
     await eventually(async () => expect(polls).toBe(2), 200_000);
     await first.end('SIGKILL');
 
-    // The second process is killed after it has seen both running.
+    // We kill the second process once it has seen both of them running.
     const second = await processes.start('start', { home, env });
     await eventually(async () => expect(polls).toBeGreaterThan(5), 200_000);
     const estimate = { outcome: 'ok', cost: 0.4, estimated: true };

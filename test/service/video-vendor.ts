@@ -1,4 +1,4 @@
-/** A video vendor with scripted files, which records its requests and the bytes that it could send. */
+/** A video vendor with scripted files that records its requests and the bytes that it could send. */
 import { once } from 'node:events';
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:http';
@@ -13,13 +13,13 @@ export interface VideoVendor {
   /** URL of this vendor. */
   readonly url: string;
   readonly asked: AskedRequest[];
-  /** Handlers of file requests by path. */
+  /** Handlers of file requests, by path. */
   readonly files: Map<string, (response: ServerResponse) => unknown>;
   /** URLs of the videos in responses. */
   uris: readonly string[];
-  /** Result of operations, instead of a video. */
+  /** The result of operations, instead of a video. */
   operation: ((name: string, response: ServerResponse) => unknown) | null;
-  /** Bytes that the connections have accepted. */
+  /** The number of bytes that the connections have accepted. */
   bytesSent(): number;
   openConnections(): number;
   close(): Promise<void>;
@@ -79,7 +79,7 @@ export function redirect(response: ServerResponse, location: string): void {
   response.writeHead(302, { location }).end();
 }
 
-/** Sends a file of this size with back pressure. */
+/** Sends a file of this size with backpressure. */
 export function sendBytes(response: ServerResponse, size: number): void {
   const chunk = Buffer.alloc(64 * 1024, 7);
   let left = size;

@@ -6,9 +6,9 @@ import { callsOf, eventually, jsonOf, shareGateway, type TestGateway } from '../
 const key = 'video-key-0123456789';
 let now = Date.now();
 const clock = { now: () => now };
-/** While set, statements on videos fail as in a database outage. */
+/** While this is set, statements on videos fail like in a database outage. */
 let isDown = false;
-/** While set, transactions fail likewise. */
+/** While this is set, transactions fail in the same way. */
 let isLost = false;
 
 const lent = shareGateway({
@@ -203,7 +203,7 @@ test('is counted as an estimate by a cost ceiling and credited when it fails', a
   const used = async (): Promise<number> =>
     (await jsonOf<{ key: { ceilings: { cost: { used: number } } } }>(of.call('/status/peek', undefined, authorization))).key.ceilings.cost
       .used;
-  // A text call creates the counters, unless a video has.
+  // A text call creates the counters, unless a video has done so.
   await of.call('/v1/chat/completions', { model: 'chat/echo', messages: [{ role: 'user', content: 'hi' }] }, authorization);
   const before = await used();
   const body = { model: 'film/video-polls-0:video-fails', prompt: 'a cat' };

@@ -1,4 +1,7 @@
-/** Sees every process and the store at once: what calls have used and reserved, and whether the invariants hold. */
+/**
+ * Observes every process and the store at once, to see what calls have used and reserved and whether the invariants
+ * hold.
+ */
 import { type CounterKey, countersFor, formatCounterKey, type LimitedCounter, type Limits } from '../../src/ceilings/counters.ts';
 import type { AcquireRequest } from '../../src/ceilings/lease-store.ts';
 import type { CallResult, SettledCall } from '../../src/core/call.ts';
@@ -25,30 +28,30 @@ interface ObservedCounter {
   largestExcess: number;
   /** How much was used by calls that ran without a reservation because the store was unavailable. */
   unreserved: number;
-  /** By process: of running calls. Of a dead one, until its journal is recovered. */
+  /** Reservations of running calls, by process. We keep those of a dead process until its journal is recovered. */
   readonly reserved: Map<SimulatedProcess, number>;
-  /** What a process that was written off may have used, or may still use, of its lease. */
+  /** What a process that was written off may have used, or may still use, from its lease. */
   readonly revoked: Map<SimulatedProcess, number>;
-  /** What of it was used when it was written off, and since then. */
+  /** How much of that was used when the process was written off, and since then. */
   readonly usedOfRevoked: Map<SimulatedProcess, number>;
   /** Calls of a recovered journal whose leases are not revoked yet. */
   readonly recovering: Map<SimulatedProcess, number>;
-  /** After the last step: a lowered ceiling ends no call, so use that exceeds it may stay, but not grow. */
+  /** The state after the last step. A lowered ceiling ends no call, so usage above it may stay, but not grow. */
   before: { readonly use: number; readonly excess: number };
-  /** Of its calls. */
+  /** The highest limit of its calls. */
   highestLimit: number;
 }
 
 export function createUseObserver(store: CeilingsStore, processes: readonly SimulatedProcess[]) {
   const counters = new Map<string, ObservedCounter>();
-  /** The counters of the calls of each process. */
+  /** The counters of each process's calls. */
   const countersOf = new Map<SimulatedProcess, Set<ObservedCounter>>();
-  /** Do not know yet that they were. */
+  /** Processes that were written off but do not know it yet. */
   const writtenOff = new Set<SimulatedProcess>();
   let hasChanged = false;
-  /** The ceiling under which a process was last granted quota, by counter and process. */
+  /** The ceiling under which a process last received quota, by counter and process. */
   const grantedUnder = new Map<string, number>();
-  /** Of the last step. */
+  /** The counter that the last step granted from. */
   let grantedKey: CounterKey | null = null;
 
   const observe = ({ key, name, limit }: LimitedCounter): ObservedCounter => {
@@ -76,7 +79,7 @@ export function createUseObserver(store: CeilingsStore, processes: readonly Simu
       return sum + (isInWindow ? usageFor(key.ceiling, result) : 0);
     }, 0);
 
-  /** Reserved, or settled and not stored. */
+  /** Usage that is reserved, or settled but not stored. */
   const usedBy = (process: SimulatedProcess, counter: ObservedCounter): number =>
     process.admission.reservedFor(counter.key) + usageOf(process.journal, counter);
 
@@ -102,13 +105,17 @@ export function createUseObserver(store: CeilingsStore, processes: readonly Simu
       .flatMap(({ limits, startedAt }) => limitedFor(limits, startedAt))
       .flatMap((counter) => (counter.name === name ? counter.limit : []));
     const current = known.length > 0 ? Math.max(...known) : counter.highestLimit;
-    // It uses what it was granted under this ceiling, while others have used what they were granted under a higher one.
+    // This process uses what it received under this ceiling, while others have used what they received under a higher
+    // one.
     const isGranted = (grantedUnder.get(`${process?.name} ${name}`) ?? Number.POSITIVE_INFINITY) <= current;
     const limit = Math.max(isGranted ? counter.highestLimit : current, before.use - before.excess - sum(revoked));
     useIsWithinCeiling({ name, limit, settled, reserved, excess: excess + sum(revoked) });
   };
 
-  /** The highest ceiling under which its quota may have been leased: also that of the minute before, in which a process leases ahead. */
+  /**
+   * The highest ceiling under which its quota may have been leased. That includes the one of the previous minute, in
+   * which a process leases ahead.
+   */
   const highestLimitOf = ({ key, highestLimit }: ObservedCounter): number =>
     Math.max(highestLimit, counters.get(formatCounterKey({ ...key, start: key.start - minuteMs }))?.highestLimit ?? 0);
 
@@ -131,7 +138,7 @@ export function createUseObserver(store: CeilingsStore, processes: readonly Simu
     }
   };
 
-  /** `countersFor`, which is the same for all calls of a minute. */
+  /** Like `countersFor`, which returns the same for all calls of a minute. */
   const limitedFor = (limits: Limits, startedAt: number): readonly LimitedCounter[] => {
     const minute = Math.floor(startedAt / 60_000);
     const byMinute = limited.get(limits) ?? new Map<number, readonly LimitedCounter[]>();
@@ -149,15 +156,15 @@ export function createUseObserver(store: CeilingsStore, processes: readonly Simu
       countersOf.set(process, own);
       for (const counter of observedFor(limits, startedAt)) own.add(counter);
     },
-    /** Checked after the step: what a statement throws is its result. */
+    /** We check this after the step, because an error that a statement throws would become its result. */
     granted({ counter, process, limit }: AcquireRequest): void {
       grantedKey = counter;
       grantedUnder.set(`${process} ${formatCounterKey(counter)}`, limit);
     },
-    /** What the process has reserved on each counter of a call. */
+    /** Returns what the process has reserved on each counter of a call. */
     reservedBy: ({ admission }: SimulatedProcess, limits: Limits, startedAt: number): number[] =>
       observedFor(limits, startedAt).map(({ key }) => admission.reservedFor(key)),
-    /** A call has ended; `before` is what `reservedBy` returned before that. */
+    /** A call has ended. `before` is what `reservedBy` returned before that. */
     settled(process: SimulatedProcess, limits: Limits, startedAt: number, before: readonly number[], result: CallResult): void {
       for (const [index, counter] of observedFor(limits, startedAt).entries()) {
         const reserved = (before[index] ?? 0) - process.admission.reservedFor(counter.key);
@@ -172,7 +179,7 @@ export function createUseObserver(store: CeilingsStore, processes: readonly Simu
       hasChanged = true;
       for (const counter of counters.values()) counter.settled -= usageOf(calls, counter);
     },
-    /** Its running calls were settled as unknown. */
+    /** The running calls of the process were settled as unknown. */
     recovered(process: SimulatedProcess, calls: readonly SettledCall[]): void {
       hasChanged = true;
       for (const counter of counters.values()) {
@@ -188,11 +195,11 @@ export function createUseObserver(store: CeilingsStore, processes: readonly Simu
         counter.reserved.delete(process);
       }
     },
-    /** An operator wrote the process off, or its recovery ends: to be called before its leases are revoked. */
+    /** An operator wrote the process off, or its recovery has ended. Call this before its leases are revoked. */
     revoked(process: SimulatedProcess): void {
       if (process.isAlive) writtenOff.add(process);
       for (const stored of store.counters()) {
-        // Also what was leased ahead, of a minute without a call until now.
+        // Includes quota that was leased ahead for a minute without a call so far.
         const counter = observe({ key: stored.key, name: formatCounterKey(stored.key), limit: 0, readAt: 0 });
         counter.recovering.delete(process);
         if (!process.isAlive) continue;
@@ -200,7 +207,7 @@ export function createUseObserver(store: CeilingsStore, processes: readonly Simu
         counter.usedOfRevoked.set(process, Math.max(usedBy(process, counter), counter.usedOfRevoked.get(process) ?? 0));
       }
     },
-    /** It knows that its leases may be revoked, and grants nothing of them any more. */
+    /** The process knows that its leases may be revoked and grants nothing from them any more. */
     verified(process: SimulatedProcess): void {
       writtenOff.delete(process);
       for (const counter of counters.values()) {
@@ -210,8 +217,9 @@ export function createUseObserver(store: CeilingsStore, processes: readonly Simu
       }
     },
     /**
-     * What the ceilings leave for the next call of a process: calls, and tokens or nano-dollars. Null where the window ended three seconds ago,
-     * or earlier, by the clock of another process, which drops what it has leased of it after five.
+     * What the ceilings leave for the next call of a process: calls, and tokens or nano-dollars. Null if the window
+     * ended at least three seconds ago by the clock of another process, which drops what it has leased from it after
+     * five.
      */
     freeFor({ limits, clock }: SimulatedProcess): { readonly slots: number; readonly amount: number } | null {
       const free = { slots: 1_000, amount: 1_000 };

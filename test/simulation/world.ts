@@ -96,7 +96,7 @@ export function createWorld(random: Random, usesFiles = false) {
     return random.between(0, 4);
   };
 
-  /** Lets `run` and everything that follows from it happen as code of the host. */
+  /** Runs `run`, and everything that follows from it, as code of the host. */
   const runAs = async (host: Host | null, run: () => void): Promise<void> => {
     if (!host) return run();
     current = host;
@@ -109,13 +109,16 @@ export function createWorld(random: Random, usesFiles = false) {
   return {
     random,
     now: () => now,
-    /** Faults of the network from now on. */
+    /** Sets the network faults from now on. */
     setFaults(next: NetworkFaults): void {
       faults = next;
     },
-    /** Runs code of a host (null: of the world, which must be synchronous) after a delay. Dropped if the host has died by then. */
+    /**
+     * Runs code of a host after a delay, unless the host has died by then. With null it is code of the world, which has
+     * to be synchronous.
+     */
     after: (delayMs: number, host: Host | null, run: () => void): void => void schedule(delayMs, host, run),
-    /** A statement of a host: executed once, or not at all, and answered, or not. */
+    /** A statement of a host. It is executed once or not at all, and may or may not get a response. */
     request<Result>(host: Host, execute: () => Result): Promise<Result> {
       const { promise, resolve, reject } = Promise.withResolvers<Result>();
       host.unanswered += 1;
@@ -124,7 +127,7 @@ export function createWorld(random: Random, usesFiles = false) {
       };
       promise.then(answered, answered);
       const fail = (delayMs: number): void => {
-        // A broken connection is noticed at once, or when the client gives up.
+        // A broken connection is noticed immediately, or when the client gives up.
         const ms = random.chance(0.7) ? delayMs : giveUpMs;
         schedule(ms, host, () => reject(Object.assign(new Error('connection lost'), { code: 'ECONNRESET' })));
       };
@@ -150,7 +153,7 @@ export function createWorld(random: Random, usesFiles = false) {
       });
       return promise;
     },
-    /** Executes the next event and returns whose code ran; undefined when there is none until `untilMs`. */
+    /** Executes the next event and returns whose code ran. Returns undefined if there is none until `untilMs`. */
     async step(untilMs: number): Promise<Host | null | undefined> {
       const next = events[0];
       if (!next || next.at > untilMs) {

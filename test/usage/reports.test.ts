@@ -15,7 +15,7 @@ const store = async (database: Database, calls: readonly SettledCall[]): Promise
   return new Set(added.map(({ metadata }) => metadata.id));
 };
 
-/** A separate project and key per test; `call` creates their calls. */
+/** Each test has a separate project and key. `call` creates their calls. */
 function newOwner() {
   const owner = { projectId: randomUUID(), keyId: randomUUID() };
   const call = ({ metadata = {}, ...changes }: CallChanges = {}): SettledCall =>
@@ -296,7 +296,7 @@ describeDatabases('usage of a project', (database) => {
     expect(usage.by_task).toHaveLength(1_000);
     expect(usage.by_task[0]).toMatchObject({ task_id: 't-1009' });
     expect(usage.by_source).toMatchObject([{ calls: 1_010 }]);
-    // One that became cheaper since it was merged gives way to the next.
+    // A model that became cheaper since it was merged makes room for the next one.
     while (!(await maintainRollups(database())));
     await database().query('update calls set cost_nanos = 0 where project_id = $1::uuid and task_id = $2::text', [projectId, 't-500']);
     const corrected = (await usageOf(projectId)).by_task.map(({ task_id }) => task_id);

@@ -1,4 +1,7 @@
-/** Repricing: costs, attempts and ceiling counters change together, concurrently with drains and admission, and only once. */
+/**
+ * Tests that repricing changes costs, attempts and ceiling counters together, concurrently with drains and admission,
+ * and only once.
+ */
 import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import { applyCostAdjustments } from '../../src/ceilings/counter-updates.ts';
@@ -18,7 +21,7 @@ import { clockAt, noon, settledCall } from '../journal/calls.ts';
 const hourMs = 3_600_000;
 const model = 'openai/gpt-4o';
 
-/** `usd` per million output tokens; input is free. */
+/** `usd` per million output tokens. Input is free. */
 function pricesOf(usd: number, changes: Partial<ModelPrices> = {}): ModelPrices {
   const nanos = BigInt(usd) * 1_000_000_000n;
   const price: Price = { inputNanos: 0n, outputNanos: nanos, cachedInputNanos: 0n, cacheWriteNanos: 0n, cacheWrite1hNanos: 0n };
@@ -41,7 +44,7 @@ const costsOf = (database: Database, projectId: string) =>
     [projectId],
   );
 
-/** A call with a single attempt, at the model of `result`. */
+/** Returns a call with a single attempt at the model of `result`. */
 function callOf(projectId: string, changes: Parameters<typeof settledCall>[0] & { tokens?: Partial<Tokens> } = {}): SettledCall {
   const { metadata, result = {}, tokens = { output: 1_000 } } = changes;
   const settled = settledCall({
@@ -53,7 +56,7 @@ function callOf(projectId: string, changes: Parameters<typeof settledCall>[0] & 
   return { ...settled, result: { ...settled.result, attempts } };
 }
 
-/** Statements fail that wait for a lock. */
+/** Makes statements fail that wait for a lock. */
 function withLockTimeout(database: Database): Database {
   const transaction: Database['transaction'] = (work) =>
     database.transaction(async (tx) => {
@@ -133,7 +136,7 @@ describeDatabases('reprice', (database) => {
     const process = createTestProcess({ database: database(), clock });
     const project = { monthlyCapNanos: 1e12 };
     const storeSome = async (round: number): Promise<void> => {
-      // A new key in each round: its counter is created from the rows while they change.
+      // Each round has a new key, so its counter is created from the rows while they change.
       const limits = limitsOf({ cost: 1e12 }, { projectId, project, ...(round % 2 === 0 && { keyId: randomUUID() }) });
       for (let n = 0; n < 20; n += 1) {
         const call = await process.admit(limits, { costNanos: 11, tokens: 1_000 }, noon + round * 1_000 + n);

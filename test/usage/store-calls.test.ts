@@ -7,7 +7,7 @@ import { noon, settledCall } from '../journal/calls.ts';
 
 const store = (database: Database, calls: readonly SettledCall[]) => database.transaction((tx) => storeCalls(tx, calls));
 
-/** Rows of `calls` and `attempts` without their ids. */
+/** Returns the rows of `calls` and `attempts` without their ids. */
 async function readRows(database: Database, { metadata: { id } }: SettledCall): Promise<unknown> {
   const [row] = await database.query<{ call: unknown; attempts: unknown }>(
     `select to_jsonb(calls) - 'id' as call,

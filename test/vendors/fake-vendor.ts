@@ -10,7 +10,7 @@ export interface Received {
   readonly path: string;
   readonly headers: IncomingMessage['headers'];
   readonly body: string;
-  /** Number of the connection, from 1. */
+  /** The number of the connection, starting at 1. */
   readonly connection: number;
 }
 
@@ -18,11 +18,11 @@ export interface FakeVendor {
   readonly url: string;
   readonly httpClient: VendorHttpClient;
   readonly received: Received[];
-  /** Resolves when the connection of the latest request is closed. */
+  /** Resolves once the connection of the latest request is closed. */
   connectionClosed(): Promise<void>;
 }
 
-/** Responds to a request; its return value is ignored. */
+/** Responds to a request. Its return value is ignored. */
 export type Responder = (response: ServerResponse, request: Received) => unknown;
 
 export async function withVendor<Result>(respond: Responder, use: (vendor: FakeVendor) => Promise<Result>): Promise<Result> {
@@ -64,7 +64,7 @@ export async function withVendor<Result>(respond: Responder, use: (vendor: FakeV
   }
 }
 
-/** Returns a port without a listener. */
+/** Returns a port that nothing listens on. */
 export async function closedPort(): Promise<number> {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

@@ -20,7 +20,7 @@ function requestOf(url: string, more: Partial<HttpRequest> = {}): HttpRequest {
 /** undici marks a connection as free one event loop iteration after its response ended. */
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-/** Waits for the next bytes. Null at the end. */
+/** Waits for the next bytes. Returns null at the end. */
 async function nextBytes({ body }: HttpResponse): Promise<Buffer | null> {
   await body.arrival();
   return body.take();

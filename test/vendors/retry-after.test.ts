@@ -90,7 +90,7 @@ describe('a hint in the body', () => {
     [37, undefined],
   ])('reads retryDelay %p as %p ms', (delay, ms) => {
     expect(wait({}, retryInfo(delay))).toBe(ms);
-    // As Google's chat endpoint sends it.
+    // In the format of Google's chat endpoint.
     expect(wait({}, [retryInfo(delay)])).toBe(ms);
   });
 

@@ -15,7 +15,7 @@ interface Relayed {
   readonly end: StreamEnd;
 }
 
-/** A body whose connection is `closed` when it was destroyed. */
+/** A body whose connection is `closed` once it has been destroyed. */
 function createBody(): { body: IncomingBody; isClosed: () => boolean } {
   let isClosed = false;
   const abort = (): void => {
@@ -24,7 +24,7 @@ function createBody(): { body: IncomingBody; isClosed: () => boolean } {
   return { body: createResponseBody({ pause() {}, resume() {}, abort }), isClosed: () => isClosed };
 }
 
-/** A body of these chunks, each of which arrives when the one before it has been read. */
+/** A body of these chunks. Each of them arrives once the previous one has been read. */
 function bodyOf(chunks: readonly (string | Buffer)[], failure?: VendorError): ResponseBody {
   const { body } = createBody();
   const rest = chunks.filter(({ length }) => length > 0);
@@ -51,7 +51,7 @@ async function relay(rules: RouteCodec, chunks: readonly (string | Buffer)[], fa
   }
 }
 
-/** What the HTTP client makes of a connection that is reset. */
+/** The error that the HTTP client throws for a connection that is reset. */
 const reset = new VendorError('broken', 'the response broke off');
 const delta = (content: string): object => ({ choices: [{ index: 0, delta: { content }, finish_reason: null }] });
 const finish = { choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] };

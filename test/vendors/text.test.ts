@@ -447,7 +447,7 @@ describe('a stream', () => {
       await withVendor(
         (response) => {
           response.writeHead(200, eventStream).write(text);
-          // The end of the body arrives separately from its last event, as most vendors send it.
+          // The end of the body arrives separately from its last event, because most vendors send it that way.
           setImmediate(() => response.end());
         },
         async ({ url, httpClient, received }) => {

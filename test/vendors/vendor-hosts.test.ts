@@ -1,4 +1,6 @@
-/** URLs that only resemble the vendor's are rejected, and the key is sent to the vendor's origin only. */
+/**
+ * Tests that URLs that only resemble the vendor's are rejected, and that the key is only sent to the vendor's origin.
+ */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, test } from '@jest/globals';

@@ -1,4 +1,6 @@
-/** URLs and names that callers of the video routes may send; manipulated ones are rejected before any request. */
+/**
+ * Tests the URLs and names that callers of the video routes may send. We reject manipulated ones before any request.
+ */
 import { describe, expect, test } from '@jest/globals';
 import { buildVendorHosts } from '../../src/vendors/vendor-hosts.ts';
 import { getFileKey, getFileName, parseFileAddress, parseOperationName } from '../../src/vendors/video-address.ts';
@@ -44,7 +46,7 @@ test('rejects names that are longer than any vendor uses', () => {
   expect(parseFileAddress(`https://files.example/${'a'.repeat(9_000)}`, hosts)).toBeNull();
 });
 
-/** URLs of another host, or URLs that two parsers may read differently; for `operation` and `uri`. */
+/** URLs of another host, or URLs that two parsers may read differently, for `operation` and `uri`. */
 const tricks = [
   ['user-info', 'https://key@video.example:8443/v1beta/'],
   ['user info that resembles the host', 'https://video.example:8443@evil.example/v1beta/'],

@@ -1,4 +1,4 @@
-/** Test videos: each in a separate project, with the call that started it. */
+/** Test videos, each in a separate project and with the call that started it. */
 import { randomUUID } from 'node:crypto';
 import type { SettledCall } from '../../src/core/call.ts';
 import { newId } from '../../src/core/ids.ts';
@@ -7,14 +7,14 @@ import { correctCalls } from '../../src/usage/correct-calls.ts';
 import { createVideos, type NewVideo, type Video, type Videos } from '../../src/videos/videos.ts';
 import { noon, settledCall } from '../journal/calls.ts';
 
-/** Cost of eight seconds. */
+/** The cost of eight seconds. */
 const estimateNanos = 3_200_000_000;
 
 export function openVideos(database: Database): Videos {
   return createVideos({ database, correctCalls });
 }
 
-/** A video in a new project: one sample of eight seconds at 0.40 USD per second. */
+/** Creates a video in a new project: one sample of eight seconds at 0.40 USD per second. */
 export async function newVideo(database: Database, changes: Partial<NewVideo> = {}): Promise<{ video: Video; call: SettledCall }> {
   const projectId = randomUUID();
   await database.query('insert into projects (id, slug, name) values ($1::uuid, $2::text, $2::text)', [projectId, projectId]);

@@ -12,7 +12,7 @@ import { newVideo, openVideos } from './new-video.ts';
 
 const done: VideoResult = { kind: 'done', uris: ['https://video.example/v1/files/a'], fileKeys: ['files/a'] };
 
-/** As the drain stores them. */
+/** Stores calls like the drain does. */
 function store(database: Database, call: SettledCall): Promise<void> {
   return database.transaction(async (tx) => {
     const added = await storeCalls(tx, [call]);

@@ -1,6 +1,6 @@
 /**
- * A workflow whose history grows too long continues as new where the old run ended; this Temporal server suggests it after 30 events. All
- * workflows run together on one worker, since most of their time is waiting.
+ * Tests workflows whose history grows too long. They continue as new where the old run ended, which this Temporal
+ * server suggests after 30 events. All workflows share one worker, because most of their time is spent waiting.
  */
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
@@ -27,9 +27,9 @@ import { prepareTestBundle } from '../support/workflow-bundle.ts';
 interface Scenario {
   readonly title: string;
   readonly activities: Partial<Activities>;
-  /** Resolves when the workflow has completed. */
+  /** Resolves once the workflow has completed. */
   run(): Promise<void>;
-  /** Checks the activities' inputs. */
+  /** Checks the inputs of the activities. */
   check(): void;
 }
 
@@ -51,7 +51,7 @@ async function start(
   return { workflowId, signalAgain };
 }
 
-/** The statuses of the workflow's runs, oldest first. */
+/** Returns the statuses of the workflow's runs, oldest first. */
 async function endsOf(workflowId: string): Promise<readonly string[]> {
   const runs: { readonly at: number; readonly status: string }[] = [];
   for await (const { startTime, status } of temporal.client.workflow.list({ query: `WorkflowId = "${workflowId}"` }))
@@ -67,7 +67,7 @@ async function expectRenewed(workflowId: string): Promise<void> {
   expect(new Set(ends.slice(0, -1))).toEqual(new Set(['CONTINUED_AS_NEW']));
 }
 
-/** An activity that returns the results in order, the last one again and again, and the inputs that it got. */
+/** An activity that returns the results in order and then repeats the last one. It also records its inputs. */
 function responding<Result>(...results: readonly Result[]) {
   const inputs: unknown[] = [];
   return {
@@ -136,7 +136,7 @@ function createEmbedMemory(): Scenario {
   };
 }
 
-/** The server gives a continued run no static summary; the memo repeats it. */
+/** The server gives a continued run no static summary, so the memo repeats it. */
 async function expectDescribed(workflowId: string): Promise<void> {
   const runs: WorkflowExecutionDescription[] = [];
   for await (const { runId } of temporal.client.workflow.list({ query: `WorkflowId = "${workflowId}"` }))
@@ -212,7 +212,7 @@ function createLearningBatch(): Scenario {
         left[name] -= 1;
         return { kind: 'wait', waitMs: 1, attempts: 1, code: 'upstream_failed', blocked: false };
       }
-      // As in a group's row: a settled step stays settled.
+      // Like in a group's row, a settled step stays settled.
       if (!settled.includes(`${name} ${position}`)) settled.push(`${name} ${position}`);
       return { kind: 'settled' };
     };
@@ -252,7 +252,7 @@ let worker: RunningWorker;
 beforeAll(async () => {
   server = await createTemporalServer({
     'limit.historyCount.suggestContinueAsNew': 30,
-    // By default a server refuses more than 50 lists a second.
+    // By default a server rejects more than 50 list requests per second.
     'frontend.namespaceRPS.visibility': 1_000,
   });
   temporal = createTemporal({ address: server.address, namespace: 'default', logger: createTestLog().logger });

@@ -1,6 +1,7 @@
 /**
- * A burst of conversations with one call each next to the learning batch of another project, bounded: `npm run benchmark-idle` measures 6,000.
- * Counts what Temporal has to do, which doesn't depend on the speed of the machine.
+ * Runs a burst of conversations with one call each next to the learning batch of another project, up to a limit (`npm
+ * run benchmark-idle` measures 6,000). We count what Temporal has to do, because that doesn't depend on the speed of
+ * the machine.
  */
 import { randomUUID } from 'node:crypto';
 import { copyFile, mkdtemp, rm } from 'node:fs/promises';

@@ -25,7 +25,7 @@ function quietAfter(checks: number, waitMs = 1_000): { read: Read; seen: () => n
   return { seen: () => seen, read: async () => (seen++ < checks ? { kind: 'wait', waitMs } : { kind: 'read' }) };
 }
 
-/** The whole history as Temporal stores it. */
+/** Returns the whole history as Temporal stores it. */
 async function historyOf({ temporal }: TestTemporal, id: string): Promise<string> {
   const history = await temporal.client.workflow.getHandle(`conversation/${id}/1`).fetchHistory();
   return rawHistory(history);
@@ -34,7 +34,7 @@ async function historyOf({ temporal }: TestTemporal, id: string): Promise<string
 describe('conversationIdle', () => {
   const shared = sharedTemporal();
 
-  /** The memory's results by conversation. */
+  /** The memory's results, by conversation. */
   const reads = new Map<string, Read>();
   let worker: RunningWorker;
   beforeAll(async () => {
@@ -54,7 +54,7 @@ describe('conversationIdle', () => {
     await temporal.start(entryOf(id), options);
     return temporal.client.workflow.getHandle(`conversation/${id}/1`);
   }
-  /** Runs one workflow to its end with these results of the memory. */
+  /** Runs one workflow to its end with these results from memory. */
   async function run(id: string, read: Read): Promise<void> {
     await (await start(id, read)).result();
   }
@@ -68,7 +68,7 @@ describe('conversationIdle', () => {
     expect(seen).toBe(1);
   }
 
-  /** Their waits overlap. */
+  /** We run these together, so that their waits overlap. */
   const cases: Readonly<Record<string, () => Promise<void>>> = {
     async 'passes the conversation, its opening and the idle time to the memory, and ends when it is closed'() {
       const requests: unknown[] = [];

@@ -20,7 +20,10 @@ test('runs the cleanup steps in the order that the workflow describes', () => {
   expect(names).toEqual(cleanupSteps);
 });
 
-/** An update that the server has accepted and not applied yet replaces the whole schedule, also a pause that was sent after it. */
+/**
+ * The server may have accepted an update that it has not applied yet. The update replaces the whole schedule, including
+ * a pause that was sent after it.
+ */
 async function pause(handle: ScheduleHandle): Promise<void> {
   await until('it is paused', async () => {
     await handle.pause('investigating');
@@ -31,7 +34,7 @@ async function pause(handle: ScheduleHandle): Promise<void> {
 describe('dailyCleanup', () => {
   const shared = sharedTemporal();
 
-  /** Steps with this many batches of work each; `done` lists the names of completed batches in order. */
+  /** Steps with this many batches of work each. `done` lists the names of completed batches in order. */
   function stepsOf(batches: Record<string, number>): { steps: CleanupStep[]; done: string[] } {
     const done: string[] = [];
     const steps = Object.entries(batches).map(([name, count]) => ({
@@ -213,7 +216,8 @@ describe('dailyCleanup', () => {
     await temporal.probe();
     await putSchedules(createSchedules(temporal, createTestLog().logger));
     const handle = temporal.client.schedule.getHandle('daily-cleanup');
-    // Without a worker the first of three nights stays open. Without a policy in the call the schedule's own applies.
+    // Without a worker, the first of three nights stays open. Because the call has no policy, the schedule's own one
+    // applies.
     await handle.backfill({ start: new Date('2026-11-01T00:00:00Z'), end: new Date('2026-11-03T23:00:00Z') });
     await until('the second and the third are skipped', async () => (await describeSchedule(handle)).info.numActionsSkippedOverlap === 2);
     expect((await describeSchedule(handle)).info.numActionsTaken).toBe(1);

@@ -16,7 +16,7 @@ const idleMs = 10_000;
 describe('idleConversations', () => {
   const shared = sharedTemporal();
 
-  /** The memory's results by project. */
+  /** The memory's results, by project. */
   const reads = new Map<string, CloseIdle>();
   let worker: RunningWorker;
   beforeAll(async () => {
@@ -38,7 +38,7 @@ describe('idleConversations', () => {
     await temporal.start({ workflow: 'idleConversations', workflowId, projectId, projectSlug: 'acme', input }, { delayMs });
     return temporal.client.workflow.getHandle(workflowId);
   }
-  /** Returns the results in order, and fails where there is none. */
+  /** Returns the results in order, and fails if there is none left. */
   const scripted = (...results: readonly CloseIdleResult[]): CloseIdle => {
     const left = [...results];
     return async () => {
@@ -49,7 +49,7 @@ describe('idleConversations', () => {
   };
   const wait = { kind: 'wait', waitMs: 0, read: 3, waiting: 2 } as const;
 
-  /** Their waits overlap. */
+  /** We run these together, so that their waits overlap. */
   const cases: Readonly<Record<string, () => Promise<void>>> = {
     async 'passes the project, its run and the idle time to the memory, and ends when no conversation is open'() {
       const projectId = randomUUID();

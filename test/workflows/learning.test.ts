@@ -20,7 +20,7 @@ function retryAfter(waitMs: number): GroupStepResult {
   return { kind: 'wait', waitMs, attempts: 1, code: 'upstream_failed', blocked: false };
 }
 
-/** Dependencies of a batch of `groups` groups that settle at once; every step is recorded. */
+/** Dependencies of a batch with `groups` groups that settle immediately. Every step is recorded. */
 function createDeps(groups: number): { deps: LearningActivityDeps; steps: string[]; open: Set<number>; batches: () => number } {
   const open = new Set(Array.from({ length: groups }, (_, position) => position));
   const steps: string[] = [];
@@ -59,7 +59,7 @@ interface Started {
   readonly signalAgain: () => Promise<unknown>;
 }
 
-/** Dependencies that call those of the run, by the id of its project or batch. */
+/** Dependencies that call the ones of the run, selected by the id of its project or batch. */
 function createDispatch(): { deps: LearningActivityDeps; set: (id: string, deps: LearningActivityDeps) => void } {
   const byId = new Map<string, LearningActivityDeps>();
   const find = (id: string): LearningActivityDeps => {
@@ -103,13 +103,13 @@ describe('learning', () => {
   const startBatch = (deps: LearningActivityDeps) => start('learningBatch', deps);
 
   const handleOf = (id: string) => shared().temporal.client.workflow.getHandle(id);
-  /** The durations of its timers in milliseconds. */
+  /** Returns the durations of its timers in milliseconds. */
   const timersOf = async (id: string): Promise<number[]> =>
     ((await handleOf(id).fetchHistory()).events ?? []).flatMap(({ timerStartedEventAttributes: timer }) =>
       timer ? [Number(timer.startToFireTimeout?.seconds ?? 0) * 1_000 + (timer.startToFireTimeout?.nanos ?? 0) / 1_000_000] : [],
     );
   const historyOf = async (id: string): Promise<string> => rawHistory(await handleOf(id).fetchHistory());
-  /** The most activities that were scheduled and not completed at any point of the history. */
+  /** Returns the largest number of activities that were scheduled but not completed at any point of the history. */
   const maxScheduled = async (id: string): Promise<number> => {
     let scheduled = 0;
     let max = 0;

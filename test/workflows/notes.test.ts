@@ -18,7 +18,7 @@ const samples: Readonly<Record<string, string>> = {
   task: 'expired videos',
 };
 
-/** The template with its slots filled. */
+/** Returns the template with its slots filled. */
 function fill(name: NoteName, values = samples): string {
   const slots = [...templates[name].matchAll(/\{(\w+)\}/g)].map(([, slot]) => values[slot ?? ''] ?? '');
   return (note as (name: NoteName, ...values: string[]) => string)(name, ...slots);

@@ -8,8 +8,8 @@ import { createTestLog } from '../support/temporal.ts';
 import { prepareTestBundle } from '../support/workflow-bundle.ts';
 
 /**
- * One history for each path that a released version takes through a workflow, recorded from a real run with fictitious ids. A change that
- * cannot replay one of them breaks running workflows and needs `patched`.
+ * One history for each path that a released version takes through a workflow, recorded from a real run with fictitious
+ * ids. A change that cannot replay one of them breaks running workflows, so it needs `patched`.
  */
 const names = (await readdir(new URL('../fixtures/histories/', import.meta.url))).map((file) => file.replace(/\.json$/, ''));
 

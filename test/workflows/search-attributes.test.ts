@@ -44,7 +44,7 @@ describe('search attributes', () => {
     const other = createTemporal({ address: server.address, namespace: 'model-gateway-forgetful', createNamespace: true, logger });
     try {
       await other.probe();
-      // As after a server has lost its state without the client noticing.
+      // Simulates a server that has lost its state without the client noticing.
       await until('the new namespace exists', async () => {
         await other.probe();
         const names = ['GatewayProject', 'GatewayKind'];
@@ -75,7 +75,7 @@ describe('search attributes', () => {
     const { operatorService, workflowService } = temporal.client.connection;
     try {
       await workflowService.registerNamespace({ namespace, workflowExecutionRetentionPeriod: msToTs('1 day') });
-      // The server's limit is ten keywords.
+      // The server allows ten keywords.
       const foreign = Array.from({ length: 8 }, (_, index) => `Foreign${index}`);
       const names = [...foreign, 'GatewayProject', 'GatewayKind'];
       const keywords = Object.fromEntries(names.map((name) => [name, 2]));

@@ -28,7 +28,7 @@ describe('with TEMPORAL_WORKER_BUILD_ID', () => {
       until(`${buildId} is the current build`, () =>
         workflowService.setWorkerDeploymentCurrentVersion({ namespace: server.namespace, deploymentName: 'model-gateway', buildId }).then(
           () => true,
-          () => false, // Not until its workers have polled.
+          () => false, // It can't before its workers have polled.
         ),
       );
     const behaviourOf = async (workflowId: string): Promise<number> =>

@@ -41,7 +41,7 @@ describe('pages in a browser', () => {
     await page.keyboard.press('Tab');
     await page.keyboard.press('Enter');
     expect(new URL(page.url()).hash).toBe('#main');
-    // Without JavaScript too, the navigation of a phone opens and closes.
+    // The navigation on a phone opens and closes without JavaScript too.
     await page.getByRole('button', { name: 'Menu' }).press('Enter');
     await page.getByRole('link', { name: 'Keys' }).press('Enter');
     await page.waitForURL('**/keys');

@@ -94,7 +94,7 @@ describe('forms', () => {
       fetch(`${site.url}/console/sign-in`, { method: 'POST', headers, body: new URLSearchParams({ csrf }), redirect: 'manual' });
     expect((await submit({})).status).toBe(403);
     const response = await submit({ cookie });
-    // A redirect to another site becomes one to the start.
+    // A redirect to another site becomes a redirect to the start page.
     expect([response.status, response.headers.get('location')]).toEqual([303, '/console']);
   });
 
@@ -162,7 +162,7 @@ describe('responses', () => {
     expect(plain.headers.getSetCookie()).toEqual([expect.stringMatching(/^gateway_form=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax$/)]);
     const proxied = await site.get('/console/sign-in', undefined, { 'x-forwarded-proto': 'https' });
     expect(proxied.headers.getSetCookie()).toEqual([expect.stringMatching(/^__Host-gateway_form=.*; Secure$/)]);
-    // A cookie that any page of the domain could set does not count over HTTPS.
+    // Over HTTPS we ignore a cookie that any page of the domain could set.
     expect((await site.get('/console/p/acme/keys', 'member', { 'x-forwarded-proto': 'https' })).status).toBe(303);
   });
 

@@ -1,4 +1,4 @@
-/** The sample pages on a server of their own, with people in memory. */
+/** Serves the sample pages with people in memory. */
 import { createServer } from 'node:http';
 import express from 'express';
 import { createConsoleRouter } from '../../../src/console/frame/router.ts';
@@ -24,7 +24,10 @@ export interface SampleConsole {
   readonly url: string;
   readonly audit: readonly AuditRow[];
   readonly logs: readonly string[];
-  /** GET without following redirects; the secret of a session is the name of its person: owner, member, admin, stranger. */
+  /**
+   * Sends a GET request without following redirects. The secret of a session is the name of its person: owner, member,
+   * admin or stranger.
+   */
   get(path: string, person?: string, headers?: Readonly<Record<string, string>>): Promise<Response>;
   post(
     path: string,

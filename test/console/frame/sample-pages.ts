@@ -1,4 +1,4 @@
-/** Pages with every component, and one action of each kind, for the tests of the frame. */
+/** Pages with every component and one action of each kind, for the tests of the frame. */
 import {
   actionButton,
   badge,

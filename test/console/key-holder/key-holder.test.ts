@@ -1,4 +1,4 @@
-/** `/my-key` in HTTP and in a browser: what a key holder sees, and what ends it. */
+/** Tests `/my-key` over HTTP and in a browser: what a key holder sees, and what ends the view. */
 import { describe, expect, test } from '@jest/globals';
 import { sharedChromium } from '../../support/chromium.ts';
 import { expectAccessible, signIn } from '../../support/console.ts';
@@ -28,7 +28,7 @@ async function issue({ admin, project, call }: TestGateway, settings: object = {
   };
 }
 
-/** A browser without JavaScript: keeps cookies and submits the form of a page. */
+/** A browser without JavaScript that keeps cookies and submits the form of a page. */
 function browse(url: string) {
   const cookies = new Map<string, string>();
   const request = async (path: string, init: RequestInit = {}): Promise<{ status: number; text: string; headers: Headers }> => {

@@ -1,9 +1,9 @@
-/** Layout of the picture of the graph. */
+/** Tests the layout of the graph picture. */
 import { expect, test } from '@jest/globals';
 import { layoutGraph, type Point } from '../../../src/console/memory/graph-layout.ts';
 
 const width = 800;
-/** A ring of the nodes from `first` to `last`. */
+/** Connects the nodes from `first` to `last` in a ring. */
 const ring = (first: number, last: number): [number, number][] =>
   Array.from({ length: last - first + 1 }, (_, index) => [first + index, index === last - first ? first : first + index + 1]);
 const distance = (one: Point, other: Point): number => Math.hypot(one.x - other.x, one.y - other.y);

@@ -1,4 +1,4 @@
-/** The console pages about memory, with forms posted as a browser posts them, and in a browser. */
+/** Tests the console pages about memory, with forms like those a browser posts, and in a browser. */
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { sharedChromium } from '../../support/chromium.ts';
 import { expectAccessible, type SignedIn, signIn } from '../../support/console.ts';
@@ -8,7 +8,7 @@ import { type MemorySamples, storeMemorySamples } from '../../support/memory-sam
 const gateway = shareGateway({ database: 'any' });
 const chromium = sharedChromium();
 const base = '/console/p/acme';
-/** Runs as a script wherever it is not escaped: in text, in attributes, in a text area. */
+/** This runs as a script wherever it is not escaped: in text, in attributes, in a text area. */
 const xss = `</textarea><img src=x onerror=alert(1)>"'<script>alert(1)</script>`;
 const xssSubject = `ann ${xss}`;
 
@@ -360,7 +360,7 @@ describe('every page', () => {
     page.on('pageerror', (error) => problems.push(error.message));
     for (const [index, path] of pages().entries()) {
       await page.goto(gateway().url + base + path);
-      // The markup is the same in both, and a check takes longer than the page.
+      // The markup is the same in both schemes, and a check takes longer than the page.
       if (colorScheme === 'light' || index % 3 === 0) await expectAccessible(page);
       expect([path, await page.evaluate('document.documentElement.scrollWidth - innerWidth')]).toEqual([path, 0]);
     }

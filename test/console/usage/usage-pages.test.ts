@@ -1,4 +1,4 @@
-/** Overview, Explore, Calls and Call over HTTP: what they show equals the stored rows. */
+/** Tests Overview, Explore, Calls and Call over HTTP. What they show has to equal the stored rows. */
 import { randomUUID } from 'node:crypto';
 import { beforeAll, expect, test } from '@jest/globals';
 import { formatTimeIn, formatUsd } from '../../../src/console/frame/values.ts';
@@ -84,7 +84,7 @@ beforeAll(async () => {
   await database.transaction((tx) => storeCalls(tx, [...spread, failover, cached, refused]));
 });
 
-/** Text of a page without markup, with spaces collapsed. */
+/** Returns the text of a page without markup and with collapsed spaces. */
 async function textOf(path: string): Promise<string> {
   const response = await member.get(`/console/p/acme${path}`);
   expect([path, response.status]).toEqual([path, 200]);
@@ -112,7 +112,7 @@ const sums = async (condition = 'true') => {
   return row;
 };
 
-/** Midnight in Kolkata `days` ago, without the code under test. */
+/** Returns midnight in Kolkata `days` ago without using the code under test. */
 function startOfLocalDay(days: number): Date {
   return new Date(Date.parse(`${formatTimeIn(Date.now(), zone, 'date')}T00:00:00+05:30`) - days * dayMs);
 }
@@ -160,7 +160,7 @@ test('exports the overview, Explore and the calls as CSV with the same total cos
   }
   expect(await csvOf('/calls.csv')).toHaveLength(calls + 1);
   expect(await csvOf('/calls.csv?result=error')).toHaveLength(errors + 1);
-  // A formula in an exported text is not one for spreadsheets, and stays one cell.
+  // A formula in an exported text must not be one for spreadsheets, and has to stay one cell.
   expect((await csvOf('/explore.csv?group=provider'))[0]).toContain('attempts');
 });
 

@@ -1,7 +1,10 @@
-/** Random JSON as people and libraries write it: white space anywhere, escaped keys, odd numbers, deep nesting. */
+/**
+ * Random JSON as people and libraries write it, with white space anywhere, escaped keys, unusual numbers and deep
+ * nesting.
+ */
 import fc from 'fast-check';
 
-/** Text of a value; `JSON.parse` defines its meaning. */
+/** The text of a value. `JSON.parse` defines its meaning. */
 export type JsonText = string;
 
 const space = fc.string({ unit: fc.constantFrom(' ', '\n', '\r', '\t'), maxLength: 3 });
@@ -46,7 +49,7 @@ const numberText: fc.Arbitrary<JsonText> = fc.oneof(
 
 const scalarText: fc.Arbitrary<JsonText> = fc.oneof(stringText, numberText, fc.constantFrom('true', 'false', 'null'));
 
-/** `open`, the parts with commas and random white space between them, `close`. */
+/** Joins `open`, the parts with commas and random white space between them, and `close`. */
 function container(open: string, close: string, part: fc.Arbitrary<string>): fc.Arbitrary<JsonText> {
   return fc.tuple(space, fc.array(fc.tuple(part, space, space), { maxLength: 4 })).map(([first, parts]) => {
     const inner = parts.map(([text, before, after], index) => `${text}${before}${index < parts.length - 1 ? `,${after}` : ''}`);

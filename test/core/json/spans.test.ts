@@ -23,7 +23,7 @@ function scanned(bytes: Buffer): BodySpans | null {
   }
 }
 
-/** The object that the spans describe, as `JSON.parse` would return it. */
+/** Returns the object that the spans describe, as `JSON.parse` would return it. */
 function readBack(bytes: Buffer, spans: BodySpans): [string, unknown][] {
   return [...spans.members.values()].map(({ key, value }) => [key, JSON.parse(bytes.toString('utf8', value.start, value.end))]);
 }

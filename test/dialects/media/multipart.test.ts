@@ -100,7 +100,7 @@ describe('a multipart body', () => {
     ['a folded header', bodyOf(part('form-data;\r\n name="model"', 'x')), 'header'],
     ['an encoded part', bodyOf(part('form-data; name="prompt"', 'eA==', 'Content-Transfer-Encoding: base64\r\n')), 'encoding'],
     ['a boundary within a longer line', bodyOf(part('form-data; name="file"', `\r\n--${boundary}x`)), 'line end'],
-    // Parsers that accept other line ends, or a boundary at the start of a part, would find another model.
+    // Parsers that accept other line endings, or a boundary at the start of a part, would find a different model.
     ...['x\n', 'x\r', '\n', '\r', ''].map(
       (before) =>
         [

@@ -1,4 +1,6 @@
-/** Thinking without a signature does not reach models that check signatures; all other bytes reach them unchanged. */
+/**
+ * Thinking without a signature does not reach models that check signatures, while all other bytes reach them unchanged.
+ */
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { scanObject, splice } from '../../../src/core/json/spans.ts';

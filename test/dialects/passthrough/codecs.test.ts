@@ -1,4 +1,4 @@
-/** What the gateway reads on passthrough routes: request, usage, and the recorded turn of a response. */
+/** Tests what the gateway reads on passthrough routes: the request, the usage, and the recorded turn of a response. */
 import { describe, expect, it } from '@jest/globals';
 import { GatewayError } from '../../../src/core/errors.ts';
 import { scanObject, splice } from '../../../src/core/json/spans.ts';

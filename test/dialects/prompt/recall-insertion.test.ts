@@ -7,7 +7,7 @@ import { wrapRecalled } from '../../../src/dialects/prompt/recalled-block.ts';
 
 const block = 'a "block"\nof two lines';
 
-/** The body with the block inserted. Null when nothing can be inserted. */
+/** Returns the body with the block inserted, or null if nothing can be inserted. */
 function insert(dialect: Dialect, text: string): { text: string; userText: string } | null {
   const body = Buffer.from(text);
   const place = findRecallInsertion(dialect, body, scanObject(body));
@@ -122,7 +122,7 @@ describe('the last user text', () => {
   });
 });
 
-/** JSON as clients write it: any white space, escapes, and numbers that parsing would change. */
+/** JSON as clients write it, with any white space, escapes, and numbers that parsing would change. */
 const space = fc.constantFrom('', ' ', '\n  ', '\t');
 const scalar = fc.constantFrom('1.0', '1e5', '12345678901234567890', '-0.10', '"\\u0041\\/"', 'null', 'true', '[ 1 ,2.50]', '{"b" : {} }');
 const said = fc

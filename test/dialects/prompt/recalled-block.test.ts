@@ -1,4 +1,4 @@
-/** Recalled memories are recognized in a prompt; text that only resembles them is the user's. */
+/** Tests that recalled memories are recognized in a prompt. Text that only resembles them belongs to the user. */
 import { expect, test } from '@jest/globals';
 import { stripRecalled, wrapRecalled } from '../../../src/dialects/prompt/recalled-block.ts';
 

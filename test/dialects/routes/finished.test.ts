@@ -1,4 +1,4 @@
-/** Whether all choices of a response have a finish reason: only such responses may be cached. */
+/** Tests whether all choices of a response have a finish reason, because we may only cache such responses. */
 import { expect, test } from '@jest/globals';
 import { routeCodecs } from '../../../src/dialects/routes/route-codecs.ts';
 import { readStream, streamOf } from '../events.ts';

@@ -1,4 +1,4 @@
-/** A response cached in one form can be sent in the other with the same meaning, or is not converted at all. */
+/** Tests that a response that was cached in one format keeps its meaning in the other, or is not converted at all. */
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { Dialect } from '../../../src/core/call.ts';

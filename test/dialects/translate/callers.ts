@@ -1,22 +1,24 @@
-/** The callers' side for tests of the translation: streams are read by the vendors' own SDKs. */
+/** The callers' side for translation tests, where the vendors' own SDKs read the streams. */
 import Anthropic from '@anthropic-ai/sdk';
 import OpenAI from 'openai';
 import { createSseParser } from '../../../src/core/sse.ts';
 import type { StreamTranslator } from '../../../src/dialects/translate/stream.ts';
 
-/** What a caller makes of an answer, in a form in which plain and streamed answers can be compared. */
+/** What a caller reads from a response, in a form in which you can compare plain and streamed responses. */
 export interface Received {
   readonly id: unknown;
   readonly model: unknown;
-  /** Texts and tool calls in order; neighbouring texts are one. */
+  /** Texts and tool calls in order. Adjacent texts are merged. */
   readonly blocks: readonly unknown[];
-  /** Text of the reasoning, and its signed and encrypted parts as blocks of the messages dialect. */
+  /** The text of the reasoning, and its signed and encrypted parts as blocks of the messages dialect. */
   readonly reasoning: { readonly text: string; readonly signed: readonly unknown[] };
   readonly end: unknown;
   readonly usage: unknown;
 }
 
-/** Everything the translator gives for the stream `text`, whose bytes come in chunks of these sizes. */
+/**
+ * Returns everything that the translator produces for the stream `text`, whose bytes arrive in chunks of these sizes.
+ */
 export function translateStream(translator: StreamTranslator, text: string, sizes: readonly number[] = [text.length * 4 + 1]): string {
   const parser = createSseParser();
   const bytes = Buffer.from(text);
@@ -37,7 +39,7 @@ function answering(text: string): () => Promise<Response> {
 export async function readChatStream(text: string): Promise<Received> {
   const client = new OpenAI({ apiKey: 'k', baseURL: 'http://vendor.example/v1', fetch: answering(text), maxRetries: 0 });
   const stream = client.chat.completions.stream({ model: 'm', messages: [{ role: 'user', content: 'Hi' }] });
-  // The SDK keeps only the last delta of members that it does not know.
+  // The SDK only keeps the last delta of members that it doesn't know.
   const chunks = createSseParser().push(Buffer.from(text)).events;
   const deltas: Reasoned[] = chunks.flatMap(({ data }) => (data === '[DONE]' ? [] : (JSON.parse(data || '{}').choices?.[0]?.delta ?? [])));
   return { ...readChatResponse(await stream.finalChatCompletion()), reasoning: joinReasoning(deltas) };
@@ -49,7 +51,7 @@ export async function readMessagesStream(text: string): Promise<Received> {
   return readMessagesResponse(await stream.finalMessage());
 }
 
-/** The reasoning in a message or delta of the chat dialect, in all forms. */
+/** The reasoning in a message or delta of the chat dialect, in all formats. */
 interface Reasoned {
   reasoning_content?: string | null;
   reasoning?: string | null;
@@ -86,7 +88,7 @@ function isSignedBlock({ type, signature }: { type: string; signature?: string }
   return type === 'redacted_thinking' || (type === 'thinking' && Boolean(signature));
 }
 
-// The vendors' types say more than their answers do, so answers are read as what they are: JSON.
+// The vendors' types promise more than their responses contain, so we read responses as plain JSON.
 interface ChatJson {
   id: string;
   model: string;

@@ -1,4 +1,4 @@
-/** Translation of streams of chat vendors for messages callers. */
+/** Tests the translation of chat vendors' streams for messages callers. */
 import { describe, expect, test } from '@jest/globals';
 import { createStreamToMessages } from '../../../src/dialects/translate/chat-to-messages-stream.ts';
 import { names, run, whole } from './steps.ts';
@@ -54,7 +54,7 @@ describe('from chat to messages', () => {
   ];
 
   const translate = (...datas: unknown[]) => run(createStreamToMessages(names), datas);
-  /** The output for each chunk after the first. */
+  /** Returns the output for each chunk after the first. */
   const steps = (...datas: unknown[]): unknown[][] => run(createStreamToMessages(names), [first, ...datas], false).steps.slice(1);
 
   test('converts text to a start, deltas, a block end with the finish reason and the final events', () => {

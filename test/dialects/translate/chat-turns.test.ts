@@ -1,4 +1,4 @@
-/** Translation of the messages of chat requests for vendors of the messages dialect. */
+/** Tests the translation of chat messages for vendors of the messages dialect. */
 import { describe, expect, test } from '@jest/globals';
 import { asArray } from '../../../src/core/json/narrow.ts';
 import { UntranslatableError } from '../../../src/dialects/contract/untranslatable.ts';

@@ -1,4 +1,4 @@
-/** Legacy completions of chat streams. */
+/** Tests legacy completions of chat streams. */
 import { expect, test } from '@jest/globals';
 import { createSseParser } from '../../../src/core/sse.ts';
 import { createCompletionStream } from '../../../src/dialects/translate/completions.ts';

@@ -1,6 +1,6 @@
 /**
- * No documented member of a request disappears silently. For each of them, a request that has it is passed on, translated, refused because of
- * it, or answered with its name in `x-gateway-dropped` or `x-gateway-adjusted`.
+ * Tests that no documented member of a request disappears silently. A request with the member is passed on, translated,
+ * rejected because of it, or gets a response that lists it in `x-gateway-dropped` or `x-gateway-adjusted`.
  */
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
@@ -48,7 +48,7 @@ interface Sent {
 
 const hi = { role: 'user', content: 'hi' };
 
-/** What the vendor gets, or the error of a refusal. */
+/** Returns what the vendor receives, or the error if the request is rejected. */
 function send(route: PromptRoute, dialect: Dialect, request: JsonObject, traits: ModelTraits = {}): Sent | VendorError {
   const candidate: Candidate = { id: 'x/m', provider: 'x', model: 'm', dialect, price: null, maxOutputTokens: 64_000, traits };
   const timeouts = { connectTimeoutMs: 1, firstByteTimeoutMs: 1, idleTimeoutMs: 1 };
@@ -70,7 +70,7 @@ function send(route: PromptRoute, dialect: Dialect, request: JsonObject, traits:
   }
 }
 
-/** What became of the member of an object in the request. `without` is the same request without it. */
+/** Returns what happened to a member of an object in the request. `without` is the same request without it. */
 function fateOf(member: string, sent: Sent | VendorError, without: Sent | VendorError): string {
   const isNamed = (path: string): boolean => path.split('.').includes(member);
   if (sent instanceof VendorError) {
@@ -81,9 +81,9 @@ function fateOf(member: string, sent: Sent | VendorError, without: Sent | Vendor
   return without instanceof VendorError || sent.body !== without.body ? 'translated' : 'silently dropped';
 }
 
-/** Members whose value says what the object is, or that the gateway itself acts on whatever the vendor is. */
+/** Members whose value identifies the object, or that the gateway itself acts on, whatever the vendor is. */
 const structural: ReadonlySet<string> = new Set(['type', 'role', 'model', 'stream', 'call_id', 'tool_call_id', 'tool_use_id']);
-/** Members with an effect on the response rather than on the vendor's request, and names that are only labels. */
+/** Members that affect the response rather than the vendor's request, and names that are only labels. */
 const honouredElsewhere: readonly string[] = [
   ...[
     'ChatCompletionStreamOptions.include_usage',
@@ -107,7 +107,7 @@ const ways: readonly { route: PromptRoute; vendor: Dialect; places: readonly Pla
   { route: 'responses', vendor: 'messages', places: responsesPlaces },
 ];
 
-/** A call of one tool at most is also what a request for JSON, or for no tool at all, leads to. */
+/** A request for JSON, or for no tool at all, also limits the response to one tool call. */
 const isImplied = (member: string, { tool_choice: choice, response_format: format, text }: JsonObject): boolean =>
   member === 'parallel_tool_calls' && (choice === 'none' || (format ?? text) !== undefined);
 
@@ -115,7 +115,7 @@ function find(request: unknown, at: Place['at']): Record<string, unknown> {
   return at.reduce<unknown>((value, key) => (value as Record<string | number, unknown>)[key], request) as Record<string, unknown>;
 }
 
-/** The request with the member, and without it. */
+/** Returns the request with the member and without it. */
 function requestsOf({ request, at, values }: Place, member: string): [JsonObject, JsonObject] {
   const having = structuredClone(request);
   find(having, at)[member] = values[member];
@@ -127,7 +127,7 @@ function requestsOf({ request, at, values }: Place, member: string): [JsonObject
 describe.each(ways)('a request of $route for a vendor of $vendor with $traits', ({ route, vendor, places, traits }) => {
   test.each(places.map((place) => ({ name: place.type[1], place })))('keeps or reports every member of $name', ({ name, place }) => {
     const documented = documentedMembers(...place.type);
-    // A new member of the SDK needs a value here and, unless it may be dropped, a rule.
+    // If the SDK adds a member, it needs a value here and, unless it may be dropped, a rule.
     expect(Object.keys(place.values)).toEqual(expect.arrayContaining(documented));
     const fates = Object.keys(place.values)
       .filter((member) => !structural.has(member) && !honouredElsewhere.includes(`${name}.${member}`))

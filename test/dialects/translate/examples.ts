@@ -1,4 +1,4 @@
-/** Requests for translation tests, and shortcuts to translate one. */
+/** Requests for translation tests, and helpers that translate one. */
 
 import { asLosslessObject } from '../../../src/dialects/json/lossless-json.ts';
 import { parseLossless } from '../../../src/dialects/json/parse-lossless.ts';

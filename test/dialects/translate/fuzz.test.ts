@@ -1,4 +1,4 @@
-/** External input may be anything: it is translated or rejected, and never breaks the call. */
+/** External input may be anything. We translate or reject it, and it never breaks the call. */
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { JsonObject } from '../../../src/core/json/narrow.ts';
@@ -117,7 +117,7 @@ const responsesRequest = {
   text: { format: { type: 'json_schema', name: 'n', schema: { type: 'object' } } },
 };
 
-/** The value with some of its members, at any depth, replaced by other JSON or removed. */
+/** The value with some of its members replaced by other JSON or removed, at any depth. */
 function damaged(value: unknown): fc.Arbitrary<string> {
   const places = JSON.stringify(value, (_key, member) => member).length;
   const damage = fc.tuple(
@@ -139,7 +139,10 @@ function countMembers(value: unknown): number {
   return Object.values(value).reduce((count: number, member) => count + 1 + countMembers(member), 0);
 }
 
-/** JSON text with the member of that number (counted as `countMembers` does) replaced; undefined removes it. */
+/**
+ * JSON text in which the member with that number (as counted by `countMembers`) is replaced, or removed if it is
+ * undefined.
+ */
 function replaceMember(value: unknown, place: number, replacement: string | null): string {
   let at = -1;
   const mark = '\u0000place\u0000';
@@ -167,7 +170,7 @@ function translatesOrRefuses(translate: () => JsonObject | null): void {
   expect(JSON.parse(JSON.stringify(result))).toEqual(result === null ? null : expect.any(Object));
 }
 
-/** A run of all tests tries a quarter, each time with another seed. */
+/** A run of all tests tries a quarter of the cases, each time with another seed. */
 const upTo = (numRuns: number) => ({ numRuns: isExhaustive ? numRuns : numRuns / 4 });
 
 describe('a request with a damaged member is either translated or rejected', () => {

@@ -1,4 +1,4 @@
-/** Translation of streams of messages vendors for chat callers. */
+/** Tests the translation of messages vendors' streams for chat callers. */
 import { describe, expect, test } from '@jest/globals';
 import { jsonAnswerToolName } from '../../../src/dialects/translate/json-answer-tool.ts';
 import { createStreamToChat } from '../../../src/dialects/translate/messages-to-chat-stream.ts';
@@ -38,7 +38,7 @@ describe('from messages to chat', () => {
   };
 
   const translate = (...datas: unknown[]) => run(createStreamToChat(names), datas);
-  /** The output for the events between start and end. */
+  /** Returns the output for the events between start and end. */
   const pieces = (...datas: object[]): unknown[] =>
     run(createStreamToChat(names), [start, ...datas], false)
       .steps.slice(1)

@@ -1,4 +1,4 @@
-/** Properties of every translated response and request. */
+/** Tests properties that every translated response and request has. */
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { asArray, asObject, asString, isObject } from '../../../src/core/json/narrow.ts';
@@ -29,7 +29,7 @@ const toMessages = (answer: Said) => responseToMessages(losslessObjectOf(parseLo
 const toChat = (answer: Said) => responseToChat(losslessObjectOf(parseLossless(JSON.stringify(messagesAnswer(answer)))), names);
 
 describe('a stream assembled by the caller', () => {
-  // The SDKs cannot parse responses without ids, which are forwarded unchanged.
+  // We forward responses without ids unchanged, but the SDKs cannot parse them.
   const whole = said.map((answer) => ({ ...answer, hasToolIds: true, hasUsage: true }));
 
   test('matches the JSON response from chat to chat', async () => {
@@ -209,7 +209,7 @@ describe('a request translated to the other dialect and back', () => {
           .map(asObject)
           .filter(({ role }) => role === 'assistant');
         expect(assistant.map(({ content }) => asArray(content).filter((block) => !isSpoken(block)))).toEqual(signed);
-        // Thinking precedes the rest of its turn.
+        // Thinking comes before the rest of its turn.
         for (const [index, { content }] of assistant.entries())
           expect(asArray(content).slice(0, signed[index]?.length)).toEqual(signed[index]);
         const back = requestToChat(there, { model: 'b', stream: false, takesReasoning: 'details' });
@@ -259,7 +259,7 @@ describe('a request translated to the other dialect and back', () => {
     return JSON.stringify(Object.entries(body).sort(([a], [b]) => (a < b ? -1 : 1)));
   }
 
-  /** System texts, which are joined into one. Blank ones are dropped. */
+  /** Returns the system texts, which are joined into one. Blank ones are dropped. */
   function systemOf(list: unknown): string {
     const texts = asArray(list)
       .map(asObject)
@@ -268,7 +268,7 @@ describe('a request translated to the other dialect and back', () => {
     return texts.filter((text) => text.trim() !== '').join('\n\n');
   }
 
-  /** Everything else, part by part; consecutive texts of the assistant are one part. */
+  /** Returns everything else part by part. Consecutive assistant texts are one part. */
   function linesOf(list: unknown): string[] {
     const lines: string[] = [];
     let spoken = false;
@@ -295,7 +295,7 @@ describe('a request translated to the other dialect and back', () => {
   }
 });
 
-/** With event names, which the vendor's SDK requires. */
+/** Adds event names, which the vendor's SDK requires. */
 function named(stream: string): string {
   return stream.replaceAll(/^data: \{"type":"([a-z_]+)"/gm, 'event: $1\ndata: {"type":"$1"');
 }

@@ -1,4 +1,4 @@
-/** Translation of JSON responses. */
+/** Tests the translation of JSON responses. */
 import { describe, expect, test } from '@jest/globals';
 import { asArray, type JsonObject } from '../../../src/core/json/narrow.ts';
 import { asLosslessObject } from '../../../src/dialects/json/lossless-json.ts';
@@ -31,7 +31,7 @@ function ofMessages(content: unknown, members: object = {}): JsonObject | null {
   );
 }
 
-/** The only choice of a translated response. */
+/** Returns the only choice of a translated response. */
 function choiceOf(answer: JsonObject | null): JsonObject {
   return asLosslessObject(asArray(answer?.choices)[0]);
 }

@@ -1,4 +1,4 @@
-/** Reads from the type declarations of the official SDKs which members their vendors document. */
+/** Reads which members the vendors document from the type declarations of the official SDKs. */
 import { readFileSync } from 'node:fs';
 import type { JsonObject } from '../../../src/core/json/narrow.ts';
 
@@ -9,18 +9,24 @@ const declarations = {
   messages: '@anthropic-ai/sdk/resources/beta/messages/messages.d.ts',
 } as const;
 
-/** An interface of the SDK's types, the request that holds such an object, and for each member a value that asks for something. */
+/**
+ * An interface in the SDK's types, the request that contains such an object, and a value for each member that requests
+ * something.
+ */
 export interface Place {
   readonly type: readonly [file: keyof typeof declarations, name: string];
   readonly request: JsonObject;
-  /** Path of the object in the request. */
+  /** The path of the object in the request. */
   readonly at: readonly (string | number)[];
   readonly values: JsonObject;
-  /** Path of the object, whose members are not named one by one when all of it is dropped. */
+  /** The path of an object whose members are not listed one by one if all of it is dropped. */
   readonly within?: string;
 }
 
-/** The members of an interface that are sent in the body. Anthropic's SDK sends some parameters as headers, and says so. */
+/**
+ * Returns the members of an interface that are sent in the body. Anthropic's SDK sends some parameters as headers, and
+ * its comments say so.
+ */
 export function documentedMembers(file: keyof typeof declarations, name: string): string[] {
   const source = readFileSync(new URL(`../../../node_modules/${declarations[file]}`, import.meta.url), 'utf8');
   const opening = new RegExp(`interface ${name}\\b[^{;]*\\{`).exec(source);
@@ -28,7 +34,7 @@ export function documentedMembers(file: keyof typeof declarations, name: string)
   const members: string[] = [];
   let depth = 1;
   let comment = '';
-  // A statement at depth 1 is a member: a comment, then its name up to the colon.
+  // A statement at depth 1 is a member: a comment, followed by its name up to the colon.
   const tokens = /\/\*[\s\S]*?\*\/|[{}]|([A-Za-z_]\w*)\??:/g;
   tokens.lastIndex = opening.index + opening[0].length;
   for (let token = tokens.exec(source); token && depth > 0; token = tokens.exec(source)) {

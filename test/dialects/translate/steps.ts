@@ -6,7 +6,7 @@ import { streamOf } from '../events.ts';
 
 export const names = { id: 'gw-1', model: 'asked', createdSeconds: 1700000000 };
 
-/** The output for each event, and at the end: JSON, `[DONE]`, or the text of a comment. */
+/** Returns the output for each event and at the end: JSON, `[DONE]`, or the text of a comment. */
 export function run(translator: StreamTranslator, datas: readonly unknown[], ends = true): { steps: unknown[][]; state: StreamState } {
   const events = createSseParser().push(Buffer.from(streamOf(...datas))).events;
   const outputs = [...events.map((event) => translator.push(event)), ...(ends ? [translator.end()] : [])];
@@ -21,7 +21,7 @@ function readOut(text: string): unknown[] {
       const data = /^(?:event: (\w+)\n)?data: (.*)$/.exec(block);
       if (!data) return block;
       const value = data[2] === '[DONE]' ? '[DONE]' : JSON.parse(data[2] ?? '');
-      // The event's name and the type in its data are the same.
+      // The event's name equals the type in its data.
       if (data[1] !== undefined) expect(value.type).toBe(data[1]);
       return value;
     });

@@ -1,4 +1,7 @@
-/** Vendor responses for translation tests: one response in each dialect, as JSON and as a stream in random chunks. */
+/**
+ * Vendor responses for translation tests. Each response exists in both dialects, as JSON and as a stream in random
+ * chunks.
+ */
 import fc from 'fast-check';
 import type { Tokens } from '../../../src/core/pricing.ts';
 import { streamOf } from '../events.ts';
@@ -7,21 +10,21 @@ import { streamOf } from '../events.ts';
 export interface Said {
   readonly id: string;
   readonly model: string;
-  /** Split at random for the dialect with blocks. */
+  /** For the dialect with blocks, the text is split at random. */
   readonly text: string;
   readonly thinking: string;
-  /** Encrypted thinking after that. Only where the form of a chat vendor can carry it. */
+  /** Encrypted thinking that follows. Only set if the chat vendor's format can carry it. */
   readonly sealed: string;
   /** How a chat vendor sends reasoning. */
   readonly form: 'reasoning_content' | 'reasoning' | 'reasoning_details' | 'thinking_blocks';
   readonly tools: readonly { readonly id: string; readonly name: string; readonly arguments: object }[];
   readonly end: 'stop' | 'length' | 'filtered';
   readonly tokens: Tokens;
-  /** Lengths of the vendor's chunks, repeated cyclically. */
+  /** The lengths of the vendor's chunks, which repeat cyclically. */
   readonly cuts: readonly number[];
-  /** The deltas of the tool calls interleave (chat). */
+  /** If true, the deltas of the tool calls are interleaved (chat). */
   readonly interleaved: boolean;
-  /** The vendor sends tool call ids and token counts. */
+  /** If true, the vendor sends tool call ids and token counts. */
   readonly hasToolIds: boolean;
   readonly hasUsage: boolean;
 }
@@ -84,7 +87,7 @@ function chatCall({ hasToolIds }: Said, tool: Said['tools'][number]): object {
 const signature = 'c2ln';
 const format = 'anthropic-claude-v1';
 
-/** The thinking blocks of a response in the messages dialect. */
+/** Returns the thinking blocks of a response in the messages dialect. */
 export function thinkingBlocks({ thinking, sealed }: Said): object[] {
   return [
     ...(thinking === '' ? [] : [{ type: 'thinking', thinking, signature }]),
@@ -92,7 +95,7 @@ export function thinkingBlocks({ thinking, sealed }: Said): object[] {
   ];
 }
 
-/** The same in the form of the gateway's chat responses. */
+/** Returns the same in the format of the gateway's chat responses. */
 export function reasoningDetails({ thinking, sealed }: Said): object[] {
   const entries = [
     ...(thinking === '' ? [] : [{ type: 'reasoning.text', text: thinking, signature, format }]),
@@ -198,7 +201,7 @@ function messagesBlocks(answer: Said): { start: object; whole: object; deltas: o
   };
   const redacted = { type: 'redacted_thinking', data: sealed };
   const ofSealed = { start: redacted, whole: redacted, deltas: [] };
-  // Two blocks of text, as vendors send them around citations.
+  // Two blocks of text, like vendors send around citations.
   const half = Math.floor(text.length / 2);
   const ofText = [text.slice(0, half), text.slice(half)].map((part) => ({
     start: { type: 'text', text: '' },

@@ -12,7 +12,10 @@ import { identifyProcess, isRunning, type ProcessIdentity, terminateProcess } fr
 import { createTestLog, until } from '../../support/temporal.ts';
 import { ensureTemporal } from '../../support/temporal-program.ts';
 
-/** A gateway reduced to its dev server: prints the server's record, stops it at SIGTERM, exits at SIGUSR2 and ignores Ctrl-C. */
+/**
+ * A gateway reduced to its dev server. It prints the server's record, stops it on SIGTERM, exits on SIGUSR2 and ignores
+ * Ctrl-C.
+ */
 const parentProgram = `
 const [, devServer, connection, binary, dataDir] = process.argv;
 const { startDevServer } = await import(devServer);
@@ -62,7 +65,7 @@ describe('the Temporal dev server', () => {
   });
   afterEach(async () => {
     await Promise.all(servers.splice(0).map((server) => server.stop()));
-    const remaining = await readRecord(dataDir); // From a test that failed before it stopped its server.
+    const remaining = await readRecord(dataDir); // Left over from a test that failed before it stopped its server.
     if (remaining) await terminateProcess(remaining, 1_000);
     await rm(dataDir, { recursive: true });
   });
@@ -148,7 +151,7 @@ describe('the Temporal dev server', () => {
 
   test('does not receive Ctrl-C from the terminal, and exits when the gateway receives SIGTERM', async () => {
     const parent = await startInOtherProcess();
-    process.kill(-parent.pid, 'SIGINT'); // To the whole group, as a terminal does.
+    process.kill(-parent.pid, 'SIGINT'); // Sent to the whole group, like a terminal does.
     expect(await servesNamespace(parent.server.address, parent.server.namespace)).toBe(true);
     await parent.kill('SIGTERM');
     expect(await identifyProcess(parent.server.pid)).toBeNull();

@@ -22,7 +22,7 @@ interface Machine {
   readonly lines: readonly LogLine[];
 }
 
-/** A machine with an empty PATH and cache and a local download server, which by default responds with 403. */
+/** A machine with an empty PATH and cache and a local download server that responds with 403 by default. */
 async function withMachine(
   work: (machine: Machine) => Promise<void>,
   respond: RequestListener = (_request, response) => response.writeHead(403).end(),
@@ -55,7 +55,7 @@ async function withMachine(
   }
 }
 
-/** Source and error message of each failed install. */
+/** Returns the source and error message of each failed install. */
 function failedInstalls(lines: readonly LogLine[]): unknown[] {
   return lines
     .filter(({ message }) => message === 'temporal install failed')
@@ -68,7 +68,9 @@ async function writeProgram(file: string, script: string): Promise<void> {
   await chmod(file, 0o755);
 }
 
-/** Script of a Go toolchain that installs a program immediately and records its arguments and environment. */
+/**
+ * Returns the script of a Go toolchain that installs a program immediately and records its arguments and environment.
+ */
 function fakeGo(home: string): string {
   return `env > ${home}/go-env; echo "$@" > ${home}/go-args; printf '#!/bin/sh\\necho temporal version 0.0.0-DEV\\n' > "$GOBIN/temporal"; chmod +x "$GOBIN/temporal"`;
 }

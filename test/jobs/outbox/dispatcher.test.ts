@@ -45,7 +45,9 @@ function entry(workflowId: string, opened = 1): OutboxEntry {
   return { workflow: 'conversationIdle', workflowId, input: { conversation_id: workflowId, opened } };
 }
 
-/** The tests, the same for each database. `connections` belong to two processes where the database allows two. */
+/**
+ * The tests, which are the same for each database. `connections` belong to two processes if the database allows two.
+ */
 function promises(open: () => Promise<{ connections: readonly [Database, Database]; close(): Promise<void> }>): void {
   let database: Database;
   let other: Database;
@@ -208,7 +210,7 @@ function promises(open: () => Promise<{ connections: readonly [Database, Databas
     for (const [workflowId, count] of written) {
       const rounds = temporal.started.filter((row) => row.workflowId === workflowId).map(({ input }) => Number(input['opened']));
       expect(rounds).toEqual([...rounds].sort((left, right) => left - right));
-      // Delivery is at least once: an outage between a start and the deletion of its row repeats the start.
+      // Delivery is at least once. An outage between a start and the deletion of its row repeats the start.
       expect(new Set(rounds).size).toBe(count);
     }
   });
@@ -257,7 +259,7 @@ function promises(open: () => Promise<{ connections: readonly [Database, Databas
     await until('the row is postponed', async () => (await database.query('select id from outbox where next_try_at > now()')).length === 1);
     const rejection = { message: 'workflow start rejected', fields: { workflowId: 'bad', err: { message: 'there is no such workflow' } } };
     expect(lines.filter(({ level }) => level === 'error')).toMatchObject([rejection]);
-    // Once more while the attempts follow each other within seconds, then at the first hourly one.
+    // Once more while the attempts are only seconds apart, and then at the first hourly one.
     for (const attempts of [1, 11]) {
       await database.query('update outbox set next_try_at = now(), attempts = $1::integer', [attempts]);
       await database.query(`select pg_notify('gateway_outbox', '')`);

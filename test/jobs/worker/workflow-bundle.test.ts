@@ -7,9 +7,9 @@ import { createTestLog } from '../../support/temporal.ts';
 
 describe('the workflow bundle', () => {
   let dataDir: string;
-  /** Path of the bundle that is built for all tests, which takes seconds. */
+  /** The path of the bundle that we build once for all tests, because it takes seconds. */
   let built: string;
-  /** Share of the build in which the event loop of this process worked. */
+  /** The share of the build during which this process's event loop was busy. */
   let utilization: number;
   const { logger } = createTestLog();
   beforeAll(async () => {
@@ -50,7 +50,7 @@ describe('the workflow bundle', () => {
   });
 
   test("is built outside this process's event loop", () => {
-    // A ratio, since a slow machine is slow in both. A build on the event loop would use nearly all of it.
+    // We compare a ratio, because a slow machine is slow in both. A build on the event loop would use nearly all of it.
     expect(utilization).toBeLessThan(0.9);
   });
 

@@ -66,7 +66,7 @@ describeDatabases('closing idle conversations', (database) => {
   test('reads a limited number at a time and checks again immediately', async () => {
     const projectId = await createProject(database());
     await open(projectId, ...Array<number>(130).fill(idleMs));
-    // The slice has ended after its first transaction.
+    // The slice ended after its first transaction.
     expect(await read(projectId, 1, 0)).toEqual({ kind: 'wait', waitMs: 0, read: 100, waiting: 30 });
     expect(await read(projectId)).toEqual({ kind: 'done', read: 30 });
   });

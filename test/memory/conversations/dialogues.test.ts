@@ -1,4 +1,7 @@
-/** Random dialogues in every dialect, cut into arbitrary batches and with repeated calls: each becomes one conversation. */
+/**
+ * Random dialogues in every dialect, split into arbitrary batches and with repeated calls. Each of them becomes one
+ * conversation.
+ */
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { SettledCall } from '../../../src/core/call.ts';
@@ -11,7 +14,7 @@ const numRuns = isExhaustive ? 40 : 12;
 
 type Route = 'chat' | 'messages' | 'responses';
 
-/** Actions of the assistant between two user messages: a loop of tool calls, then text. */
+/** What the assistant does between two user messages: a loop of tool calls, then text. */
 interface Turn {
   readonly question: string;
   readonly tools: readonly (readonly string[])[];
@@ -40,7 +43,7 @@ const dialogue = fc.record({
   project: fc.constantFrom(0, 1),
   turns: fc.array(turn, { minLength: 1, maxLength: 4 }),
 });
-/** Dialogues differ in their first message; those with a subject also in their scope. */
+/** Dialogues differ in their first message, and those with a subject also in their scope. */
 const dialogues = fc
   .array(dialogue, { minLength: 1, maxLength: 5 })
   .map((list) => list.map((one, index) => ({ ...one, turns: one.turns.map((row) => ({ ...row, question: `${index}${row.question}` })) })))
@@ -49,7 +52,7 @@ const dialogues = fc
     return new Set(scopes).size === scopes.length;
   });
 
-/** Requests and responses of a dialogue in its dialect. */
+/** Returns the requests and responses of a dialogue in its dialect. */
 function callsOf(
   { route, source, subject, turns }: Dialogue,
   projectId: string,
@@ -87,7 +90,7 @@ function callsOf(
 
 type ToolCalls = readonly { readonly name: string; readonly arguments: string }[];
 
-/** How a client of the dialect repeats a response, with tool results. */
+/** Repeats a response like a client of the dialect does, with tool results. */
 const repeat: Record<Route, (answer: string, toolCalls: ToolCalls) => unknown[]> = {
   chat: (answer, toolCalls) => [
     {
@@ -130,7 +133,7 @@ describeDatabases('random dialogues', (database) => {
           ...callsOf(one, projects[one.project] ?? '', index * 100),
         }));
 
-        // Dialogues are interleaved; calls with a history are delivered twice or repeated later.
+        // Dialogues are interleaved. Calls with a history are delivered twice or repeated later.
         const queue: SettledCall[] = [];
         const waiting = made.map(({ calls }) => [...calls]);
         while (waiting.some((calls) => calls.length > 0)) {
@@ -139,7 +142,7 @@ describeDatabases('random dialogues', (database) => {
           if (call) queue.push(call);
           const known = queue[next(queue.length)];
           if (known && next(4) === 0) queue.push(known);
-          // Repeated as a new call. Without a history it would be a new conversation.
+          // Repeats it as a new call. Without a history it would be a new conversation.
           const earlier = made[next(made.length)]?.calls.slice(1).find((sent) => queue.includes(sent));
           if (earlier && next(4) === 0)
             queue.push({ ...earlier, metadata: { ...earlier.metadata, id: newId(earlier.metadata.startedAt) } });
@@ -169,7 +172,7 @@ describeDatabases('random dialogues', (database) => {
         const late = shuffled.map(({ call }) => call).filter((call) => call !== last);
         for (const call of [...(last ? [last] : []), ...late]) await record(database(), [call]);
         const seen = await listConversations(database(), projectId);
-        // Texts are those that the client repeats, except for the last response, which only the gateway has seen.
+        // Texts are the ones that the client repeats, except for the last response, which only the gateway has seen.
         const repeated = lines.map((line, index) =>
           index === lines.length - 1 ? line : line.startsWith('a  ') ? `a ${line.slice(3).trim()}` : line,
         );

@@ -1,4 +1,4 @@
-/** A request whose prompt is partly known is read as if nothing of it were known. */
+/** Tests that a request with a partly known prompt is read as if nothing about it were known. */
 import { expect, test } from '@jest/globals';
 import type { PromptRoute } from '../../../src/core/call.ts';
 import { bodyKeys } from '../../../src/dialects/json/body-members.ts';
@@ -9,7 +9,7 @@ import { refersElsewhere } from '../../../src/dialects/routes/outside-input.ts';
 import { createKnownPrompts } from '../../../src/memory/conversations/known-prompts.ts';
 import { bodiesOf, createRandom, longJson, type Random } from './sessions.ts';
 
-/** What a request needs to know of its body, or why it is refused. */
+/** Returns what a request needs to know about its body, or why it is rejected. */
 function factsOf(body: Buffer, route: PromptRoute, scan: () => object): unknown {
   try {
     return { spans: scan(), size: measureInput(body), refersElsewhere: refersElsewhere(body, route) };
@@ -18,7 +18,7 @@ function factsOf(body: Buffer, route: PromptRoute, scan: () => object): unknown 
   }
 }
 
-/** Another byte somewhere, or a byte less. */
+/** Changes or removes a random byte. */
 function damage(body: Buffer, random: Random): Buffer {
   const at = random(body.length);
   const bytes = random(2) === 0 ? [] : ['"', ',', ' ', '}', ']', '{', '\\', '\0', '1'].slice(random(9)).slice(0, 1);

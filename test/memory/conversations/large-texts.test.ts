@@ -1,4 +1,4 @@
-/** The thread finds the same in a large body as the event loop would. */
+/** Tests that the thread finds the same in a large body as the event loop would. */
 import { randomBytes } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { expect, test } from '@jest/globals';

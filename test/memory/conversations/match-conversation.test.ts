@@ -1,4 +1,4 @@
-/** Assignment of calls to conversations: each case runs in a single batch and in one batch per call. */
+/** Tests which conversation a call belongs to. Each case runs in a single batch and in one batch per call. */
 import { describe, expect, test } from '@jest/globals';
 import { describeDatabases } from '../../db/databases.ts';
 import {
@@ -12,19 +12,19 @@ import {
   settledCall,
 } from '../calls.ts';
 
-/** A call: its lines are the request messages (`u …`, `a …`), `answer` is the response. */
+/** A call. Its lines are the request messages (`u …`, `a …`), and `answer` is the response. */
 interface Step extends Omit<CallOptions, 'projectId' | 'body'> {
   readonly lines: readonly string[];
-  /** All conversations are marked as read before this call. */
+  /** All conversations are marked as closed before this call. */
   readonly afterReading?: boolean;
 }
 
 interface Case {
   readonly title: string;
   readonly steps: readonly Step[];
-  /** Messages of the resulting conversations, oldest conversation first. */
+  /** The messages of the resulting conversations, oldest conversation first. */
   readonly conversations: readonly (readonly string[])[];
-  /** Index of the conversation of each call. */
+  /** The index of each call's conversation. */
   readonly filed: readonly number[];
 }
 
@@ -249,7 +249,7 @@ const cases: readonly Case[] = [
 describeDatabases('joining conversations', (database) => {
   describe.each(['in one batch', 'in a batch for each call'])('%s', (how) => {
     const isOne = how === 'in one batch';
-    // A batch orders calls by start time, and nothing is read between its calls.
+    // A batch orders calls by start time, and no conversation is closed between its calls.
     const fitting = cases.filter(({ steps }) => !isOne || steps.every((step) => !step.afterReading && step.at === undefined));
 
     test.each(fitting.map((row) => [row.title, row] as const))('%s', async (_title, { title, steps, conversations, filed }) => {
@@ -264,7 +264,7 @@ describeDatabases('joining conversations', (database) => {
       }
       const seen = await listConversations(database(), projectId);
       const ids = await listConversationIds(database(), calls);
-      // Conversations with equal start times come in the order of their calls.
+      // Conversations with the same start time are in the order of their calls.
       const order = [...seen.map(({ id }) => id)];
       expect([title, seen.map(({ lines }) => lines)]).toEqual([title, conversations]);
       expect(ids.map((id) => order.indexOf(id ?? ''))).toEqual(filed);

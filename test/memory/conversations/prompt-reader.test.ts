@@ -1,4 +1,4 @@
-/** A prompt whose pieces were read before is the same as one that is read as a whole. */
+/** Tests that a prompt whose pieces were read before is the same as one that is read as a whole. */
 import { expect, test } from '@jest/globals';
 import { createKnownPrompts } from '../../../src/memory/conversations/known-prompts.ts';
 import { type MaskedPrompt, readPrompt } from '../../../src/memory/conversations/masked-prompt.ts';
@@ -6,7 +6,7 @@ import { createPromptReader } from '../../../src/memory/conversations/prompt-rea
 import { createCredentialMasker } from '../../../src/memory/text/credential-masker.ts';
 import { bodiesOf, createRandom, longJson } from './sessions.ts';
 
-/** Everything that is stored. Getters are read. */
+/** Returns everything that is stored, including the values of getters. */
 function contentsOf({ context, extras, parts, prefill }: MaskedPrompt): unknown {
   const ofExtra = ({ role, details, textHash, text, hash, parentHash, position }: MaskedPrompt['extras'][number]) => [
     ...[role, JSON.stringify(details), textHash, text, hash, parentHash, position],
@@ -31,7 +31,7 @@ test.each(['chat', 'messages', 'responses'] as const)('reads %s sessions piece b
       const json = seed % 2 === 0 ? JSON.stringify(body) : longJson(body);
       const whole = contentsOf(readPrompt(route, JSON.parse(json), masker));
       const bytes = Buffer.from(json);
-      // As the request does, except after a restart.
+      // Like the request does, except after a restart.
       if (random(3) > 0) knownPrompts.scan('p', route, bytes);
       expect([seed, contentsOf(reader.readPrompt('p', route, bytes))]).toEqual([seed, whole]);
       expect(JSON.stringify(whole)).not.toContain('very-secret-token');

@@ -1,4 +1,4 @@
-/** The text of one call as people read it on demand. */
+/** Tests the text of one call as people read it on demand. */
 import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import { readCallMemory, readCallText } from '../../../src/memory/conversations/read-call-text.ts';

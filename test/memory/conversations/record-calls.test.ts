@@ -325,7 +325,7 @@ describeDatabases('recording calls', (database) => {
     });
   });
 
-  /** The stored prompt and response of a call. */
+  /** Returns the stored prompt and response of a call. */
   async function textOf(call: SettledCall | undefined): Promise<unknown> {
     const [row] = await database().query<{ projectId: string; subject: string | null }>(
       `select project_id as "projectId", subject from call_texts where call_id = $1::uuid`,
@@ -361,7 +361,7 @@ describeDatabases('recording calls', (database) => {
     const earlier = database().transaction(async (tx) => {
       await recordCalls(tx, [a]);
       entered.resolve();
-      // Wait until the other batch waits for the lock. On PGlite it waits for the only session instead.
+      // We wait until the other batch waits for the lock. On PGlite it waits for the only session instead.
       for (let waiting = database().kind === 'embedded'; !waiting && !isLaterDone; ) {
         const locks = await tx.query(
           `select pid from pg_locks join pg_database on pg_database.oid = pg_locks.database

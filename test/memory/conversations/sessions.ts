@@ -1,4 +1,4 @@
-/** Random sessions of agents, with everything that a prompt may contain. */
+/** Random agent sessions with everything that a prompt may contain. */
 import type { PromptRoute } from '../../../src/core/call.ts';
 
 export type Random = (below: number) => number;
@@ -96,7 +96,7 @@ function tool(random: Random): unknown {
   ]);
 }
 
-/** A session: each body repeats the one before and adds to it, or changes something. */
+/** A session in which each body repeats the previous one and adds to it, or changes something. */
 export function bodiesOf(random: Random, route: PromptRoute): object[] {
   const list = route === 'responses' ? 'input' : 'messages';
   const body: Record<string, unknown> = {
@@ -114,7 +114,7 @@ export function bodiesOf(random: Random, route: PromptRoute): object[] {
   });
 }
 
-/** The JSON of a body that is long enough to be compared with earlier ones. */
+/** Returns the JSON of a body that is long enough to be compared with earlier ones. */
 export function longJson(body: object): string {
   const long = { role: 'user', content: 'long '.repeat(2_000) };
   return JSON.stringify(body, (key, value: unknown) =>

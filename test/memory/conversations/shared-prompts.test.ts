@@ -1,4 +1,7 @@
-/** Prompts share their texts: a session stores what is new, and a deletion removes what nothing else uses. */
+/**
+ * Tests prompts that share their texts. A session only stores what is new, and a deletion only removes what nothing
+ * else uses.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from '@jest/globals';
 import type { SettledCall } from '../../../src/core/call.ts';
@@ -25,7 +28,10 @@ const tools = Array.from({ length: 12 }, (_, n) => ({
   function: { name: `tool_${n}`, description: `Tool ${n}. ${'It does what its name says. '.repeat(20)}` },
 }));
 
-/** The calls of a session; each repeats the history. Every text contains `mark`, except for the system prompt, the tools and every third result. */
+/**
+ * Returns the calls of a session, each of which repeats the history. Every text contains `mark`, except for the system
+ * prompt, the tools and every third result.
+ */
 function session(
   projectId: string,
   mark: string,
@@ -69,7 +75,7 @@ async function countRows(database: Database, projectId: string) {
   return row;
 }
 
-/** Rows that nothing refers to, and references to rows that don't exist. */
+/** Finds rows that nothing refers to, and references to rows that don't exist. */
 async function findDamage(database: Database): Promise<unknown[]> {
   return database.query(
     `select 'lost parent' as damage, count(*)::integer as rows from parts part
@@ -104,11 +110,11 @@ describeDatabases('prompts that share texts', (database) => {
     const calls = session(projectId, 'ann', 30, { reorders: true });
     for (const call of calls.slice(0, 10)) await record(database(), [call]);
     const before = await countRows(database(), projectId);
-    // Also of several calls in one batch.
+    // This also applies to several calls in one batch.
     await record(database(), calls.slice(10, 20));
     for (const call of calls.slice(20)) await record(database(), [call]);
     const after = await countRows(database(), projectId);
-    // A result for each of twenty turns; a link to it, and the answer.
+    // Each of the twenty turns has a result, a link to it, and the response.
     expect([(after?.texts ?? 0) - (before?.texts ?? 0), (after?.parts ?? 0) - (before?.parts ?? 0)]).toEqual([20, 40]);
     for (const at of [0, 9, 15, 29]) {
       const text = await textOf(database(), calls[at]);
@@ -153,7 +159,7 @@ describeDatabases('prompts that share texts', (database) => {
     const projectId = await createProject(database());
     const calls = session(projectId, 'before', 8);
     await record(database(), calls);
-    // As the older release stored them.
+    // Stores them like the older release did.
     for (const [turn, call] of calls.entries()) {
       const results = Array.from({ length: turn }, (_, n) => ({
         kind: 'tool_result',
@@ -185,7 +191,7 @@ describeDatabases('prompts that share texts', (database) => {
   });
 });
 
-/** Connections to one new database, each with a pool of its own. */
+/** Connections to one new database, each with its own pool. */
 async function withDatabases(count: number, work: (first: Database, ...others: readonly Database[]) => Promise<void>): Promise<void> {
   const lent = await createTestDatabase();
   const open = () => openServerDatabase({ connectionString: lent.url, maxConnections: 4 });
@@ -199,7 +205,10 @@ async function withDatabases(count: number, work: (first: Database, ...others: r
   }
 }
 
-/** Three processes store calls of two subjects, while a subject is erased, conversations expire, an export reads, and connections break. */
+/**
+ * Three processes store calls of two subjects while a subject is erased, conversations expire, an export reads, and
+ * connections break.
+ */
 describePostgres('writers, erasures, deletion periods and exports at the same time', () => {
   test('keeps shared parts while a call that found them is being stored', async () => {
     await withDatabases(2, async (admin, other) => {
@@ -233,12 +242,12 @@ describePostgres('writers, erasures, deletion periods and exports at the same ti
       const erase = createErase({ database: admin, clock: { now: Date.now } });
       const retention = createRetention({ database: admin, clock: { now: Date.now } });
       const kept: SettledCall[] = [];
-      // Later than every erasure, so that the calls are stored.
+      // This is later than every erasure, so the calls are stored.
       const now = Math.floor((Date.now() - baseTime) / 1_000) + 3_600;
       let isWriting = true;
       const write = async (database: Database, writer: number): Promise<void> => {
         for (let round = 0; round < 16; round += 1) {
-          // Those of rob are old enough to be deleted.
+          // The calls of rob are old enough to be deleted.
           const subject = writer % 2 === 0 ? 'evelyn' : round % 2 === 0 ? 'bob' : 'rob';
           const isKept = subject === 'bob';
           const calls = session(projectId, `${subject}${isKept ? '' : ' gone'} ${writer}.${round}`, 1 + (round % 3), {
@@ -247,7 +256,7 @@ describePostgres('writers, erasures, deletion periods and exports at the same ti
             at: isKept || subject === 'evelyn' ? now : 0,
           });
           for (const call of calls) {
-            // As the journal does after an error.
+            // Repeats the batch, like the journal does after an error.
             for (let isStored = false; !isStored; ) {
               isStored = await database
                 .transaction(async (tx) => {
@@ -269,7 +278,7 @@ describePostgres('writers, erasures, deletion periods and exports at the same ti
           await erase({ projectId, subject: 'evelyn', askedBy: 'test' }).catch(() => undefined);
           while ((await retention.conversations().catch(() => 0)) > 0);
           for await (const _ of createExportMemory({ database: admin })({ projectId, project: 'p', subject: 'bob' })) if (!isWriting) break;
-          // As when a process is killed: its transactions end, and are repeated by whoever takes over its journal.
+          // Simulates a killed process. Its transactions end, and the process that takes over its journal repeats them.
           await admin.query(
             `select pg_terminate_backend(pid) from pg_stat_activity
               where datname = current_database() and state = 'active' and pid <> pg_backend_pid() and query like '%parts%' limit 1`,

@@ -1,4 +1,4 @@
-/** A change that makes the deletion period delete more waits for a day, during which any member can cancel it. */
+/** If a change makes the deletion period delete more, it waits for a day, during which any member can cancel it. */
 import { expect, test } from '@jest/globals';
 import { dayMs, formatTime } from '../../../src/core/time.ts';
 import type { Database } from '../../../src/db/database.ts';

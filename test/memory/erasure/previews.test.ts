@@ -1,4 +1,7 @@
-/** What people are shown before they delete: the counts of an erasure, and the conversations that a deletion period affects. */
+/**
+ * Tests what people see before they delete: the counts of an erasure, and the conversations that a deletion period
+ * affects.
+ */
 import { expect, test } from '@jest/globals';
 import { systemClock } from '../../../src/core/time.ts';
 import { createErase } from '../../../src/memory/erasure/erase.ts';
@@ -11,7 +14,7 @@ import { describeDatabases } from '../../db/databases.ts';
 import { chatBody, createProject, markAllRead, putMemorySettings, record, settledCall } from '../calls.ts';
 
 const dayMs = 24 * 3_600_000;
-/** Ten days after the calls of `calls.ts` begin. */
+/** Ten days after the first of the calls in `calls.ts`. */
 const clock = { now: () => Date.UTC(2026, 10, 30, 10) };
 
 describeDatabases('previews', (database) => {

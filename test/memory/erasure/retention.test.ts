@@ -14,7 +14,7 @@ const daySeconds = dayMs / 1_000;
 /** One week and one hour after `baseTime`. */
 const now = Date.UTC(2026, 10, 27, 11);
 
-/** Runs the steps until nothing is left; returns the number of deleted rows. */
+/** Runs the steps until nothing is left. Returns the number of deleted rows. */
 async function deleteAll(some: () => Promise<number>): Promise<number> {
   let sum = 0;
   for (let deleted = await some(); deleted > 0; deleted = await some()) sum += deleted;
@@ -38,12 +38,12 @@ describeDatabases('retention', (database) => {
     await putMemorySettings(database(), projectId, { delete_conversations_after_days: days, ...settings });
     return projectId;
   };
-  /** Marks all conversations as read and learned. */
+  /** Marks all conversations as closed and learned. */
   const learnAll = async (projectId: string): Promise<void> => {
     await markAllRead(database(), projectId);
     await database().query(`update conversations set batched_messages = messages where project_id = $1::uuid`, [projectId]);
   };
-  /** Starts a batch with one group, which has all messages of the project's conversations; returns its id. */
+  /** Starts a batch with one group that has all messages of the project's conversations. Returns its id. */
   const startBatch = async (projectId: string, groupState: string): Promise<string> => {
     const batchId = randomUUID();
     await database().query(`insert into memory_batches (id, project_id, kind) values ($1::uuid, $2::uuid, 'normal')`, [batchId, projectId]);
@@ -184,7 +184,7 @@ describeDatabases('retention', (database) => {
 
   test('keeps messages while any call references them', async () => {
     const projectId = await projectWith(7);
-    // Both start alike, so their first two messages are stored once; the third call has no conversation.
+    // Both start in the same way, so their first two messages are stored once. The third call has no conversation.
     const shared = chatBody('u hello', 'a good day', 'u one');
     const old = settledCall({ projectId, subject: 'ann', body: shared, answer: 'first' });
     const young = settledCall({
@@ -199,7 +199,7 @@ describeDatabases('retention', (database) => {
     await learnAll(projectId);
     expect(await count(database(), 'parts', projectId)).toBe(6);
     expect(await deleteAll(expiry().conversations)).toBe(1);
-    // Only the branch of 'first' is deleted: the call without a conversation ends at 'one'.
+    // Only the branch of 'first' is deleted, because the call without a conversation ends at 'one'.
     expect(await count(database(), 'parts', projectId)).toBe(5);
     const [kept] = await listConversations(database(), projectId);
     expect(kept?.lines).toEqual(['u hello', 'a good day', 'u two', 'a second']);

@@ -1,15 +1,18 @@
-/** Compares the list of subject tables with the schema: a migration that adds a column for subject data must update the list. */
+/**
+ * Compares the list of subject tables with the schema. A migration that adds a column for subject data has to update
+ * the list.
+ */
 import { expect, test } from '@jest/globals';
 import { bySubject, subjectTables } from '../../../src/memory/erasure/subject-tables.ts';
 import { describeDatabases } from '../../db/databases.ts';
 import { listTables } from '../find-text.ts';
 
-/** Erased by code in `erase.ts`, because they have no subject. */
+/** Code in `erase.ts` erases these, because they have no subject. */
 const manuallyErased: readonly string[] = ['parts', 'prompt_texts', 'released_parts', 'memory_words'];
 
 /**
- * Columns and tables that never hold subject data, each with the reason. Covers every column of a type that could hold it (text, lists, JSON,
- * bytes) in tables whose rows are not deleted.
+ * Columns and tables that never contain subject data, each with the reason. The list covers every column with a type
+ * that could (text, lists, JSON, bytes) in tables whose rows are not deleted.
  */
 const notSubjectData: Readonly<Record<string, string>> = {
   projects: 'of the deployment',

@@ -6,7 +6,7 @@ import { createProject } from '../calls.ts';
 const going = new AbortController().signal;
 
 describeDatabases('vector indexes', (database) => {
-  /** Inserts passages with vectors of `dims` dimensions into a new project; returns its id. */
+  /** Inserts passages with vectors of `dims` dimensions into a new project. Returns its id. */
   const embed = async (passages: number, dims: number): Promise<string> => {
     const projectId = await createProject(database());
     await database().query(
@@ -31,7 +31,7 @@ describeDatabases('vector indexes', (database) => {
     );
   const nameOf = (part: 'i' | 'c', dims: number, projectId: string): string =>
     `memory_passages_vectors_${part}_${dims}_${projectId.replaceAll('-', '')}`;
-  /** Of memories and of conversations, by name. */
+  /** Returns the indexes for memories and for conversations, by name. */
   const indexesOf = (...projects: [dims: number, projectId: string][]) =>
     (['c', 'i'] as const).flatMap((part) => projects.map(([dims, projectId]) => ({ name: nameOf(part, dims, projectId), valid: true })));
   const buildAll = async (): Promise<number> => {
@@ -44,14 +44,14 @@ describeDatabases('vector indexes', (database) => {
   test('builds vector indexes on a server for projects with many vectors, and drops unused ones', async () => {
     const [three, eight] = [await embed(60, 3), await embed(60, 8)];
     await embed(40, 8);
-    // As versions before built it.
+    // This is how earlier versions built it.
     await database().query(
       `create index memory_passages_vectors_3 on memory_passages using hnsw ((embedding::halfvec(3)) halfvec_cosine_ops) where embedding_dims = 3`,
     );
     expect(await buildAll()).toBe(isServer() ? 5 : 0);
     if (!isServer()) return;
     expect(await indexes()).toEqual(indexesOf([3, three], [8, eight]));
-    // An index left invalid by an interrupted build is rebuilt.
+    // An index that an interrupted build left invalid is rebuilt.
     await database().query(`update pg_index set indisvalid = false where indexrelid = '${nameOf('i', 3, three)}'::regclass`);
     expect(await buildAll()).toBe(1);
     expect(await indexes()).toEqual(indexesOf([3, three], [8, eight]));
@@ -70,7 +70,7 @@ describeDatabases('vector indexes', (database) => {
     await database().query('analyze memory_passages');
     const search = (projectId: string): Promise<{ id: number }[]> =>
       database().transaction(async (tx) => {
-        // Whatever the planner thinks of the sizes: an index that covers the project is used, no other can be.
+        // Whatever the planner thinks of the sizes, it uses an index that covers the project, and no other one.
         await tx.query(`select set_config('enable_sort', 'off', true), set_config('hnsw.iterative_scan', 'relaxed_order', true)`);
         return tx.query(
           `select id from memory_passages where embedding_dims = 16 and embedding_model = 'demo/embed' and project_id = $1::uuid and item_id is not null

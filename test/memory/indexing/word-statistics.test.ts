@@ -1,4 +1,7 @@
-/** Term statistics of a project: collected for many passages, and never from data that a concurrent erasure deletes. Vectors of passages. */
+/**
+ * Tests the term statistics of a project, which are collected for many passages and never from data that a concurrent
+ * erasure deletes. Also tests vectors of passages.
+ */
 import { expect, test } from '@jest/globals';
 import { systemClock } from '../../../src/core/time.ts';
 import type { Database } from '../../../src/db/database.ts';

@@ -1,4 +1,4 @@
-/** Facts end with their last live memory, and no page contains an ended fact. */
+/** Tests that facts end with their last live memory, and that no page contains an ended fact. */
 import { expect, test } from '@jest/globals';
 import { systemClock } from '../../../src/core/time.ts';
 import type { Database } from '../../../src/db/database.ts';
@@ -53,7 +53,7 @@ describeDatabases('facts', (database) => {
     const items = await listItems(database(), projectId);
     expect([items.length, await validFacts(projectId)]).toEqual([2, [{ fact: 'Likes tea' }]]);
     const removeAll = () => Promise.all(items.map(({ id }) => itemsOf().remove(projectId, id, agent)));
-    // With several sessions, both transactions are open before one can end.
+    // With several sessions, both transactions are open before one of them can end.
     if (database().kind === 'embedded') await removeAll();
     else await whilePageIsHeld(database(), projectId, removeAll);
     expect((await listItems(database(), projectId)).map(({ state }) => state)).toEqual(['closed', 'closed']);
@@ -63,7 +63,7 @@ describeDatabases('facts', (database) => {
   test('does not publish a fact in a page if it ends during consolidation', async () => {
     const { projectId, learning } = await learnTea(['I like tea.']);
     const [tea] = await listItems(database(), projectId);
-    // Enough more important memories that the model gets the fact but not its memory.
+    // There are enough more important memories that the model gets the fact, but not its memory.
     for (let n = 0; n < 40; n += 1)
       await itemsOf().write(projectId, { text: `Number ${n}`, kind: 'fact', importance: 5, subject: 'ann', pinned: false }, agent);
     learning.respond = async ({ job, text }) => {

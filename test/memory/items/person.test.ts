@@ -1,4 +1,4 @@
-/** What a person may do with memories, and the lists and details that people see. */
+/** Tests what a person may do with memories, and the lists and details that people see. */
 import { expect, test } from '@jest/globals';
 import { systemClock } from '../../../src/core/time.ts';
 import { generateSecret } from '../../../src/keys/secret.ts';

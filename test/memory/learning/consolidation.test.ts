@@ -1,4 +1,4 @@
-/** Prompt and parser of the consolidation step. */
+/** Tests the prompt and the parser of the consolidation step. */
 import { describe, expect, test } from '@jest/globals';
 import { buildConsolidationPrompt, type ConsolidationContext, parseConsolidation } from '../../../src/memory/learning/consolidation.ts';
 
@@ -32,7 +32,7 @@ test('references memories by id in the prompt and does not name the subject', ()
   expect(JSON.parse(text)).toMatchObject({ about: 'one end user', new: [{ id: 'n1', text: 'Lives in Bergen' }, {}], facts: known.facts });
   expect(text).not.toContain('ann');
   const { merges } = (schema.schema as { properties: { merges: { items: { required: string[] } } } }).properties;
-  // The reason precedes the verdict.
+  // The reason comes before the verdict.
   expect(merges.items.required).toEqual(['reason', 'keep', 'drop']);
 });
 
@@ -94,7 +94,7 @@ test('removes page lines with names and numbers that no memory contains', () => 
     '- Likes tea\n- Lives in Bergen',
   );
   expect(read({ page: '1. Likes tea\n2. Likes 2 teas\n3) Lives in Bergen' })?.page).toBe('1. Likes tea\n3) Lives in Bergen');
-  // What follows may refer to what is left out.
+  // The rest may refer to what is left out.
   const paragraph = 'Likes tea. Lives in Bergen with Dr. Bob. He likes tea.';
   expect(read({ page: `${paragraph}\n1. Lives in Oslo with Eve. Likes tea.\nLikes tea. Drinks tea.` })?.page).toBe(
     'Likes tea.\nLikes tea. Drinks tea.',

@@ -1,4 +1,4 @@
-/** How far learning is behind: only messages count that memory should have learned by now. */
+/** Tests how far learning is behind. We only count messages that memory should have learned by now. */
 import { expect, test } from '@jest/globals';
 import { systemClock } from '../../../src/core/time.ts';
 import { measureLearningLag } from '../../../src/memory/learning/learning-lag.ts';

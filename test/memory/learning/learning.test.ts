@@ -1,4 +1,4 @@
-/** Which messages are learned and when, and how model responses are stored. */
+/** Tests which messages are learned and when, and how model responses are stored. */
 import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import { systemClock } from '../../../src/core/time.ts';
@@ -309,7 +309,7 @@ describeDatabases('learning', (database) => {
     expect(retry.factor).toBe(2);
   });
 
-  /** Runs one batch in which each user message is a memory; the model consolidates as scripted. */
+  /** Runs one batch in which each user message is a memory. The model consolidates as scripted. */
   async function learn(projectId: string, text: string, consolidate: (prompt: PromptJson) => object): Promise<void> {
     const learner = learning();
     learner.respond = (call) =>

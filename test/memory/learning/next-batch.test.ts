@@ -1,4 +1,7 @@
-/** What people see of the next batch agrees with when it starts; lists of batches continue after an id. */
+/**
+ * Tests that what people see of the next batch agrees with when it starts, and that lists of batches continue after an
+ * id.
+ */
 import { expect, test } from '@jest/globals';
 import { systemClock } from '../../../src/core/time.ts';
 import { readNextBatch } from '../../../src/memory/learning/next-batch.ts';

@@ -1,4 +1,4 @@
-/** Pages after one of their memories is removed or excluded from recall. */
+/** Tests pages after one of their memories has been removed or excluded from recall. */
 import { expect, test } from '@jest/globals';
 import { systemClock } from '../../../src/core/time.ts';
 import { createItems } from '../../../src/memory/items/items.ts';
@@ -64,7 +64,7 @@ describeDatabases('pages', (database) => {
       const { new: added, known } = JSON.parse(call.text) as Question;
       const page = [...added, ...known].map(({ text }) => text).join(' ');
       const wrong = added.find(({ text }) => text === 'Mistaken.');
-      // Including a page that was being written at that time.
+      // This includes a page that was being written at that time.
       if (wrong && mustRate) {
         await items.rate(projectId, wrong.id, 'wrong');
         await items.rate(projectId, wrong.id, 'wrong');
@@ -115,7 +115,7 @@ describeDatabases('pages', (database) => {
     expect(await pagesOf(projectId)).toEqual([]);
     await learner.runBatches(projectId);
     expect(await pagesOf(projectId)).toMatchObject([{ text: 'Opened.' }]);
-    // The page is deleted with the memory and requested once.
+    // The page is deleted together with the memory and requested once.
     expect((await listGroups(database(), projectId)).map(({ messages }) => messages)).toEqual([2, 2, 0]);
   });
 });

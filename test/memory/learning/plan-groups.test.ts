@@ -1,4 +1,4 @@
-/** Grouping of waiting messages for one model call each. */
+/** Tests how waiting messages are grouped for one model call each. */
 import { expect, test } from '@jest/globals';
 import { type MessageSize, planGroups } from '../../../src/memory/learning/plan-groups.ts';
 

@@ -1,4 +1,4 @@
-/** What is not learned again: identical memories, removed memories, recalled memories. */
+/** Tests what is not learned again: identical, removed and recalled memories. */
 import { expect, test } from '@jest/globals';
 import { systemClock } from '../../../src/core/time.ts';
 import { createItems } from '../../../src/memory/items/items.ts';

@@ -1,4 +1,4 @@
-/** Which batches a replay opens, and which batches an ended run closes. */
+/** Tests which batches a replay opens, and which batches an ended run closes. */
 import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import { reenqueueLearning } from '../../../src/memory/triggers/learning-triggers.ts';
@@ -12,7 +12,7 @@ describeDatabases('replay', (database) => {
     readonly id: string;
     readonly learning: TestLearning;
     readonly stateOf: () => Promise<string | undefined>;
-    /** Closes the batch because this run has ended, by default by an operator. */
+    /** Closes the batch because this run has ended, by default because of an operator. */
     readonly end: (runId: string, byOperator?: boolean) => Promise<void>;
   }
 
@@ -51,14 +51,14 @@ describeDatabases('replay', (database) => {
   test('does not close a batch while its replay is in progress', async () => {
     const { id, learning, stateOf, end } = await startBatch();
     await deliverOutbox();
-    // Replayed before the end of its run was noticed.
+    // This batch was replayed before we noticed that its run had ended.
     await learning.batches.replay(null, id);
     await end('run-1');
     expect(await stateOf()).toBe('running');
     await deliverOutbox();
     await end('run-2');
     expect(await stateOf()).toBe('stopped');
-    // Replayed afterwards: the new run has not started yet.
+    // This batch was replayed afterwards, and the new run has not started yet.
     await learning.batches.replay(null, id);
     await deliverOutbox();
     await end('run-2');
@@ -90,7 +90,7 @@ describeDatabases('replay', (database) => {
     await end('run-1');
     const stopped = await learning.batches.show(null, id);
     expect([stopped.nextTryAt, stopped.groups[0]?.nextTryAt, stopped.error]).toEqual([null, null, 'stopped_by_operator']);
-    // What its last call had stored.
+    // Simulates what its last call had stored.
     await database().query(`update memory_batch_groups set state = 'done' where batch_id = $1::uuid`, [id]);
     expect(await learning.activities.replayBatches(projectId)).toBe(0);
     expect(await learning.batches.replayAll(projectId, 'failed')).toEqual([]);
@@ -100,7 +100,7 @@ describeDatabases('replay', (database) => {
     expect(await learning.activities.replayBatches(projectId)).toBe(0);
   });
 
-  /** As if this run were calling the model for the first group of the batch. */
+  /** Simulates that this run calls the model for the first group of the batch. */
   const callFrom = (runId: string, id: string, until: string) =>
     database().query(
       `update memory_batch_groups set calling_run = $3::text, calling_until = now() + $2::interval where batch_id = $1::uuid`,

@@ -1,4 +1,4 @@
-/** Export, erase, import: the rows of each table before and after. */
+/** Exports, erases and imports, and compares the rows of each table before and after. */
 import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import { systemClock } from '../../../src/core/time.ts';
@@ -15,7 +15,7 @@ import { chatBody, createProject, listConversations, markAllRead, putMemorySetti
 import { createTestLearning, learnEveryMessage, storeReadConversation } from '../learning.ts';
 
 describeDatabases('memory in a file', (database) => {
-  /** One project for all tests, since it takes a second to fill. The last two delete its rows. */
+  /** All tests share one project, because it takes a second to fill. The last two tests delete its rows. */
   let filled: Promise<string> | undefined;
   const getProject = (): Promise<string> => (filled ??= fillProject(database()));
   const exportOf = async (projectId: string, subject: string | null = null): Promise<string> => {
@@ -50,10 +50,10 @@ describeDatabases('memory in a file', (database) => {
     const before = await rowsOf(database(), projectId);
     await importInto(other, file, { project: 'other' });
     const copy = await rowsOf(database(), other);
-    // A stored prompt is that of a call, and calls are not imported.
+    // A stored prompt belongs to a call, and calls are not imported.
     expect(numbersOf({ ...copy, call_texts: [] })).toEqual(numbersOf({ ...before, call_texts: [] }));
     expect(sumOf(await importInto(other, file, { project: 'other' }), 'added')).toBe(0);
-    // Of the same name, elsewhere: the ids are of another project's rows.
+    // The project elsewhere has the same name, but the ids belong to rows of another project.
     expect(sumOf(await importInto(other, file), 'added')).toBe(0);
     expect(await rowsOf(database(), other)).toEqual(copy);
     expect(await rowsOf(database(), projectId)).toEqual(before);
@@ -208,7 +208,8 @@ describeDatabases('memory in a file', (database) => {
     expect(stored?.content).toBeNull();
     await createErasureSteps({ database: database(), listLive: async () => [], deleteRuns: async () => undefined }).finish(id);
 
-    // Of the second erasure nothing is restored, and the prompts of the imported messages are deleted with them.
+    // Nothing from before the second erasure is restored, and the prompts of the imported messages are deleted with
+    // them.
     await createErase({ database: database(), clock: systemClock })({ projectId, subject: 'ann', askedBy: 'key:a' });
     expect(await rowsOf(database(), projectId)).toEqual(erased);
   });
@@ -242,10 +243,10 @@ const rowsSql: Readonly<Record<string, string>> = {
   conversations: `select id, source, subject, state, opened, learnable, title, text, calls, messages, batched_messages, tip_key, tip_message_key,
                          started_at::text, last_turn_at::text from conversations where project_id = $1::uuid`,
   conversation_parts: `select slot.* from conversation_parts slot join conversations on conversations.id = conversation_id where project_id = $1::uuid`,
-  // Without those of calls that belong to no conversation.
+  // Without the parts of calls that belong to no conversation.
   parts: `select hash, parent_hash, role, content from parts
            where project_id = $1::uuid and hash in (select part_hash from conversation_parts)`,
-  // An import that was cut off in the middle of a turn leaves another one there.
+  // An import that was cut off in the middle of a turn leaves a different call text there.
   call_texts: `select call_id, conversation_id, subject, last_hash, answered from call_texts
                 where project_id = $1::uuid and call_id in (select call_id from conversation_parts)`,
 };
@@ -295,7 +296,7 @@ async function deleteRows(database: Database, projectId: string): Promise<void> 
     await database.query(`delete from ${table} where project_id = $1::uuid`, [projectId]);
 }
 
-/** Every kind of record: of the project, of Ann and of Bob. */
+/** Creates records of every kind, of the project, of Ann and of Bob. */
 async function fillProject(database: Database): Promise<string> {
   const projectId = await createProject(database);
   await putMemorySettings(database, projectId, { batch_of: 1 });
@@ -338,7 +339,7 @@ async function fillProject(database: Database): Promise<string> {
     await learner.runBatches(projectId);
   }
 
-  // A dialogue that begins again, one with a history, and a call that is in no conversation.
+  // A dialogue that starts again, one with a history, and a call without a conversation.
   const say = (subject: string | null, at: number, lines: string[], options: object = {}) =>
     record(database, [settledCall({ projectId, subject, at, body: chatBody(...lines), answer: 'ok', ...options })]);
   await say('ann', 5_000, ['s Be brief.', 'u one']);

@@ -1,4 +1,4 @@
-/** Content of the wake-up context, and changes to memories by persons: pin, unpin, confirm. */
+/** Tests the content of the wake-up context, and what people change about memories: pin, unpin, confirm. */
 import { expect, test } from '@jest/globals';
 import { systemClock } from '../../../src/core/time.ts';
 import { stripRecalled } from '../../../src/dialects/prompt/recalled-block.ts';

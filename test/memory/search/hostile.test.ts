@@ -1,4 +1,7 @@
-/** Prompts that try to stall the service: counts their cost, and runs cases where a quadratic algorithm would not finish. */
+/**
+ * Sends prompts that try to stall the service. We count their cost and run cases in which a quadratic algorithm would
+ * not finish.
+ */
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { Queries } from '../../../src/db/database.ts';
@@ -17,7 +20,7 @@ import { createProject, listConversationIds, listConversations, record, settledC
 const historyOf = (length: number): { role: string; content: string }[] =>
   Array.from({ length }, (_value, index) => ({ role: index % 2 === 0 ? 'user' : 'assistant', content: `m${index}` }));
 
-/** Rows of a parameter: an array, or a JSON list. */
+/** Returns the number of rows in a parameter, which is an array or a JSON list. */
 function countRows(value: unknown): number {
   const rows: unknown = typeof value === 'string' && value.startsWith('[') ? JSON.parse(value) : value;
   return Array.isArray(rows) ? rows.length : 0;
@@ -86,7 +89,10 @@ describe('a trimmed history', () => {
   });
 });
 
-/** Index from which a request is new to the conversation `known`; null when it opens another. Each letter is a message, `a` by the assistant. */
+/**
+ * Returns the index from which a request is new to the conversation `known`, or null if it opens another one. Each
+ * letter is a message, and `a` is one by the assistant.
+ */
 function matchTrimmedHistory(request: string, known: string, subject: string | null): number | null {
   const scope = hashScope('project', 'acme', subject);
   const partOf = new Map(
@@ -135,7 +141,7 @@ function matchTrimmedHistory(request: string, known: string, subject: string | n
   return match.kind === 'continues' ? match.from : null;
 }
 
-/** The same by definition. */
+/** Does the same by definition. */
 function matchByDefinition(request: string, known: string, subject: string | null): number | null {
   let best = { end: 0, length: 0 };
   if (!known.endsWith('a')) return null; // Only assistant messages tie a call to a conversation.

@@ -1,11 +1,11 @@
-/** Times that a query names. */
+/** Tests the times that a query names. */
 import { expect, test } from '@jest/globals';
 import { findNamedTimes } from '../../../src/memory/search/named-times.ts';
 
 /** A Wednesday. */
 const now = new Date('2026-05-20T15:00:00Z');
 
-/** The first and last day of the newest span, without the days in which it is reported. */
+/** Returns the first and last day of the newest period, without the days on which it is reported. */
 function newest(query: string): string {
   const [span] = findNamedTimes(query, now);
   if (!span) return '';

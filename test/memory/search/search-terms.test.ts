@@ -1,4 +1,7 @@
-/** Terms that find memories, in languages with and without spaces, and what ranks memories that have the same terms. */
+/**
+ * Tests which terms find memories, in languages with and without spaces, and how memories with the same terms are
+ * ranked.
+ */
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { systemClock } from '../../../src/core/time.ts';
@@ -60,7 +63,10 @@ describeDatabases('search terms', (database) => {
 });
 
 describeDatabases('memories with the same terms', (database) => {
-  /** Texts in the order of a search. `at` is the time of a memory, `conversation` the one that it was learned from. */
+  /**
+   * Returns texts in the order of a search. `at` is the time of a memory, and `conversation` is the one from which it
+   * was learned.
+   */
   async function rank(
     query: string,
     stored: readonly { readonly text: string; readonly at?: string; readonly conversation?: number }[],
@@ -171,7 +177,7 @@ test('tokenizes ASCII text with typographic marks like other text', () => {
   const characters = fc.string({ unit: fc.constantFrom(...'aBz09.,- \n\t/\'"_‘’“”–—…•\0\u007f'), maxLength: 30 });
   fc.assert(
     fc.property(characters, (text) => {
-      // A mark that separates tokens, too, but is not among the typographic ones.
+      // This mark separates tokens too, but it is not one of the typographic ones.
       expect(tokenizeForIndex(text)).toBe(tokenizeForIndex(`${text} ⁃`));
     }),
     { numRuns: isExhaustive ? 1_000_000 : 500 },

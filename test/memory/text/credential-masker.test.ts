@@ -1,4 +1,4 @@
-/** Credentials in calls are never stored, and a conversation continues through masked messages. */
+/** Tests that credentials in calls are never stored, and that a conversation continues through masked messages. */
 import { expect, test } from '@jest/globals';
 import { newId } from '../../../src/core/ids.ts';
 import type { Database } from '../../../src/db/database.ts';

@@ -10,7 +10,7 @@ describeDatabases('on connecting to Temporal, embedding', (database) => {
     /** A passage without a vector. */
     readonly waits?: boolean;
   }
-  /** Embedding state of a project. */
+  /** Creates a project with this embedding state. */
   const lend = async ({ active = false, model = null, waits = false }: Last): Promise<string> => {
     const projectId = await createProject(database());
     await database().query(
@@ -27,7 +27,7 @@ describeDatabases('on connecting to Temporal, embedding', (database) => {
     );
     return projectId;
   };
-  /** Numbers of the enqueued runs when `model` is the current model of the project. */
+  /** Returns the numbers of the enqueued runs if `model` is the current model of the project. */
   const runsOf = async (projectId: string, model: string | null): Promise<unknown[]> => {
     await database().query('delete from outbox');
     await reenqueueEmbeddings(database(), async (id) => (id === projectId ? model : null));

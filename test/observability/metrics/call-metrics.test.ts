@@ -47,7 +47,7 @@ test('counts a call with failover once, and each of its attempts with tokens, co
   expect(sumOf(lines, 'gateway_unpriced_attempts_total', model)).toBe(1);
   const tokens = ['input', 'output', 'cache_read_input', 'cache_write_input'];
   expect(tokens.map((kind) => sumOf(lines, `gen_ai_client_inference_usage_${kind}_tokens_total`, genAi))).toEqual([36, 14, 10, 6]);
-  // 120 ms after the start of its attempt, 220 ms after that of the call; of the stream alone.
+  // 120 ms after the start of its attempt and 220 ms after the start of the call, for the stream only.
   const firstChunk = 'gen_ai_client_inference_time_to_first_chunk_seconds';
   expect(['0.1', '0.25', '+Inf'].map((le) => sumOf(lines, `${firstChunk}_bucket`, { ...genAi, le }))).toEqual([0, 1, 1]);
   expect([sumOf(lines, `${firstChunk}_sum`), sumOf(lines, `${firstChunk}_count`)]).toEqual([0.12, 1]);

@@ -1,4 +1,6 @@
-/** The response cache in isolation: which calls share a key, what is stored for how long, and what is evicted. */
+/**
+ * Tests the response cache in isolation: which calls share a key, what is stored and for how long, and what is evicted.
+ */
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import type { Call } from '../../../src/core/call.ts';

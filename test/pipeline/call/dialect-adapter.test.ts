@@ -1,4 +1,4 @@
-/** Requests to one candidate: the caller's bytes, or a translation for a vendor of the other dialect. */
+/** Tests requests to one candidate, with the caller's bytes or a translation for a vendor of the other dialect. */
 import { describe, expect, it, test } from '@jest/globals';
 import { loadConfig } from '../../../src/config/load.ts';
 import type { Call, Dialect, PromptRoute } from '../../../src/core/call.ts';
@@ -272,7 +272,7 @@ describe('a streamed response of the other dialect', () => {
     readonly end: StreamEnd;
   }
 
-  /** Creates a vendor's stream as relayed, and reports whether it was closed. */
+  /** Creates a vendor's stream as the relay sees it, and reports whether it was closed. */
   function streamOf(chunks: readonly (readonly [string, boolean])[], end: StreamEnd) {
     let isClosed = false;
     const rest = [...chunks];

@@ -1,4 +1,4 @@
-/** Polls of the video workflow: how long they wait, and when they give up. */
+/** Tests the polls of the video workflow: how long they wait, and when they give up. */
 import { expect, test } from '@jest/globals';
 import { VendorError } from '../../../src/core/errors.ts';
 import { standardFormat } from '../../../src/core/request-format.ts';
@@ -108,7 +108,7 @@ test.each([
 test.each([
   ['RESOURCE_EXHAUSTED', 'RESOURCE_EXHAUSTED'],
   ['CODE_3', 'CODE_3'],
-  ['MY_NAME_IS_ADA', 'FAILED'], // A word of the vendor could quote the prompt, and Temporal cannot erase it.
+  ['MY_NAME_IS_ADA', 'FAILED'], // The vendor's own words could quote the prompt, and Temporal cannot erase them.
 ])('maps the vendor code %s to %s for the workflow', async (reason, code) => {
   const { pollOnce } = createPoller({ poll: async () => ({ kind: 'failed', reason, message: '' }) });
   expect(await pollOnce()).toEqual({ kind: 'settled', outcome: 'vendor_failed', code });

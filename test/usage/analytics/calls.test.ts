@@ -240,7 +240,7 @@ describeDatabases('with many calls of many projects', (database) => {
     await ensurePartitions(database(), clockAt(noon));
     const projectId = randomUUID();
     const day = 24 * 3_600_000;
-    // One call in two hundred is of the project; ids spread over two weeks.
+    // One in two hundred calls belongs to the project, and ids are spread over two weeks.
     await database().query(
       `insert into calls (id, project_id, key_id, key_prefix, source, route, model_asked, stream, status, outcome, tokens_input, tokens_cached_input,
                           tokens_cache_write, tokens_cache_write_1h, tokens_output, estimated, duration_ms, plan, started_at)

@@ -121,7 +121,7 @@ describeDatabases('sums', (database) => {
     const calls = Array.from({ length: 300 }, () =>
       call({
         metadata: {
-          // Half of them around the end of the month, at which the clocks of Berlin change.
+          // Half of them are around the end of the month, when the clocks change in Berlin.
           startedAt: Math.floor(random() < 0.5 ? start + random() * (end - start) : end - 7 * 24 * hour + (random() - 0.3) * 8 * spread),
           source: pick(['web', 'mobile', 'batch']),
           correlation: { ...noCorrelation, taskId: pick(['t-1', 't-2', null]) },
@@ -172,7 +172,7 @@ describeDatabases('sums', (database) => {
   });
 });
 
-/** Numbers from 0 to 1, the same for the same seed (mulberry32). */
+/** Numbers from 0 to 1 that are the same for the same seed (mulberry32). */
 function createRandom(seed: number): () => number {
   let state = seed;
   return () => {

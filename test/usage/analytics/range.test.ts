@@ -46,7 +46,7 @@ test('compares the last minute of a month with the same part of the previous mon
 });
 
 test('compares a period that begins on a day without midnight with whole days', () => {
-  // The clocks of Santiago go from 00:00 to 01:00 on 6 September.
+  // In Santiago the clocks go from 00:00 to 01:00 on 6 September.
   const week = read('', 'America/Santiago', Date.parse('2026-09-12T15:00:20Z'));
   expect(week).toEqual(['7d', '2026-09-06T04:00Z', '2026-09-12T15:01Z', '2026-08-30T04:00Z', '2026-09-05T16:01Z']);
 });

@@ -24,7 +24,7 @@ const row = (source: Row['source'], nanos: number): Row => ({
   perSecondNanos: null,
 });
 
-/** Rows are `{"nanos": 5}`; the provider `gone` is not configured. */
+/** Rows are `{"nanos": 5}`. The provider `gone` is not configured. */
 function readRows(models: JsonObject): { rows: Models<Row>; errors: string[] } {
   const entries = Object.entries(models).map(([id, values]) => ({ id, nanos: asObject(values).nanos }));
   const isGood = ({ id, nanos }: { id: string; nanos: unknown }): boolean => typeof nanos === 'number' && !id.startsWith('gone/');

@@ -1,4 +1,4 @@
-/** Rollups: always the sums of the call rows, however far they are merged and filled in. */
+/** Tests that rollups always equal the sums of the call rows, however far they have been merged and backfilled. */
 import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import { createLeaseStore } from '../../../src/ceilings/lease-store.ts';
@@ -44,11 +44,11 @@ const store = (database: Database, calls: readonly SettledCall[]) => database.tr
 
 async function maintain(database: Database): Promise<void> {
   while (!(await maintainRollups(database)));
-  // In parts of a few calls, as hours of many calls.
+  // Works in parts of a few calls, like in hours with many calls.
   while (!(await buildAggregates(database, 7)));
 }
 
-/** Sums by name, from the rollups as readers combine them, and from the call rows alone. */
+/** Compares sums by name, from the rollups as readers combine them and from the call rows alone. */
 async function compare(database: Database, projectId: string, scope: Scope, period: Period): Promise<[unknown, unknown]> {
   const read = async (text: (parameters: ReturnType<typeof createParameters>) => string) => {
     const parameters = createParameters();
@@ -59,7 +59,7 @@ async function compare(database: Database, projectId: string, scope: Scope, peri
     );
   };
   const rollups = await read((parameters) => selectRollupSums({ projectId, scope, periods: [period] }, sums, parameters));
-  // Periods without whole spans are read from the rows.
+  // Periods without complete hours are read from the rows.
   const minutes = Array.from({ length: Math.ceil((period.to - period.from) / 60_000) }, (_none, n) => {
     const from = period.from + n * 60_000;
     return { from, to: Math.min(from + 60_000, period.to) };
@@ -68,7 +68,7 @@ async function compare(database: Database, projectId: string, scope: Scope, peri
   return [rollups, rows];
 }
 
-/** About several attributes, or one that only aggregates have. */
+/** Requests about several attributes, or about one that only hourly aggregates have. */
 const aggregateRequests: readonly Partial<FiguresRequest>[] = [
   ...(['route', 'status', 'code', 'outcome', 'provider'] as const).map((group) => ({ group, unit: 'day' as const })),
   { filter: { agent: 'a1' }, group: 'model', unit: 'hour' },
@@ -90,7 +90,10 @@ const aggregateFilters: readonly CallFilter[] = [
 const outcomes: readonly Outcome[] = ['ok', 'ok', 'failed', 'client_left'];
 
 describeDatabases('rollups', (database) => {
-  /** As by a version of the server before the rollups: not counted until they are filled in. */
+  /**
+   * Removes the aggregates, as if an older server version had stored the calls. They don't count until they are
+   * backfilled.
+   */
   const forget = async (): Promise<void> => {
     await maintain(database());
     await database().query('update calls set in_rollups = false');
@@ -132,8 +135,7 @@ describeDatabases('rollups', (database) => {
         });
       });
     /**
-     * A filter on the requested model, which all calls have: rollups and aggregates have none, so the figures are those
-     * of the rows.
+     * Filters by the requested model, which all calls have but no aggregate does, so the figures come from the rows.
      */
     const figuresOf = (request: Partial<FiguresRequest>, filter: CallFilter) =>
       readFigures(database(), {
@@ -154,7 +156,7 @@ describeDatabases('rollups', (database) => {
         ...aggregateRequests,
       ];
       for (const request of requests) expect(await figuresOf(request, {})).toEqual(await figuresOf(request, { asked: 'standard' }));
-      // Pages of ten, so that several hours make one.
+      // We use pages of ten, so that several hours form one.
       for (const filter of aggregateFilters) {
         const listed: string[] = [];
         let before: string | null = null;
@@ -184,7 +186,7 @@ describeDatabases('rollups', (database) => {
     await correct(older.slice(0, 5));
     await database().query('select fill_usage_rollups(60)');
     await check();
-    // Of these some are filled in, and some are not.
+    // Some of these are backfilled, and some are not.
     await correct(older.slice(60, 120));
     await database().query('delete from calls where id = any($1::uuid[])', [older.slice(85, 95).map(({ id }) => id)]);
     await maintain(database());
@@ -337,7 +339,7 @@ describeDatabases('rollups', (database) => {
     expect(await agents()).toEqual(['of ann', 'shared']);
     await createErase({ database: database(), clock: clockAt(noon) })({ projectId, subject: 'ann', askedBy: 'key:test' });
     expect(await tasks()).toEqual(['shared']);
-    // Of millions of rollups it reads only these.
+    // Out of millions of rollups, it only reads these.
     const plan = await database().transaction(async (tx) => {
       await tx.query('set local enable_seqscan = off');
       return tx.query(

@@ -1,4 +1,4 @@
-/** Members of messages requests, with values that ask for something. */
+/** Members of messages requests, with values that request something. */
 import type { Place } from '../sdk-members.ts';
 
 const hi = { role: 'user', content: 'hi' };

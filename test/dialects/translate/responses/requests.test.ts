@@ -1,4 +1,4 @@
-/** Requests of responses, translated to both dialects. */
+/** Tests requests of the responses route that are translated to both dialects. */
 import { describe, expect, test } from '@jest/globals';
 import { UntranslatableError } from '../../../../src/dialects/contract/untranslatable.ts';
 import { asLosslessObject } from '../../../../src/dialects/json/lossless-json.ts';

@@ -1,4 +1,7 @@
-/** Responses and streams of both dialects, translated for callers of responses: read by OpenAI's own SDK, and event by event. */
+/**
+ * Tests responses and streams of both dialects that are translated for callers of the responses route, both with
+ * OpenAI's own SDK and event by event.
+ */
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import OpenAI from 'openai';
@@ -264,7 +267,7 @@ function eventsOf(text: string): JsonObject[] {
     });
 }
 
-/** Replays the events of one complete stream, and compares what they build with the last response. */
+/** Replays the events of one complete stream and compares what they build with the final response. */
 function expectValidEvents(events: readonly JsonObject[]): void {
   expect(events.map((event) => event.sequence_number)).toEqual(events.map((_, index) => index));
   expect(events.slice(0, 2).map(({ type }) => type)).toEqual(['response.created', 'response.in_progress']);
