@@ -51,8 +51,9 @@ export function rollupsOf(request: RollupRequest, { add }: Parameters): readonly
   const segments = names ? splitSegments(cover.segments) : cover.segments;
   const covered = joinAdjacent(cover.segments);
   const project = `${add(projectId)}::uuid`;
-  const times = (of: readonly Period[], side: keyof Period): string => `${add(of.map((period) => new Date(period[side])))}::timestamptz[]`;
-  const ids = (of: readonly Period[], side: keyof Period): string => `${add(of.map((period) => minIdAt(period[side])))}::uuid[]`;
+  const times = (ranges: readonly Period[], side: keyof Period): string =>
+    `${add(ranges.map((period) => new Date(period[side])))}::timestamptz[]`;
+  const ids = (ranges: readonly Period[], side: keyof Period): string => `${add(ranges.map((period) => minIdAt(period[side])))}::uuid[]`;
   const isNamed = (name: string): string[] =>
     names
       ? [`${name} = any(${add(names.filter((given) => given !== null))}::text[])`, ...(names.includes(null) ? [`${name} is null`] : [])]
