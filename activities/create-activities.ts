@@ -3,8 +3,8 @@
  * they're registered, `jobs/worker/wrap-activities.ts` makes sure that their errors are safe to store in histories.
  */
 import { activityInfo, Context, cancellationSignal } from '@temporalio/activity';
+import type { CloseIdle } from '../src/memory/conversations/close-idle.ts';
 import type { Episodes } from '../src/memory/conversations/episodes.ts';
-import type { ReadIdle } from '../src/memory/conversations/read-idle.ts';
 import type { ErasureSteps } from '../src/memory/erasure/erasure-steps.ts';
 import type { BatchRun } from '../src/memory/learning/replay.ts';
 import type {
@@ -44,8 +44,8 @@ export function createActivities(deps: ActivityDeps): Activities {
   };
 }
 
-export interface ConversationActivityDeps extends Pick<Episodes, 'readConversation'> {
-  readonly readIdle: ReadIdle;
+export interface ConversationActivityDeps extends Pick<Episodes, 'closeConversation'> {
+  readonly closeIdle: CloseIdle;
   /**
    * Returns how long a conversation must be without calls before we close it, according to the current configuration.
    */
@@ -53,16 +53,16 @@ export interface ConversationActivityDeps extends Pick<Episodes, 'readConversati
 }
 
 /** Doesn't send heartbeats, because these are local activities. */
-export function createConversationActivities({ idleMs, readConversation, readIdle }: ConversationActivityDeps) {
+export function createConversationActivities({ idleMs, closeConversation, closeIdle }: ConversationActivityDeps) {
   return {
     readIdleConversations: async ({ project_id: projectId, run }) => {
-      const result = await readIdle({ projectId, run, idleMs: idleMs() });
+      const result = await closeIdle({ projectId, run, idleMs: idleMs() });
       if (result.kind !== 'wait') return { kind: result.kind, read: result.read };
       const { waitMs, read, waiting } = result;
       return { kind: 'wait', waitMs: Math.ceil(waitMs), read, ...(waiting !== undefined && { waiting }) };
     },
     readConversation: async ({ conversation_id: conversationId, opened }) =>
-      toPollResult(await readConversation({ conversationId, opened, idleMs: idleMs() })),
+      toPollResult(await closeConversation({ conversationId, opened, idleMs: idleMs() })),
   } satisfies Partial<Activities>;
 }
 

@@ -24,7 +24,7 @@ import { openServerDatabase } from '../src/db/pool.ts';
 import { createTemporal } from '../src/jobs/client/temporal.ts';
 import { readRecord } from '../src/jobs/dev-server/dev-server-files.ts';
 import { startDurable } from '../src/jobs/durable.ts';
-import { createReadIdle } from '../src/memory/conversations/read-idle.ts';
+import { createCloseIdle } from '../src/memory/conversations/close-idle.ts';
 import { recordCalls } from '../src/memory/conversations/record-calls.ts';
 import { settledCall } from '../test/memory/calls.ts';
 
@@ -92,7 +92,7 @@ try {
     dataDir,
     database,
     activities: {
-      ...createConversationActivities({ idleMs: () => idleMs, readIdle: createReadIdle({ database }), readConversation: neverCalled }),
+      ...createConversationActivities({ idleMs: () => idleMs, closeIdle: createCloseIdle({ database }), closeConversation: neverCalled }),
       lookAtLearning: async () => ({ kind: 'idle' }),
       embedPassages: async () => ({ kind: 'done', passages: 0 }),
       // The other project's batch has one group, which is learned immediately.

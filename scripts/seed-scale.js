@@ -75,7 +75,7 @@ async function seed() {
   await step(`${memories} memories, stored texts`, () => seedMemory(shape, runAll));
   await runAll(['drop schema seed_scale cascade']);
   await step('indexes of calls', () => attachMonths(shape, runAll));
-  await step('rollups and cells of usage', async () => {
+  await step('rollups and hourly aggregates of usage', async () => {
     const droppedOfUsage = await dropIndexes(pool, ['usage_rollups', 'usage_cells']);
     await fillRollups(pool, connections);
     for (const statements of toStatements(droppedOfUsage)) await runAll(statements);

@@ -67,7 +67,7 @@ export async function runService(role: Role, host: ServiceHost): Promise<void> {
   const { clusterWorker } = host;
   const source = readSource(role, host);
   const config = loadConfig(source);
-  if (config.server.workers > 1 && role !== 'worker' && clusterWorker === null) return runCluster({ role, source, config, host });
+  if (config.server.apiProcesses > 1 && role !== 'worker' && clusterWorker === null) return runCluster({ role, source, config, host });
   const logger = createLogger({
     ...{ level: config.server.logLevel, format: config.server.logFormat },
     ...(clusterWorker && { process: clusterWorker.slot }),

@@ -42,7 +42,7 @@ export interface IdleConversationsInput {
 }
 
 /** The result of a check for idle conversations. `read` is the number of conversations that it has closed. */
-export type ReadIdleResult = { readonly read: number } & (
+export type CloseIdleResult = { readonly read: number } & (
   | { readonly kind: 'done' } // no conversation is open
   | { readonly kind: 'superseded' } // a newer run has taken over, or the project was deleted
   | (Wait & { readonly waiting?: number }) // check again after this time, because `waiting` conversations are open
@@ -319,7 +319,7 @@ export interface Activities {
   /** Polls the vendor. Settles the video if it has ended, and otherwise returns how long to wait. */
   pollVideo(input: VideoOperationInput): Promise<VideoPollResult>;
   /** Closes conversations of the project that have been idle long enough, and returns when to check again. */
-  readIdleConversations(input: IdleConversationsInput): Promise<ReadIdleResult>;
+  readIdleConversations(input: IdleConversationsInput): Promise<CloseIdleResult>;
   /**
    * Closes the conversation if it has been idle long enough, and otherwise returns how long to wait. Only runs of older
    * versions use this.

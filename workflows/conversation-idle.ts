@@ -16,10 +16,10 @@ const { readConversation } = proxyLocalActivities<Activities>({
   retry: recoveringLocally,
   // Longer delays become timers on the server, so that they don't occupy a worker.
   localRetryThreshold: '5 seconds',
-  summary: note('readIfIdle'),
+  summary: note('closeIfIdle'),
 });
 
-const endNotes = { read: 'conversationRead', gone: 'conversationGone', superseded: 'conversationSuperseded' } as const;
+const endNotes = { read: 'conversationClosed', gone: 'conversationGone', superseded: 'conversationSuperseded' } as const;
 
 export async function conversationIdle(input: ConversationIdleInput): Promise<{ readonly outcome: string }> {
   const show = createRunStatus({ state: 'waiting' });

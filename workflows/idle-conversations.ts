@@ -22,7 +22,7 @@ const { readIdleConversations } = proxyLocalActivities<Activities>({
   retry: recoveringLocally,
   // Longer delays become timers on the server, so that they don't occupy a worker.
   localRetryThreshold: '5 seconds',
-  summary: note('readIdle'),
+  summary: note('closeIdle'),
 });
 
 export interface IdleConversationsResult {
@@ -33,22 +33,22 @@ export interface IdleConversationsResult {
 
 export async function idleConversations(input: IdleConversationsInput): Promise<IdleConversationsResult> {
   const show = createRunStatus({ state: 'waiting' });
-  let read = 0;
+  let closed = 0;
   const { kind: outcome } = await pollUntil(
     async () => {
       const result = await readIdleConversations(input);
-      read += result.read;
+      closed += result.read;
       return result;
     },
     ({ waiting = 0 }, nextAt) => {
       const next = formatClockTime(nextAt);
-      const lines = [note('conversationsWait', waiting, next), note('conversationsRead', read), note('nextByItself')];
-      show({ state: 'waiting', waiting, read, next_at: nextAt.toISOString() }, lines);
+      const lines = [note('conversationsWait', waiting, next), note('conversationsClosed', closed), note('nextByItself')];
+      show({ state: 'waiting', waiting, read: closed, next_at: nextAt.toISOString() }, lines);
       return note('nextIdleCheck', waiting, next);
     },
     () => continueAsNew<typeof idleConversations>(input),
   );
   const end = note(outcome === 'done' ? 'noConversationsWait' : 'conversationsSuperseded');
-  show({ state: 'done', outcome, read }, [end, note('conversationsRead', read), note('nextNothing')]);
-  return { outcome, read };
+  show({ state: 'done', outcome, read: closed }, [end, note('conversationsClosed', closed), note('nextNothing')]);
+  return { outcome, read: closed };
 }

@@ -41,9 +41,9 @@ const slots = {
 
 export const templates = {
   // Static summaries, one for each workflow.
-  conversationIdle: '{slug}: read a conversation when it is idle',
+  conversationIdle: '{slug}: close a conversation when it is idle',
   dailyCleanup: 'daily cleanup of expired data',
-  idleConversations: '{slug}: read conversations when they are idle, run {count}',
+  idleConversations: '{slug}: close conversations when they are idle, run {count}',
   embedMemory: '{slug}: compute embeddings, run {count}',
   learningBatch: '{slug}: learning batch {id}',
   projectLearning: '{slug}: start learning batches when they are due',
@@ -53,9 +53,9 @@ export const templates = {
   // Static details. They state the purpose of the run and contain a Markdown list of ids that the API and the CLI
   // accept.
   aboutConversation:
-    'Begins when the conversation has been idle for the idle time, then reads its messages for learning. Until then there is nothing to do.',
+    'Begins when the conversation has been idle for the idle time, then closes it, so that memory can learn from it. Until then there is nothing to do.',
   aboutConversations:
-    'Reads the conversations of this project for learning, each once it has been idle for the idle time. Ends when no conversation is open.',
+    'Closes each conversation of this project once it has been idle for the idle time, so that memory can learn from it. Ends when no conversation is open.',
   aboutCleanup: 'Deletes expired data and updates indexes, one kind after the other. Started daily by the schedule `daily-cleanup`.',
   aboutEmbeddings: 'Computes the missing embeddings of stored memories, so that search finds them by meaning.',
   aboutBatch: 'Learns memories from the messages of a batch, group by group, with the memory model.',
@@ -79,9 +79,9 @@ export const templates = {
   replayProjectSignal: 'Replays all failed batches of the project.',
 
   // Activities and timers.
-  readIfIdle: 'read the conversation if it is idle',
+  closeIfIdle: 'close the conversation if it is idle',
   idleCheck: 'the conversation continues; check again at {time}',
-  readIdle: 'read the conversations that are idle',
+  closeIdle: 'close the conversations that are idle',
   nextIdleCheck: '{count} conversations are open; next check at {time}',
   pollVideo: 'poll the vendor, poll {count}',
   nextPoll: 'the vendor works on the video; next poll at {time}',
@@ -145,13 +145,13 @@ export const templates = {
 
   // Current details by kind of run.
   waitsForIdle: 'The conversation continues; next check at {time}.',
-  conversationRead: 'The conversation is read.',
+  conversationClosed: 'The conversation is closed.',
   conversationGone: 'The conversation was deleted.',
   conversationSuperseded: 'The conversation was opened again; a newer run is responsible for it.',
-  conversationsWait: 'Open conversations that are not idle yet or are read next: {count}. Next check at {time}.',
-  conversationsRead: 'Conversations that this run has read: {count}.',
+  conversationsWait: 'Open conversations that are not idle yet or are closed next: {count}. Next check at {time}.',
+  conversationsClosed: 'Conversations that this run has closed: {count}.',
   noConversationsWait: 'No conversation is open. The next one starts a new run.',
-  conversationsSuperseded: 'A newer run reads the conversations of this project.',
+  conversationsSuperseded: 'A newer run closes the conversations of this project.',
   videoRuns: 'The vendor works on the video. Polls: {count}; next at {time}.',
   videoUnreachable: 'The vendor does not respond or does not know the video. Polls: {count}; next at {time}.',
   videoGivesUp: 'If the vendor does not say how it ended, the run gives up at {time}.',

@@ -73,6 +73,7 @@ export async function startGateway({
     GATEWAY_ADMIN_TOKEN: adminToken,
     GATEWAY_CONFIG: join(home, 'gateway.yaml'),
     GATEWAY_DATA_DIR: join(home, 'data'),
+    // Older checkouts don't know the name GATEWAY_API_PROCESSES.
     GATEWAY_WORKERS: String(workers),
     LOG_LEVEL: process.env['LOG_LEVEL'] ?? 'info',
     // The launcher sets the same cache when it starts the program.

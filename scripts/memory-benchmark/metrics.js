@@ -45,5 +45,5 @@ function toScore(outcomes) {
 export function toScores(outcomes) {
   const byKind = Map.groupBy(outcomes, ({ kind }) => kind);
   const kinds = [...byKind].sort(([a], [b]) => (a < b ? -1 : 1));
-  return [{ kind: 'all', ...toScore(outcomes) }, ...kinds.map(([kind, of]) => ({ kind, ...toScore(of) }))];
+  return [{ kind: 'all', ...toScore(outcomes) }, ...kinds.map(([kind, group]) => ({ kind, ...toScore(group) }))];
 }

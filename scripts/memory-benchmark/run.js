@@ -147,7 +147,7 @@ function toMeasured(name, method, conversations, results) {
       rank: rankOf(results[index]?.[number] ?? [], sources),
     })),
   );
-  return [...Map.groupBy(outcomes, ({ part }) => part)].map(([part, of]) => ({ part, method, outcomes: of }));
+  return [...Map.groupBy(outcomes, ({ part }) => part)].map(([part, group]) => ({ part, method, outcomes: group }));
 }
 
 /** @param {string} option @returns {(error: Error) => never} */

@@ -4,7 +4,7 @@
  */
 import { minIdAt } from '../../src/core/ids.ts';
 import { monthAt } from '../../src/core/time.ts';
-import { insertDays, insertHours } from '../../src/usage/cells/build.ts';
+import { insertDays, insertHours } from '../../src/usage/hourly-aggregates/build.ts';
 import {
   callId,
   callMs,

@@ -51,7 +51,7 @@ export function startDurableWork(deps: DurableWorkDeps): Durable {
   const errorRetentionMs = (): number => snapshot().config.errorRetentionMs;
   const activities = createActivities({
     cleanup: { steps: createCleanupSteps({ database, clock, logger: options.logger, errorRetentionMs }) },
-    memory: { idleMs, readConversation: memory.episodes.readConversation, readIdle: memory.readIdle },
+    memory: { idleMs, closeConversation: memory.episodes.closeConversation, closeIdle: memory.closeIdle },
     embeddings: { embedPassages: memory.embedPassages },
     erasures,
     learning: { ...learning.activities, stopping: stopping.signal },

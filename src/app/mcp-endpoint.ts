@@ -7,10 +7,10 @@ import { createMcpEndpoint, type McpEndpoint } from '../mcp/endpoint.ts';
 import { createOidcTokens } from '../mcp/oidc-tokens.ts';
 import type { ResourceSettings } from '../mcp/resource.ts';
 import { createBatchesTool } from '../mcp/tools/batches.ts';
+import { createExplainCallTool } from '../mcp/tools/explain-call.ts';
 import { createMemorySettingsTools, type LastChange } from '../mcp/tools/memory-settings.ts';
 import { createSearchMemoryTool } from '../mcp/tools/search-memory.ts';
 import { createUsageTool, type UsageToolDeps } from '../mcp/tools/usage.ts';
-import { createWhyTool } from '../mcp/tools/why.ts';
 import { previewRetention } from '../memory/records/deletion-rule.ts';
 import type { MemorySettingsChange } from '../memory/records/settings.ts';
 import type { Logger } from '../observability/logger.ts';
@@ -84,7 +84,7 @@ export function createConnectedEndpoint(deps: McpDeps): McpEndpoint {
         searchMemory: (projectId, request) => readStored(() => memory.searchAs(backgroundCaller(projectId), request), projectId),
       }),
       createUsageTool({ getUsage }),
-      createWhyTool({ findCall: (projectId, id) => readStored(() => findCall(database, projectId, id), projectId) }),
+      createExplainCallTool({ findCall: (projectId, id) => readStored(() => findCall(database, projectId, id), projectId) }),
       createBatchesTool({ listBatches: learning.batches.list }),
     ],
     clock,

@@ -6,8 +6,8 @@ import type { FindCaller } from '../http/authenticate.ts';
 import type { BodyMemory } from '../http/body-memory.ts';
 import { mapDatabaseErrors } from '../http/database-errors.ts';
 import type { MemoryRouteDeps } from '../http/routes/memory.ts';
+import { createCloseIdle } from '../memory/conversations/close-idle.ts';
 import { createEpisodes } from '../memory/conversations/episodes.ts';
-import { createReadIdle } from '../memory/conversations/read-idle.ts';
 import { createErase, type EraseRequest, type Erasure } from '../memory/erasure/erase.ts';
 import { createReceipt, type ErasureSummary, type LocalPurge } from '../memory/erasure/erasure-report.ts';
 import { createPassageEmbedder } from '../memory/indexing/embed-passages.ts';
@@ -51,7 +51,7 @@ export function createMemory({ database, clock, logger, embedder, reranker, find
    * null if the project has no route for embeddings.
    */
   const embedFor =
-    (caller: Caller, limitMs: number, forCall: { readonly takesNoSlot?: true } = {}): EmbedText =>
+    (caller: Caller, limitMs: number, forCall: { readonly isExemptFromCallCeiling?: true } = {}): EmbedText =>
     async (text) => {
       const project = await findProject(caller.projectId);
       if (embedder.getModel(project.settings) === null) return null;
@@ -64,12 +64,13 @@ export function createMemory({ database, clock, logger, embedder, reranker, find
   const embeddingModelOf = async (projectId: string): Promise<string | null> => embedder.getModel((await findProject(projectId)).settings);
   const { recall, explain: explainRecall } = createRecall({
     isEnabled: async (projectId) => (await settings.get(projectId)).enabled,
-    embed: (text, { caller, timeoutMs, isPartOfCall }) => embedFor(caller, timeoutMs, isPartOfCall ? { takesNoSlot: true } : {})(text),
+    embed: (text, { caller, timeoutMs, isPartOfCall }) =>
+      embedFor(caller, timeoutMs, isPartOfCall ? { isExemptFromCallCeiling: true } : {})(text),
     findReranker: async (projectId) => {
       const project = await findProject(projectId);
       if (!reranker.hasRoute(project.settings)) return null;
       return (query, texts, { caller, timeoutMs, isPartOfCall }) =>
-        reranker.rerank({ caller, project, query, texts, timeoutMs, ...(isPartOfCall && { takesNoSlot: true }) });
+        reranker.rerank({ caller, project, query, texts, timeoutMs, ...(isPartOfCall && { isExemptFromCallCeiling: true }) });
     },
     findMemories: async ({ projectId, subject, text, vector, limit, includesRatedWrong, timeoutMs: limitMs }) => {
       const request = { query: text, subject, limit, kinds: [], include: ['memories' as const], min_score: 0 };
@@ -100,7 +101,7 @@ export function createMemory({ database, clock, logger, embedder, reranker, find
       isTextRejected,
     }),
     episodes: createEpisodes({ database }),
-    readIdle: createReadIdle({ database }),
+    closeIdle: createCloseIdle({ database }),
     exportMemory: createExportMemory({ database }),
     importMemory: createImportMemory({ database, clock }),
     items: createItems({ database, clock }),

@@ -72,7 +72,7 @@ function summarize(config: Config, file: string | null): [string, unknown][] {
   return [
     ['file', file],
     ['address', `${server.host}:${server.port}`],
-    ['processes', server.workers],
+    ['processes', server.apiProcesses],
     ['data directory', resolve(server.dataDir)],
     ['database', server.databaseUrl === null ? 'embedded' : nameOf(server.databaseUrl)],
     ['temporal', temporal.mode === 'external' ? `${temporal.address}, namespace ${temporal.namespace}` : temporalModes[temporal.mode]],

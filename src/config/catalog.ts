@@ -13,7 +13,7 @@ import type { ModelTraits } from '../core/candidate.ts';
 import { nanosFromUsd } from '../core/cost.ts';
 import { isObject } from '../core/json/narrow.ts';
 import type { Price } from '../core/pricing.ts';
-import { takeableFields } from '../core/takeable-fields.ts';
+import { supportedParams } from '../core/supported-params.ts';
 import type { CatalogRow, Kind, ProviderConfig, RowSource } from './config.ts';
 import { type ModelValues, modelId, modelRow } from './file-schema.ts';
 import { findImageTokens } from './image-tokens.ts';
@@ -154,7 +154,7 @@ const textKinds: ReadonlySet<Kind> = new Set(['chat', 'embeddings', 'moderations
 
 /** Checks that all fields in `takes` are optional fields for this kind of model. */
 function checkTakes(fields: readonly string[], kind: Kind, addError: (message: string, index: number) => void): void {
-  const allowed: readonly string[] = kind === 'images' || kind === 'speech' ? takeableFields[kind] : [];
+  const allowed: readonly string[] = kind === 'images' || kind === 'speech' ? supportedParams[kind] : [];
   for (const [index, field] of fields.entries()) {
     if (allowed.length === 0) addError('is only allowed for models of the kinds images and speech', index);
     else if (!allowed.includes(field)) addError(`models of the kind ${kind} only accept ${allowed.join(', ')}`, index);

@@ -8,7 +8,7 @@ import type { CloudIdentitySettings } from '../core/cloud-identity.ts';
 import type { Egress } from '../core/egress.ts';
 import type { Price } from '../core/pricing.ts';
 import type { RequestFormat } from '../core/request-format.ts';
-import type { TakeableField } from '../core/takeable-fields.ts';
+import type { SupportedParam } from '../core/supported-params.ts';
 
 export type ProviderDialect = Dialect | 'gemini';
 export type Kind = 'chat' | 'embeddings' | 'moderations' | 'rerank' | 'images' | 'speech' | 'transcriptions' | 'video';
@@ -94,7 +94,7 @@ export interface CatalogRow {
   /** The routes of a chat model. Null if it has all the routes that its provider serves. */
   readonly serves: readonly Route[] | null;
   /** The optional fields that an image or speech model accepts, or null if we don't know them. */
-  readonly takes: readonly TakeableField[] | null;
+  readonly takes: readonly SupportedParam[] | null;
   readonly imageInputNanos: bigint | null;
   readonly perImageNanos: bigint | null;
   readonly perMillionCharactersNanos: bigint | null;
@@ -197,7 +197,7 @@ export interface ServerConfig {
   readonly logLevel: LogLevel;
   readonly logFormat: LogFormat;
   /** The number of API processes. */
-  readonly workers: number;
+  readonly apiProcesses: number;
   /** The maximum size of all request bodies that a process holds in memory. */
   readonly bodyMemoryBytes: number;
   /**

@@ -45,10 +45,15 @@ export function parseEnvironment(
   const databaseUrl = getText('DATABASE_URL');
   if (databaseUrl !== null && !isPostgresUrl(databaseUrl))
     errors.push('DATABASE_URL: must be an address like postgres://user:password@host:5432/database');
-  const workers = getInteger('GATEWAY_WORKERS', 1, 1, 256);
+  const apiProcesses = getText('GATEWAY_API_PROCESSES');
+  const workers = getText('GATEWAY_WORKERS');
+  if (apiProcesses !== null && workers !== null && apiProcesses !== workers)
+    errors.push('GATEWAY_API_PROCESSES, GATEWAY_WORKERS: these are names of the same setting, so set only GATEWAY_API_PROCESSES');
+  const processesName = apiProcesses === null && workers !== null ? 'GATEWAY_WORKERS' : 'GATEWAY_API_PROCESSES';
+  const processes = getInteger(processesName, 1, 1, 256);
   const isEmbedded = databaseUrl === null && !hasBadFile('DATABASE_URL');
-  if (workers > 1 && isEmbedded && command === 'start') {
-    errors.push('GATEWAY_WORKERS: more than 1 needs DATABASE_URL: the embedded database is for one process');
+  if (processes > 1 && isEmbedded && command === 'start') {
+    errors.push(`${processesName}: more than 1 needs DATABASE_URL: the embedded database is for one process`);
   }
   if (isEmbedded && (command === 'serve' || command === 'worker' || command === 'migrate')) {
     errors.push(
@@ -70,7 +75,7 @@ export function parseEnvironment(
       databaseUrl,
       logLevel: getChoice('LOG_LEVEL', 'info', logLevels),
       logFormat: getChoice('LOG_FORMAT', 'auto', logFormats),
-      workers,
+      apiProcesses: processes,
       bodyMemoryBytes: getInteger('GATEWAY_BODY_MEMORY_MIB', 512, 32, 1_048_576) * 1024 * 1024,
       // By default only `serve` waits, because it has readiness probes that need time to notice. A worker doesn't serve
       // any calls.

@@ -4,7 +4,7 @@
  * defaults.
  */
 import { z } from 'zod';
-import { takeableFields } from '../core/takeable-fields.ts';
+import { supportedParams } from '../core/supported-params.ts';
 import { milliseconds, providerRow } from './provider-schema.ts';
 import { setting } from './setting.ts';
 
@@ -111,7 +111,7 @@ export const modelRow = z.strictObject({
     `${builtIn}, else all routes of its provider`,
   ),
   takes: setting(
-    z.array(z.enum([...takeableFields.images, ...takeableFields.speech])),
+    z.array(z.enum([...supportedParams.images, ...supportedParams.speech])),
     'The optional fields that the gateway forwards to an image or speech model ([media fields](api/reference.md#media-fields)).',
     builtIn,
   ),

@@ -54,11 +54,17 @@ export const variables = {
     default: 'the embedded database',
     meaning: 'The address of the database, `postgres://user:password@host:5432/database`. `serve`, `worker` and `migrate` need it.',
   },
-  GATEWAY_WORKERS: {
+  GATEWAY_API_PROCESSES: {
     type: 'integer',
     readers: api,
     default: '`1`',
     meaning: 'The number of API processes that share the port, from 1 to 256. If you run more than one, set `DATABASE_URL`.',
+  },
+  GATEWAY_WORKERS: {
+    type: 'integer',
+    readers: api,
+    default: null,
+    meaning: 'The former name of `GATEWAY_API_PROCESSES`, which still works. Set only one of them.',
   },
   GATEWAY_BODY_MEMORY_MIB: {
     type: 'integer',

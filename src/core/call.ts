@@ -132,17 +132,21 @@ interface CallIdentity {
   readonly startedAt: number;
   /** The calling application. Defaults to the project slug. */
   readonly source: string;
+  readonly correlation: Correlation;
+}
+
+/** Members that the calls of all routes have in common. */
+interface RequestedCall extends CallIdentity {
   /**
    * True if the caller sent `x-gateway-source`. A rule for recording depends on this, see
    * docs/api/reference.md#memory-rules.
    */
-  readonly sourceGiven: boolean;
+  readonly hasExplicitSource: boolean;
   /** The model that the caller requested, or `auto` if it didn't request one. */
-  readonly modelAsked: string;
-  readonly correlation: Correlation;
+  readonly requestedModel: string;
 }
 
-export interface Call extends CallIdentity {
+export interface Call extends RequestedCall {
   readonly route: TextRoute;
   readonly caller: Caller;
   readonly projectSlug: string;
@@ -175,11 +179,11 @@ export interface Call extends CallIdentity {
   /**
    * Set for a call that's made for another call of the same key. The key's ceiling `calls` only counts the other one.
    */
-  readonly takesNoSlot?: true;
+  readonly isExemptFromCallCeiling?: true;
 }
 
 /** A request of a media route as we record it, without the parameters of its route. */
-export interface MediaCall extends CallIdentity {
+export interface MediaCall extends RequestedCall {
   readonly route: MediaRoute;
   readonly caller: Caller;
   readonly projectSlug: string;
@@ -245,9 +249,16 @@ export interface Attempt {
   readonly error?: AttemptError;
 }
 
-/** What we know about a call before its first attempt. This is the content of the journal's `opened` record. */
+/**
+ * What we know about a call before its first attempt. This is the content of the journal's `opened` record, so its
+ * members keep the names under which older versions wrote them.
+ */
 export interface CallMetadata extends CallIdentity, Pick<Caller, 'projectId' | 'keyId' | 'keyPrefix'> {
+  /** `hasExplicitSource` of the call. */
+  readonly sourceGiven: boolean;
   readonly route: Route;
+  /** `requestedModel` of the call. */
+  readonly modelAsked: string;
   readonly stream: boolean;
   readonly memory: MemoryOptions;
   readonly plan: readonly PlanEntry[];
@@ -256,6 +267,7 @@ export interface CallMetadata extends CallIdentity, Pick<Caller, 'projectId' | '
    * media counts as much as text with the same number of tokens.
    */
   readonly bodyBytes: number;
+  /** `isExemptFromCallCeiling` of the call. */
   readonly takesNoSlot?: true;
   /** The requested units of a media call. We charge these if the process dies before the call settles. */
   readonly units?: Units;

@@ -1,7 +1,7 @@
 /** Candidates are models at providers that may serve a call. These types also describe what they accept. */
 import type { Dialect } from './call.ts';
 import type { Price, UnitPrices } from './pricing.ts';
-import type { TakeableField } from './takeable-fields.ts';
+import type { SupportedParam } from './supported-params.ts';
 
 interface CandidateModel {
   /** The catalog id, `<provider>/<model>`. */
@@ -36,7 +36,7 @@ export interface MediaCandidate extends CandidateModel {
   /** The most tokens that an image of up to 1024x1536 can have. Null if we don't know. */
   readonly imageTokens?: number | null;
   /** The optional request fields that the model accepts. Null if unknown. */
-  readonly takes: readonly TakeableField[] | null;
+  readonly takes: readonly SupportedParam[] | null;
 }
 
 /** Capabilities of a model that matter when we translate between dialects. */

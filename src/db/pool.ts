@@ -75,8 +75,8 @@ export function openServerDatabase(options: ServerDatabaseOptions): Database {
     closing ??= Promise.all([listener.close(), ...pools.map(({ pool }) => pool.end())]).then(() => undefined);
     return closing;
   };
-  const toDatabase = (of: pg.Pool): Database => {
-    const { query, transaction } = createConnections(of, { outage });
+  const toDatabase = (connections: pg.Pool): Database => {
+    const { query, transaction } = createConnections(connections, { outage });
     return { kind: 'server', query, transaction, runWithoutTimeout, listen: listener.listen, separate, outage, pools: listPools, close };
   };
   const listPools = (): PoolUse[] =>

@@ -1,9 +1,9 @@
 import type { IncomingMessage } from 'node:http';
 
-const maxBodyBytes = 64 * 1024 * 1024;
+const maxRequestBytes = 64 * 1024 * 1024;
 
 /**
- * Reads a body. Returns null if it exceeds `maxBodyBytes`, after discarding the rest. Rejects if the client
+ * Reads a body. Returns null if it exceeds `maxRequestBytes`, after discarding the rest. Rejects if the client
  * disconnects.
  */
 export function readBody(request: IncomingMessage): Promise<Buffer | null> {
@@ -14,9 +14,9 @@ export function readBody(request: IncomingMessage): Promise<Buffer | null> {
   return new Promise((resolve, reject) => {
     request.on('data', (chunk: Buffer) => {
       bytes += chunk.length;
-      if (bytes <= maxBodyBytes) chunks.push(chunk);
+      if (bytes <= maxRequestBytes) chunks.push(chunk);
     });
-    request.once('end', () => resolve(bytes > maxBodyBytes ? null : Buffer.concat(chunks)));
+    request.once('end', () => resolve(bytes > maxRequestBytes ? null : Buffer.concat(chunks)));
     request.once('error', reject);
   });
 }

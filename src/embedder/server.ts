@@ -6,7 +6,7 @@ import { localModel } from '../core/local-model.ts';
 import type { Embedding } from './model.ts';
 import type { EmbeddingQueue } from './queue.ts';
 
-const maxBodyBytes = 8 * 1024 * 1024;
+const maxInputBytes = 8 * 1024 * 1024;
 /** Limits the total size of the bodies of requests that haven't been answered yet. */
 const maxHeldBytes = 24 * 1024 * 1024;
 const dimensions = 384;
@@ -40,8 +40,8 @@ export function createEmbeddingServer(queue: EmbeddingQueue, token: string): Ser
       if (!timingSafeEqual(digest(request.headers.authorization ?? ''), expected)) throw new RequestError(401, 'invalid token');
       if (request.method !== 'POST' || request.url !== '/v1/embeddings') throw new RequestError(404, 'not found');
       // If the length isn't declared, assume the maximum.
-      const bytes = Number(request.headers['content-length'] ?? maxBodyBytes);
-      if (bytes > maxBodyBytes) throw new RequestError(413, `the body is larger than ${maxBodyBytes} bytes`);
+      const bytes = Number(request.headers['content-length'] ?? maxInputBytes);
+      if (bytes > maxInputBytes) throw new RequestError(413, `the body is larger than ${maxInputBytes} bytes`);
       heldBytes += bytes;
       response.once('close', () => {
         heldBytes -= bytes;
@@ -65,7 +65,7 @@ async function readBody(request: IncomingMessage): Promise<string> {
   let bytes = 0;
   for await (const chunk of request) {
     bytes += chunk.length;
-    if (bytes > maxBodyBytes) throw new RequestError(413, `the body is larger than ${maxBodyBytes} bytes`);
+    if (bytes > maxInputBytes) throw new RequestError(413, `the body is larger than ${maxInputBytes} bytes`);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString('utf8');

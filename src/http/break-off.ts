@@ -5,8 +5,11 @@
 import type { ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** We disconnect a caller that hasn't read everything by then. */
-const readerTimeoutMs = 60_000;
+/**
+ * We disconnect a caller that reads nothing for this long. Otherwise it could hold on to the vendor's connection
+ * forever.
+ */
+export const readerTimeoutMs = 60_000;
 
 /**
  * Gives the caller time to read the last bytes. Node's `fetch`, for example, discards what it hasn't passed on when the

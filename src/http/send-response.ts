@@ -10,7 +10,7 @@ import type { MediaStream } from '../pipeline/media/handle-media-call.ts';
 import type { ImageResult } from '../pipeline/media/images.ts';
 import type { VideoStart } from '../pipeline/video/start-video.ts';
 import type { FileResponse } from '../pipeline/video/video-queries.ts';
-import { breakOff } from './break-off.ts';
+import { breakOff, readerTimeoutMs } from './break-off.ts';
 import { type ErrorStyle, sendBytes, sendJson } from './error-handler.ts';
 
 /**
@@ -114,12 +114,6 @@ function writeChunk(response: ServerResponse, bytes: Uint8Array): boolean | Prom
     return !response.destroyed;
   });
 }
-
-/**
- * We disconnect a caller that reads nothing for this long. Otherwise it could hold on to the vendor's connection
- * forever.
- */
-const readerTimeoutMs = 60_000;
 
 /** Resolves to true when the connection accepts more data or is closed, and to false after the timeout. */
 function waitUntilDrained(response: ServerResponse): Promise<boolean> {

@@ -41,7 +41,7 @@ export interface McpEndpoint {
   close(): Promise<void>;
 }
 
-const maxBodyBytes = 1024 * 1024;
+const maxMessageBytes = 1024 * 1024;
 const closeTimeoutMs = 5_000;
 const jsonRpc = { parseError: -32_700, invalidRequest: -32_600, refused: -32_000 } as const;
 
@@ -93,7 +93,7 @@ export function createMcpEndpoint({ resource, tokens, projectsOf, tools, clock, 
       let body: unknown;
       if (request.method === 'POST') {
         try {
-          body = JSON.parse((await readBody(request, maxBodyBytes)).toString('utf8'));
+          body = JSON.parse((await readBody(request, maxMessageBytes)).toString('utf8'));
         } catch (error) {
           if (!(error instanceof SyntaxError)) throw error;
           return sendRpcError(response, 400, jsonRpc.parseError, 'Parse error: the request body is not valid JSON');

@@ -5,8 +5,8 @@
 import { type Argon2Parameters, randomBytes, timingSafeEqual } from 'node:crypto';
 import { gatewayError } from '../core/errors.ts';
 import { defineJob } from '../core/low-priority-thread.ts';
-import { createBoundedWork } from './bounded-work.ts';
 import type { deriveHash } from './password-job.ts';
+import { createTaskCounter } from './task-counter.ts';
 
 /**
  * OWASP's minimum for argon2id: 19 MiB, two passes, one lane. A hash takes tens of milliseconds, so we compute it
@@ -21,7 +21,7 @@ const maxLength = 256;
 
 const deriveInThread = defineJob<typeof deriveHash>(new URL('./password-job.ts', import.meta.url).href, 'deriveHash');
 /** The thread computes one hash at a time, so this many take a few seconds. */
-const hashes = createBoundedWork({ maxTasks: 50 });
+const hashes = createTaskCounter({ maxTasks: 50 });
 
 /** Returns true if so many hashes are waiting that further sign-ins should be refused. */
 export const isHashingBusy = hashes.isBusy;

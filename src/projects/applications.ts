@@ -13,7 +13,7 @@ import {
   toApplicationSettings,
   toApplicationSettingsJson,
 } from './application-settings.ts';
-import { assertUnchanged, type ReadSettings } from './unchanged.ts';
+import { assertNotModified, type ReadSettings } from './optimistic-lock.ts';
 
 export interface Application {
   readonly source: string;
@@ -75,7 +75,7 @@ export function createApplications({ database, clock, channel, onChange }: Appli
             });
         }
         const stored = parseStoredApplication(current?.settings ?? {});
-        assertUnchanged(stored, read);
+        assertNotModified(stored, read);
         const settings = change.apply(stored);
         const [written] = await tx.query<ApplicationRow>(
           `insert into applications (project_id, source, settings, created_at, updated_at)

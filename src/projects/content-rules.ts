@@ -5,7 +5,7 @@
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
 import { type ContentRule, parseRulesInput, parseStoredRules } from '../guardrails/content-rule.ts';
-import { assertUnchanged } from './unchanged.ts';
+import { assertNotModified } from './optimistic-lock.ts';
 
 export interface ContentRules {
   find(projectId: string): Promise<readonly ContentRule[]>;
@@ -34,7 +34,7 @@ export function createContentRules({ database, clock, channel, onChange }: Conte
       const rules = parseRulesInput(input);
       await database.transaction(async (tx) => {
         const [current] = await tx.query<{ rules: unknown }>('select rules from projects where id = $1::uuid for update', [projectId]);
-        assertUnchanged({ rules: parseStoredRules(current?.rules ?? []) }, read);
+        assertNotModified({ rules: parseStoredRules(current?.rules ?? []) }, read);
         await tx.query('update projects set rules = $2::jsonb, updated_at = $3::timestamptz where id = $1::uuid', [
           projectId,
           JSON.stringify(rules),

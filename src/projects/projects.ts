@@ -14,8 +14,8 @@ import { type CompiledRules, compileRules } from '../guardrails/rules.ts';
 import type { Logger } from '../observability/logger.ts';
 import { type Applications, applicationsSubquery, createApplications, parseApplications } from './applications.ts';
 import { type ContentRules, createContentRules } from './content-rules.ts';
+import { assertNotModified, type ReadSettings } from './optimistic-lock.ts';
 import { type ProjectSettings, parseProjectChange, parseStoredSettings, toProjectSettings, toSettingsJson } from './project-settings.ts';
-import { assertUnchanged, type ReadSettings } from './unchanged.ts';
 
 /**
  * The NOTIFY channel. Its payload is the id of a project that was created or changed, including changes to its
@@ -96,7 +96,7 @@ export function createProjects({ database, clock, logger, onChange }: ProjectsOp
       const [current] = await tx.query<ProjectRow>(`select ${projectColumns} from projects where slug = $1::text for update`, [slug]);
       if (!current) throw gatewayError('not_found', { message: 'no such project' });
       const stored = parseStoredSettings(current.settings);
-      assertUnchanged(stored, read);
+      assertNotModified(stored, read);
       const settings = change.apply(stored);
       const [row] = await tx.query<ProjectRow>(
         `update projects

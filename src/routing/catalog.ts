@@ -5,7 +5,7 @@
 import { type Dialect, isDialect, type MediaRoute, type Route, type Tiers } from '../core/call.ts';
 import type { ModelTraits, ResponsesSupport } from '../core/candidate.ts';
 import type { Price, TokenPrice, UnitPrices } from '../core/pricing.ts';
-import type { TakeableField } from '../core/takeable-fields.ts';
+import type { SupportedParam } from '../core/supported-params.ts';
 import { buildPool, type Pool, type PoolSource } from './pools.ts';
 
 /** What a model is used for. */
@@ -27,7 +27,7 @@ export interface CatalogModel {
   /** The routes that serve the model. Null for all routes of its provider. */
   readonly serves: readonly Route[] | null;
   /** The optional fields that an image or speech model accepts. Null if unknown. */
-  readonly takes: readonly TakeableField[] | null;
+  readonly takes: readonly SupportedParam[] | null;
 }
 
 /** A model row of the configuration. `kind` defaults to chat. */
@@ -39,7 +39,7 @@ export interface CatalogSourceRow extends PricedRow, Partial<UnitPrices> {
   readonly imageTokens?: number | null;
   readonly traits?: ModelTraits;
   readonly serves?: readonly Route[] | null;
-  readonly takes?: readonly TakeableField[] | null;
+  readonly takes?: readonly SupportedParam[] | null;
 }
 
 export interface PricedRow {

@@ -37,7 +37,7 @@ export interface TierRequest {
   readonly project: ProjectRouting;
   readonly source: string;
   readonly route: TextRoute;
-  readonly modelAsked: string;
+  readonly requestedModel: string;
   readonly body: Buffer;
   readonly spans: BodySpans;
   /** The time until the call's deadline (`x-gateway-timeout-ms`). Null if the call has no deadline. */
@@ -56,9 +56,9 @@ export function chooseTier(
   deps: { readonly catalog: Catalog; readonly classifier: Classifier },
   request: TierRequest,
 ): string | Promise<string> {
-  const { route, modelAsked, body, spans, remainingMs, complete } = request;
+  const { route, requestedModel, body, spans, remainingMs, complete } = request;
   const defaultName = defaultTier(route);
-  if (deps.classifier === 'off' || modelAsked !== 'auto' || !isDialect(route)) return defaultName;
+  if (deps.classifier === 'off' || requestedModel !== 'auto' || !isDialect(route)) return defaultName;
   const tiers = availableTiers({ catalog: deps.catalog, project: request.project, source: request.source });
   if (tiers.length === 1) return defaultName;
   const features = detectFeatures(body, spans);

@@ -65,7 +65,7 @@ export function listRouteModels(request: Omit<ModelsRequest, 'startedAt'>, route
 function openMediaTiers(request: ModelsRequest): string[] {
   return (['images', 'speech', 'transcriptions'] as const).flatMap((route) => {
     const view = { ...request, route };
-    return mediaTierNames(view).filter((name) => isOpenForMedia({ ...view, modelAsked: name }));
+    return mediaTierNames(view).filter((name) => isOpenForMedia({ ...view, requestedModel: name }));
   });
 }
 

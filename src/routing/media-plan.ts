@@ -22,7 +22,7 @@ export interface MediaPlanRequest {
   readonly caller: Caller;
   readonly route: MediaRoute;
   /** Null for the route's default model. */
-  readonly modelAsked: string | null;
+  readonly requestedModel: string | null;
   /** Used for projects without a setting of their own. */
   readonly catalogFill: boolean;
   /** True if a cost ceiling applies, so that we can't use models of unknown cost. */
@@ -45,7 +45,7 @@ const mediaLabels: Readonly<Record<MediaRoute, string>> = {
 export function planMedia(request: MediaPlanRequest): MediaCandidate {
   const { catalog, project, caller, route } = request;
   const label = mediaLabels[route];
-  const asked = request.modelAsked ?? catalog.media[route].defaultModel ?? label;
+  const asked = request.requestedModel ?? catalog.media[route].defaultModel ?? label;
   if (!hasProvider(project, catalog.served))
     throw noRoute('no providers configured', `the project has no provider for ${quoteName(asked)}`);
   const serving = new Set([...catalog.served.keys()].filter((name) => isServing(request, name)));
@@ -122,7 +122,7 @@ interface MediaProviders {
 function resolve(request: MediaPlanRequest, { serving, providers }: MediaProviders): { requested: string; ids: readonly string[] } {
   const { catalog, route } = request;
   const { defaultProvider, defaultModel } = catalog.media[route];
-  const requested = request.modelAsked ?? defaultModel;
+  const requested = request.requestedModel ?? defaultModel;
   if (requested === null) throw noRoute(undefined, 'the request does not name a model, and no default model is configured');
   const tier = findMediaTier(request, requested);
   if (tier) return { requested, ids: fillTier(request, tier, providers) };
@@ -150,7 +150,7 @@ function findMediaTier({ catalog, project, source, route }: MediaPlanRequest, na
 }
 
 /** Lists the names of a route's tiers that an application of the project may use. */
-export function mediaTierNames({ catalog, project, source, route }: Omit<MediaPlanRequest, 'modelAsked'>): string[] {
+export function mediaTierNames({ catalog, project, source, route }: Omit<MediaPlanRequest, 'requestedModel'>): string[] {
   const overrides = [mediaTiers(project, route), mediaTiers(project.applications.get(source), route)];
   return [...new Set([...catalog.media[route].tiers.keys(), ...overrides.flatMap((tiers) => Object.keys(tiers ?? {}))])];
 }

@@ -27,7 +27,7 @@ export interface PlanRequest {
   /** The name of the calling application, which may override tiers. */
   readonly source: string;
   readonly route: TextRoute;
-  readonly modelAsked: string;
+  readonly requestedModel: string;
   /**
    * The tier that a classifier chose for `auto` (classify.ts). If this is absent, or if the tier has no permitted
    * model, `auto` stands for the route's default tier.
@@ -138,7 +138,7 @@ export function createPlanner({ catalog, breakers, catalogFill, loads }: Planner
 /** Creates the plan without regard to the size of the prompt. Throws `no_route`. */
 function planAnyPrompt(view: SelectRequest, request: PlanRequest): Plan {
   if (!hasProvider(request.project, view.catalog.providers)) {
-    throw noRoute('no providers configured', `the project has no provider for ${quoteName(request.modelAsked)}`);
+    throw noRoute('no providers configured', `the project has no provider for ${quoteName(request.requestedModel)}`);
   }
   const selection = selectFor(view, request);
   const { open, skipped, isFilled, canary } = selection;
@@ -154,9 +154,12 @@ function planAnyPrompt(view: SelectRequest, request: PlanRequest): Plan {
 }
 
 /** Returns the tiers whose canaries the call tries, if it uses these tiers. Undefined if it can't try any. */
-function chooseCanaries({ canaries }: Catalog, { modelAsked, autoTier, route, conversation }: PlanRequest): readonly string[] | undefined {
+function chooseCanaries(
+  { canaries }: Catalog,
+  { requestedModel, autoTier, route, conversation }: PlanRequest,
+): readonly string[] | undefined {
   if (canaries.size === 0) return undefined;
-  const tiers = modelAsked === 'auto' ? [autoTier ?? '', defaultTier(route)] : [modelAsked];
+  const tiers = requestedModel === 'auto' ? [autoTier ?? '', defaultTier(route)] : [requestedModel];
   const position = tiers.some((tier) => canaries.has(tier)) ? (conversation?.() ?? null) : null;
   return position === null ? undefined : tiers.filter((tier) => position < (canaries.get(tier)?.share ?? 0));
 }
@@ -170,7 +173,7 @@ interface LastPlan extends Pick<SelectRequest, 'catalog' | 'catalogFill'> {
 
 function isSameRequest(last: LastPlan['request'], request: PlanRequest): boolean {
   return (
-    last.modelAsked === request.modelAsked &&
+    last.requestedModel === request.requestedModel &&
     last.route === request.route &&
     last.source === request.source &&
     last.project === request.project &&
@@ -179,15 +182,18 @@ function isSameRequest(last: LastPlan['request'], request: PlanRequest): boolean
   );
 }
 
-function noRouteFor(view: SelectRequest, { modelAsked }: PlanRequest, { skipped, isDeniedByKey, isUnknown }: Selection): Error {
+function noRouteFor(view: SelectRequest, { requestedModel }: PlanRequest, { skipped, isDeniedByKey, isUnknown }: Selection): Error {
   if (isDeniedByKey) {
-    return noRoute(`model not permitted for this key: ${modelAsked.slice(0, 256)}`, explainNoRoute(modelAsked, 'not_permitted_for_key'));
+    return noRoute(
+      `model not permitted for this key: ${requestedModel.slice(0, 256)}`,
+      explainNoRoute(requestedModel, 'not_permitted_for_key'),
+    );
   }
   const untagged = skipped.flatMap(({ model, lacks }) => (lacks ? { provider: splitModelId(model)?.provider ?? '', lacks } : []));
-  if (untagged.length > 0) return lacksTags(modelAsked, untagged);
+  if (untagged.length > 0) return lacksTags(requestedModel, untagged);
   const reason = isUnknown ? 'unknown' : (skipped[0]?.skipped ?? null);
-  const nearest = reason === 'unknown' || reason === 'unknown_provider' ? findNearest(view, modelAsked) : null;
-  return noRoute(undefined, explainNoRoute(modelAsked, reason) + (nearest === null ? '' : `; the nearest is ${quoteName(nearest)}`));
+  const nearest = reason === 'unknown' || reason === 'unknown_provider' ? findNearest(view, requestedModel) : null;
+  return noRoute(undefined, explainNoRoute(requestedModel, reason) + (nearest === null ? '' : `; the nearest is ${quoteName(nearest)}`));
 }
 
 /** Finds the nearest name among the tiers and models that the route would serve to this key. */
@@ -201,8 +207,8 @@ export function defaultTier(route: TextRoute): string {
   return route === 'embeddings' ? 'embed' : 'standard';
 }
 
-function selectFor(view: SelectRequest, { modelAsked, autoTier, route }: PlanRequest): Selection {
-  if (modelAsked !== 'auto') return selectModels(view, modelAsked, false);
+function selectFor(view: SelectRequest, { requestedModel, autoTier, route }: PlanRequest): Selection {
+  if (requestedModel !== 'auto') return selectModels(view, requestedModel, false);
   const byDefault = defaultTier(route);
   if (autoTier !== undefined && autoTier !== null && autoTier !== byDefault) {
     const chosen = selectModels(view, autoTier, true);

@@ -40,7 +40,8 @@ const readTimeoutMs = 5_000;
  */
 export async function joinCluster(onParentExit: () => void): Promise<ClusterWorker> {
   const { worker } = cluster;
-  if (!worker || !process.connected) throw new StartError('gateway member is started by start and serve, with GATEWAY_WORKERS above 1');
+  if (!worker || !process.connected)
+    throw new StartError('gateway member is started by start and serve, with GATEWAY_API_PROCESSES above 1');
   // By default Node exits a worker when its parent dies. We want to finish and settle running calls first.
   worker.exitedAfterDisconnect = true;
   const started = Promise.withResolvers<Extract<ParentMessage, { kind: 'begin' }> | null>();

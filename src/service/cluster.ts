@@ -1,5 +1,5 @@
 /**
- * A cluster of API processes on one port (`GATEWAY_WORKERS`). The parent doesn't serve calls itself. It accepts
+ * A cluster of API processes on one port (`GATEWAY_API_PROCESSES`). The parent doesn't serve calls itself. It accepts
  * connections and distributes them round-robin, so that a client's keep-alive connections are spread over all
  * processes, and it replaces processes that die.
  *
@@ -82,13 +82,14 @@ export interface ClusterOptions {
  * Runs the cluster until the process is asked to stop. Throws StartError if the cluster can't start or can't continue.
  */
 export async function runCluster({ role, source, config, host }: ClusterOptions): Promise<void> {
-  if (!cluster.isPrimary) throw new StartError('GATEWAY_WORKERS: above 1 it cannot be used inside of another cluster of Node processes');
+  if (!cluster.isPrimary)
+    throw new StartError('GATEWAY_API_PROCESSES: above 1 it cannot be used inside of another cluster of Node processes');
   const output = standardOutput();
   const logger = createLogger({ level: config.server.logLevel, format: config.server.logFormat, destination: output });
   const demoVendor = createSharedDemoVendor();
   const dataDir = resolve(config.server.dataDir);
   const processes = new Map<number, ApiProcess>();
-  const count = config.server.workers;
+  const count = config.server.apiProcesses;
   let isEmbedderReady = false;
   const localEmbedder = createSharedLocalEmbedder({
     ...{ env: host.env, logger },

@@ -15,7 +15,7 @@ import type { Database } from '../db/database.ts';
 import { createParameters } from './analytics/call-filter.ts';
 import type { Period } from './analytics/range.ts';
 import { type ListOptions, listCalls } from './call-rows.ts';
-import { type Scope, selectParts } from './rollups/parts.ts';
+import { type Scope, selectRollupSums } from './rollups/rollup-sums.ts';
 
 export type UsageReports = ReturnType<typeof createUsageReports>;
 
@@ -34,7 +34,7 @@ export function createUsageReports({ database, clock }: { database: Database; cl
    */
   const sumBy = (projectId: string, scope: Scope, period: Period): Promise<UsageRow[]> => {
     const parameters = createParameters();
-    const parts = selectParts({ projectId, scope, periods: [period] }, usageMeasures, parameters);
+    const parts = selectRollupSums({ projectId, scope, periods: [period] }, usageMeasures, parameters);
     return database.query<UsageRow>(
       `select name, ${usageSums} from (${parts}) as part where ${scope === 'project' ? 'true' : 'name is not null'} ${largestFirst}`,
       parameters.values,
@@ -91,7 +91,11 @@ export function createUsageReports({ database, clock }: { database: Database; cl
       const sumOf = (measure: 'slots' | 'cost_nanos', window: WindowKind): string => {
         const { start } = windowAt(window, now);
         const periods = [{ from: start, to: windowAt('month', now).end ?? now }];
-        const parts = selectParts({ projectId, scope: 'key', periods, condition: (name) => `${name} = ${keys}` }, [measure], parameters);
+        const parts = selectRollupSums(
+          { projectId, scope: 'key', periods, condition: (name) => `${name} = ${keys}` },
+          [measure],
+          parameters,
+        );
         return `(select coalesce(sum(${measure}), 0)::bigint from (${parts}) as part)`;
       };
       const minute = `from usage_increments where project_id = ${parameters.add(projectId)}::uuid and scope = 'key'

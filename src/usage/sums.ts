@@ -1,4 +1,7 @@
-/** Builds SQL that sums up calls, whether we read them from stored sums (rollups and cells) or from call rows. */
+/**
+ * Builds SQL that sums up calls, whether we read them from stored sums (rollups and hourly aggregates) or from call
+ * rows.
+ */
 import { failoversSql, isErrorSql } from './analytics/call-filter.ts';
 
 /**

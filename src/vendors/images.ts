@@ -14,8 +14,9 @@ import { formatFields, getImageCount, parseSize, pickFields } from '../dialects/
 import type { HttpResponse, VendorHttpClient } from './http-client.ts';
 import { getHeader, readJsonObject } from './http-response.ts';
 import type { MediaProvider, MediaRequest } from './media.ts';
-import { fetchVendorFile, sendMediaRequest, vendorErrorText } from './media.ts';
+import { fetchVendorFile, sendMediaRequest } from './media.ts';
 import { requestUrl } from './request-url.ts';
+import { vendorErrorText } from './strip-secrets.ts';
 
 export interface ImageResponse {
   readonly status: number;

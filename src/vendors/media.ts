@@ -4,7 +4,7 @@
  */
 import type { MediaRoute } from '../core/call.ts';
 import { VendorError } from '../core/errors.ts';
-import type { TakeableField } from '../core/takeable-fields.ts';
+import type { SupportedParam } from '../core/supported-params.ts';
 import { parseVendorError } from '../dialects/contract/vendor-error.ts';
 import type { MediaFields } from '../dialects/media/image-speech.ts';
 import type { UploadBody } from '../dialects/media/uploads.ts';
@@ -13,7 +13,7 @@ import { getHeader, isSuccess, toStatusError } from './http-response.ts';
 import { buildHeaders, type FindIdentity, type ProviderSource } from './registry.ts';
 import { type ResponseBody, relayBody } from './response-body.ts';
 import { sendAuthorized } from './send-authorized.ts';
-import { collectSecrets, secretsOf, stripSecrets } from './strip-secrets.ts';
+import { collectSecrets, secretsOf, vendorErrorText } from './strip-secrets.ts';
 import type { ProviderConnection } from './vendor.ts';
 import type { VendorHosts } from './vendor-hosts.ts';
 import { buildVendorHosts, parseVendorAddress, resolveRedirect } from './vendor-hosts.ts';
@@ -76,7 +76,7 @@ export interface MediaRequest {
   readonly model: string;
   readonly fields: MediaFields;
   /** The optional fields that the model accepts, or null if we don't know. */
-  readonly takes: readonly TakeableField[] | null;
+  readonly takes: readonly SupportedParam[] | null;
   /** Returns the current time, because `Retry-After` may be a date. */
   readonly now: () => number;
 }
@@ -127,7 +127,6 @@ function bodyHeaders(body: MediaHttpRequest['body']): Record<string, string> {
 }
 
 const maxErrorBytes = 64 * 1024;
-const maxErrorTextLength = 2_000;
 
 async function readStatusError(response: HttpResponse, provider: MediaProvider, now: () => number): Promise<VendorError> {
   const bytes = await readErrorBody(response.body);
@@ -151,19 +150,11 @@ async function readErrorBody(body: ResponseBody): Promise<Buffer> {
   return Buffer.concat(chunks).subarray(0, maxErrorBytes);
 }
 
-/**
- * Returns the vendor's message for the caller. We limit its length and remove the provider's key, because some vendors
- * repeat it.
- */
-export function vendorErrorText(text: string, provider: MediaProvider): string {
-  return stripSecrets(text, secretsOf(provider)).trim().slice(0, maxErrorTextLength);
-}
-
 /** Thrown as the cause of VendorError `unreadable` if a URL isn't on one of the provider's hosts. */
 export class HostNotAllowedError extends Error {
   constructor() {
     super('the address is not on a host of the vendor');
-    this.name = 'ForeignAddress';
+    this.name = 'HostNotAllowedError';
   }
 }
 

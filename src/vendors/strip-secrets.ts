@@ -51,3 +51,8 @@ export function stripSecretsFromBytes(bytes: Buffer, secrets: readonly string[])
   const stripped = stripSecrets(text, secrets);
   return stripped === text ? bytes : Buffer.from(stripped);
 }
+
+/** Returns the vendor's message for the caller, shortened and without details of the provider's account. */
+export function vendorErrorText(text: string, provider: Pick<ProviderConnection, 'secrets' | 'identity'>, maxLength = 2_000): string {
+  return stripSecrets(text, secretsOf(provider)).trim().slice(0, maxLength);
+}

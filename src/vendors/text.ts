@@ -19,7 +19,7 @@ import { pathAt, requestUrl } from './request-url.ts';
 import type { ResponseBody } from './response-body.ts';
 import { sendAuthorized } from './send-authorized.ts';
 import { type ChunkReader, nextChunk, relayEvents, type StreamChunk, type StreamEnd } from './stream.ts';
-import { secretsOf, stripSecrets } from './strip-secrets.ts';
+import { secretsOf, vendorErrorText } from './strip-secrets.ts';
 import type { Provider } from './vendor.ts';
 
 const maxResponseBytes = 64 * 1024 * 1024;
@@ -179,7 +179,7 @@ function toJsonResponse(response: HttpResponse, bytes: Buffer, { provider, codec
     // Some vendors report errors with status 200.
     const error = bytes.length > maxErrorBytes ? null : parseVendorError(bytes);
     if (error?.code === contextOverflowCode) throw overflowError(error, provider);
-    const errorText = vendorErrorText(error?.message ?? null, provider);
+    const errorText = toVendorMessage(error?.message ?? null, provider);
     const message = `not a valid response for ${codec.route}${errorText === null ? '' : `: ${errorText}`}`;
     throw new VendorError('unreadable', message, { status: response.status });
   }
@@ -196,7 +196,7 @@ async function readStatusError(response: HttpResponse, { provider, now }: TextRe
   // If we can't read the error body, the status still means the same.
   const bytes = await response.body.readAll(maxErrorBytes).catch(() => Buffer.alloc(0));
   const body = parseVendorError(bytes);
-  const errorText = accountStatuses.has(response.status) ? null : vendorErrorText(body.message ?? plainTextBody(response, bytes), provider);
+  const errorText = accountStatuses.has(response.status) ? null : toVendorMessage(body.message ?? plainTextBody(response, bytes), provider);
   return toStatusError({ response, bytes, body, errorText, secrets: secretsOf(provider), now: now() });
 }
 
@@ -205,13 +205,13 @@ async function readStatusError(response: HttpResponse, { provider, now }: TextRe
  * 400.
  */
 function overflowError(body: VendorErrorBody, provider: Provider): VendorError {
-  const vendorMessage = vendorErrorText(body.message, provider);
+  const vendorMessage = toVendorMessage(body.message, provider);
   const message = vendorMessage ?? 'the prompt is too long for the model';
   return new VendorError('status', message, { status: 400, vendorMessage, report: toReport(body, secretsOf(provider)) });
 }
 
-function vendorErrorText(text: string | null, provider: Provider): string | null {
-  return text === null ? null : stripSecrets(text, secretsOf(provider)).slice(0, maxVendorMessageLength);
+function toVendorMessage(text: string | null, provider: Provider): string | null {
+  return text === null ? null : vendorErrorText(text, provider, maxVendorMessageLength);
 }
 
 /** Returns a plain-text body, because proxies in front of vendors often don't send JSON. */
@@ -242,7 +242,7 @@ async function openStream(
     const problem = reader.problem();
     if (problem?.code === contextOverflowCode) throw overflowError(problem, provider);
     const report = problem === null ? undefined : toReport(problem, secretsOf(provider));
-    const vendorMessage = vendorErrorText(problem?.message ?? null, provider);
+    const vendorMessage = toVendorMessage(problem?.message ?? null, provider);
     throw new VendorError('broken', `the stream failed before its first chunk: ${reason}`, {
       status,
       vendorMessage,

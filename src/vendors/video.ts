@@ -10,8 +10,9 @@ import type { JsonObject } from '../core/json/narrow.ts';
 import { asArray, asCount, asObject, asString, isObject } from '../core/json/narrow.ts';
 import type { VendorHttpClient } from './http-client.ts';
 import { getHeader, readJsonObject } from './http-response.ts';
-import { fetchVendorFile, type MediaProvider, sendMediaRequest, vendorErrorText } from './media.ts';
+import { fetchVendorFile, type MediaProvider, sendMediaRequest } from './media.ts';
 import { relayBody } from './response-body.ts';
+import { vendorErrorText } from './strip-secrets.ts';
 import { isAddress } from './vendor-hosts.ts';
 import { isOperationName } from './video-address.ts';
 

@@ -15,7 +15,7 @@ test('configures the embedded service on the loopback interface if the environme
         databaseUrl: null,
         logLevel: 'info',
         logFormat: 'auto',
-        workers: 1,
+        apiProcesses: 1,
         bodyMemoryBytes: 512 * 1024 * 1024,
         stopDelayMs: 0,
         stopTimeoutMs: 10_000,
@@ -45,7 +45,7 @@ test('reports all invalid variables together without their values', () => {
     PORT: '80x',
     LOG_LEVEL: 'loud',
     DATABASE_URL: 'mysql://user:hunter2@host/db',
-    GATEWAY_WORKERS: '0',
+    GATEWAY_API_PROCESSES: '0',
     GATEWAY_ADMIN_TOKEN: 'short',
     GATEWAY_METRICS_ADDRESS: '9464',
     GATEWAY_TEMPORAL: 'maybe',
@@ -57,10 +57,10 @@ test('reports all invalid variables together without their values', () => {
   expect(errors.map((error) => error.split(':', 1)[0]).sort()).toEqual([
     'DATABASE_URL',
     'GATEWAY_ADMIN_TOKEN',
+    'GATEWAY_API_PROCESSES',
     'GATEWAY_JOURNAL_SYNC',
     'GATEWAY_METRICS_ADDRESS',
     'GATEWAY_TEMPORAL',
-    'GATEWAY_WORKERS',
     'LOG_LEVEL',
     'PORT',
     'TEMPORAL_ADDRESS',
@@ -71,10 +71,10 @@ test('reports all invalid variables together without their values', () => {
 });
 
 test('requires a database server and Temporal or GATEWAY_TEMPORAL=off for serve, worker and several processes', () => {
-  expect(parseEnvironment({ GATEWAY_WORKERS: '2' }).errors).toEqual([
-    expect.stringContaining('GATEWAY_WORKERS: more than 1 needs DATABASE_URL'),
+  expect(parseEnvironment({ GATEWAY_API_PROCESSES: '2' }).errors).toEqual([
+    expect.stringContaining('GATEWAY_API_PROCESSES: more than 1 needs DATABASE_URL'),
   ]);
-  expect(parseEnvironment({ GATEWAY_WORKERS: '2', DATABASE_URL: 'postgres://gateway@db/gateway' }).errors).toEqual([]);
+  expect(parseEnvironment({ GATEWAY_API_PROCESSES: '2', DATABASE_URL: 'postgres://gateway@db/gateway' }).errors).toEqual([]);
   for (const command of ['serve', 'worker', 'migrate'] as const) {
     expect(parseEnvironment({ GATEWAY_TEMPORAL: 'off' }, command).errors).toEqual([
       expect.stringContaining(`DATABASE_URL: is required for gateway ${command}`),
@@ -88,6 +88,19 @@ test('requires a database server and Temporal or GATEWAY_TEMPORAL=off for serve,
     expect(parseEnvironment({ ...env, TEMPORAL_ADDRESS: 'a:7233' }, command).errors).toEqual([]);
   }
   expect(parseEnvironment(env, 'migrate').errors).toEqual([]);
+});
+
+test('still reads GATEWAY_WORKERS, and rejects it if GATEWAY_API_PROCESSES has another value', () => {
+  const parse = (env: Record<string, string>) => parseEnvironment({ DATABASE_URL: 'postgres://gateway@db/gateway', ...env });
+  expect(parse({ GATEWAY_WORKERS: '3' })).toMatchObject({ settings: { server: { apiProcesses: 3 } }, errors: [] });
+  expect(parse({ GATEWAY_WORKERS: '3', GATEWAY_API_PROCESSES: '3' })).toMatchObject({
+    settings: { server: { apiProcesses: 3 } },
+    errors: [],
+  });
+  expect(parse({ GATEWAY_WORKERS: '3', GATEWAY_API_PROCESSES: '2' }).errors).toEqual([
+    expect.stringContaining('GATEWAY_API_PROCESSES, GATEWAY_WORKERS:'),
+  ]);
+  expect(parse({ GATEWAY_WORKERS: '0' }).errors).toEqual([expect.stringMatching(/^GATEWAY_WORKERS: must be/)]);
 });
 
 test('accepts Temporal off, external with an API key over TLS, or as a dev server', () => {

@@ -34,11 +34,11 @@ describe('durable work', () => {
   const start = (options: Partial<DurableOptions> = {}): Durable => {
     const memory = {
       idleMs: () => 1_000,
-      readConversation: async ({ conversationId }: { conversationId: string }) => {
+      closeConversation: async ({ conversationId }: { conversationId: string }) => {
         read.push(conversationId);
         return { kind: 'read' } as const;
       },
-      readIdle: async () => ({ kind: 'done', read: 0 }) as const,
+      closeIdle: async () => ({ kind: 'done', read: 0 }) as const,
     };
     const durable = startDurable({
       temporal: { mode: 'dev', address: null, namespace: 'default' },
@@ -90,7 +90,7 @@ describe('durable work', () => {
     expect(['fetching', 'connecting']).toContain(durable.state());
     expect(durable.uiUrl()).toBeNull();
     expect(durable.waitReasons()).toEqual(['Temporal has not been reached yet']);
-    await until('the conversation is read', () => read.includes('a'));
+    await until('the conversation is closed', () => read.includes('a'));
     await until('it is ready', () => durable.state() === 'ready');
     expect(await waiting()).toBe(0);
     expect(repairs).toBe(1);
@@ -108,7 +108,7 @@ describe('durable work', () => {
     await until('it is ready', () => durable.state() === 'ready');
     process.kill(await pidOfServer(), 'SIGKILL');
     await put('b');
-    await until('the conversation is read', () => read.includes('b'));
+    await until('the conversation is closed', () => read.includes('b'));
     await until('it is ready again', () => durable.state() === 'ready');
     await until('unfinished work is re-enqueued', () => repairs === 2);
   });
@@ -142,7 +142,7 @@ describe('durable work', () => {
     expect(client.uiUrl()).toBeNull();
     expect(read).toEqual([]);
     start({ temporal });
-    await until('the conversation is read', () => read.includes('e'));
+    await until('the conversation is closed', () => read.includes('e'));
     const observer = createTemporal({ address: server.address, namespace: 'model-gateway', logger });
     const handle = observer.client.workflow.getHandle('conversation/e/1');
     await until('the workflow has ended', async () => (await handle.describe()).status.name === 'COMPLETED');
@@ -155,13 +155,13 @@ describe('durable work', () => {
       const temporal = { mode: 'external', address: new URL(network.url).host, namespace: 'half-open', createNamespace: true } as const;
       const durable = start({ temporal });
       await put('before');
-      await until('a conversation is read', () => read.includes('before'));
+      await until('a conversation is closed', () => read.includes('before'));
       network.set({ silent: true });
       await put('meanwhile');
       await until('the outage is noticed', () => durable.waitReasons().includes('Temporal is unavailable'));
       expect([await waiting(), read]).toEqual([1, ['before']]);
       network.set({});
-      await until('the conversation is read', () => read.includes('meanwhile'));
+      await until('the conversation is closed', () => read.includes('meanwhile'));
       await until('it is ready', () => durable.waitReasons().length === 0);
       expect([await waiting(), read]).toEqual([0, ['before', 'meanwhile']]);
       await durable.stop();
@@ -212,7 +212,7 @@ describe('durable work', () => {
       namespace: 'missing',
       workflowExecutionRetentionPeriod: msToTs('1 day'),
     });
-    await until('the conversation is read', () => read.includes('f'));
+    await until('the conversation is closed', () => read.includes('f'));
     await until('it is ready', () => durable.waitReasons().length === 0);
   });
 

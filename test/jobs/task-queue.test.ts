@@ -32,11 +32,11 @@ const waitingTasks = ({ backlogs }: TaskQueueState): number => backlogs.find(({ 
 /** Runs a worker until it has done everything. Returns the projects in the order of their runs. */
 async function workOff(temporal: Temporal): Promise<readonly string[]> {
   const order: string[] = [];
-  const readIdle = async ({ projectId }: { projectId: string }) => {
+  const closeIdle = async ({ projectId }: { projectId: string }) => {
     order.push(projectId);
     return { kind: 'done', read: 1 } as const;
   };
-  const activities = createConversationActivities({ idleMs: () => 0, readIdle, readConversation: undefined as never });
+  const activities = createConversationActivities({ idleMs: () => 0, closeIdle, closeConversation: undefined as never });
   const bundle = (signal: AbortSignal): Promise<string> => prepareTestBundle(signal);
   const worker = temporal.startWorker({ activities, bundle, graceMs: 1_000 });
   try {

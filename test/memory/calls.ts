@@ -20,7 +20,7 @@ export interface CallOptions {
   readonly at?: number;
   readonly route?: Route;
   readonly source?: string;
-  readonly sourceGiven?: boolean;
+  readonly hasExplicitSource?: boolean;
   readonly subject?: string | null;
   readonly mode?: MemoryOptions['mode'];
   readonly explicitWrite?: boolean;
@@ -40,7 +40,7 @@ export function settledCall(options: CallOptions): SettledCall {
     keyId: randomUUID(),
     keyPrefix: 'k7f3a9c2',
     source: options.source ?? 'acme',
-    sourceGiven: options.sourceGiven ?? true,
+    sourceGiven: options.hasExplicitSource ?? true,
     route: options.route ?? 'chat',
     modelAsked: 'standard',
     stream: false,

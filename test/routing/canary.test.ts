@@ -17,7 +17,7 @@ const caller = callerWith(null);
 function planFor(position: number | null, request: Partial<PlanRequest> = {}) {
   const planner = createPlanner({ catalog: () => catalog, breakers, catalogFill: () => false, loads });
   const { entries } = planner.plan({
-    ...{ caller, project, source: 'acme', route: 'chat', modelAsked: 'standard', conversation: () => position },
+    ...{ caller, project, source: 'acme', route: 'chat', requestedModel: 'standard', conversation: () => position },
     ...request,
   });
   return entries;
@@ -35,7 +35,7 @@ test('calls below the share try the canary before the chain, and the others do n
 test('the plans of both kinds of calls are kept between the calls of a key', () => {
   const planner = createPlanner({ catalog: () => catalog, breakers, catalogFill: () => false, loads });
   const planAt = (position: number) =>
-    planner.plan({ caller, project, source: 'acme', route: 'chat', modelAsked: 'standard', conversation: () => position });
+    planner.plan({ caller, project, source: 'acme', route: 'chat', requestedModel: 'standard', conversation: () => position });
   const [canary, control] = [planAt(0), planAt(1)];
   expect([planAt(0.1), planAt(0.9), planAt(0.2)].map((plan, index) => plan === [canary, control, canary][index])).toEqual([
     true,
@@ -49,18 +49,20 @@ test('a call whose conversation has no place tries no canary and is not compared
 });
 
 test('a tier without a canary, and a model of the tier, are not affected', () => {
-  expect(planFor(0, { modelAsked: 'claude' })).toEqual([{ model: 'openai/gpt', skipped: null }]);
-  expect(planFor(0, { modelAsked: 'openai/gpt' })).toEqual([{ model: 'openai/gpt', skipped: null }]);
+  expect(planFor(0, { requestedModel: 'claude' })).toEqual([{ model: 'openai/gpt', skipped: null }]);
+  expect(planFor(0, { requestedModel: 'openai/gpt' })).toEqual([{ model: 'openai/gpt', skipped: null }]);
 });
 
 test('auto tries the canary of the tier that it stands for', () => {
-  expect(planFor(0, { modelAsked: 'auto' })).toEqual(canaryPlan);
+  expect(planFor(0, { requestedModel: 'auto' })).toEqual(canaryPlan);
   const strong = [
     { model: 'openai/gpt', skipped: null, canary: 'strong' },
     { model: 'openai/mini', skipped: null },
   ];
-  expect(planFor(0.3, { modelAsked: 'auto', autoTier: 'strong' })).toEqual(strong);
-  expect(planFor(0.6, { modelAsked: 'auto', autoTier: 'strong' })).toEqual([{ model: 'openai/mini', skipped: null, control: 'strong' }]);
+  expect(planFor(0.3, { requestedModel: 'auto', autoTier: 'strong' })).toEqual(strong);
+  expect(planFor(0.6, { requestedModel: 'auto', autoTier: 'strong' })).toEqual([
+    { model: 'openai/mini', skipped: null, control: 'strong' },
+  ]);
 });
 
 test("a project's own tier of the same name has no canary", () => {
@@ -93,7 +95,7 @@ describe('the canary', () => {
       canaries: { standard: { model: 'anthropic/claude', share: 1 } },
     });
     const planner = createPlanner({ catalog: () => tagged, breakers, catalogFill: () => false, loads });
-    const request = { caller, source: 'acme', route: 'chat', modelAsked: 'standard', conversation: () => 0 } as const;
+    const request = { caller, source: 'acme', route: 'chat', requestedModel: 'standard', conversation: () => 0 } as const;
     const { candidates, entries } = planner.plan({ ...request, project: { ...project, requiredTags: ['eu'] } });
     expect(entries).toContainEqual({ model: 'anthropic/claude', skipped: 'tags_missing', lacks: ['eu'] });
     expect(candidates.map(({ id }) => id)).toEqual(['openai/gpt']);

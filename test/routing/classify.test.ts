@@ -122,7 +122,7 @@ describe('the tier of a call', () => {
         project: { ...project, ...asked.project },
         source: 'acme',
         route: asked.route ?? 'chat',
-        modelAsked: asked.model ?? 'auto',
+        requestedModel: asked.model ?? 'auto',
         body,
         spans: scanObject(body),
         remainingMs: asked.remainingMs ?? null,

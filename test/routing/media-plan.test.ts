@@ -19,14 +19,14 @@ function setUp() {
   const fail = (provider: string): void => {
     for (let n = 0; n < 5; n += 1) breakers.recordFailure('acme', provider);
   };
-  const asked = (modelAsked: string, retired: readonly string[] = []): string => {
+  const asked = (requestedModel: string, retired: readonly string[] = []): string => {
     const request = {
       catalog,
       source: 'acme',
       caller: callerWith(null),
       route: 'images',
       catalogFill: false,
-      modelAsked,
+      requestedModel,
       breakers,
     } as const;
     return planMedia({ ...request, project: { ...project, retired } }).id;

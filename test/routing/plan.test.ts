@@ -369,7 +369,7 @@ test('assumes healthy vendors in an unordered plan without probe slots, and keep
   for (let n = 0; n < 5; n += 1) breakers.recordFailure('acme', 'openai');
   const planner = createPlanner({ catalog: () => buildCatalog(source), breakers, catalogFill: () => true, loads });
   const own = { ...project, tiers: { mixed: ['openai/gpt', 'nobody/x', 'azure/mini'] } };
-  const mixed = { caller: callerWith(null), project: own, source: 'acme', route: 'chat', modelAsked: 'mixed', affinity } as const;
+  const mixed = { caller: callerWith(null), project: own, source: 'acme', route: 'chat', requestedModel: 'mixed', affinity } as const;
   const linesOf = ({ entries: lines }: Plan) => lines.map(({ model, skipped }) => [model, skipped]);
   const unordered = planner.plan(mixed);
   const left = ['nobody/x', 'unknown_provider'];
@@ -385,7 +385,7 @@ test('assumes healthy vendors in an unordered plan without probe slots, and keep
 test('uses the current catalog', () => {
   let catalog = buildCatalog(source);
   const planner = createPlanner({ catalog: () => catalog, breakers: createBreakers({ now: () => 0 }), catalogFill: () => false, loads });
-  const request = { caller: callerWith(null), project, source: 'acme', route: 'chat', modelAsked: 'auto' } as const;
+  const request = { caller: callerWith(null), project, source: 'acme', route: 'chat', requestedModel: 'auto' } as const;
   expect(planner.plan(request).candidates).toHaveLength(2);
   catalog = buildCatalog({ ...source, tiers: { standard: ['azure/mini'] } });
   expect(planner.plan(request).candidates).toMatchObject([{ id: 'azure/mini' }]);
@@ -402,7 +402,7 @@ test("builds a plan independently of the key's earlier plans", () => {
     project: fc.constantFrom(...projects),
     source: fc.constantFrom('acme', 'app'),
     route: fc.constantFrom('chat', 'embeddings'),
-    modelAsked: fc.constantFrom('auto', 'standard', 'mini'),
+    requestedModel: fc.constantFrom('auto', 'standard', 'mini'),
     autoTier: fc.constantFrom(null, 'wide'),
     requiresPrice: fc.boolean(),
   });

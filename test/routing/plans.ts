@@ -78,7 +78,7 @@ export function plan(asked: Asked): Plan {
     project: { ...project, ...asked.project },
     source: asked.source ?? 'acme',
     route: asked.route ?? 'chat',
-    modelAsked: asked.model ?? 'auto',
+    requestedModel: asked.model ?? 'auto',
     affinity: () => ({ hash: 1, member: null }),
     ...(asked.autoTier === undefined ? {} : { autoTier: asked.autoTier }),
   };

@@ -79,7 +79,7 @@ describePostgres('a set of processes', () => {
   const startSet = (command: 'start' | 'serve', env: Record<string, string> = {}): Promise<GatewayProcess> =>
     processes.start(command, {
       home,
-      env: { DATABASE_URL: databaseUrl, GATEWAY_WORKERS: String(size), GATEWAY_ADMIN_TOKEN: '', ...secretFilesOf(home), ...env },
+      env: { DATABASE_URL: databaseUrl, GATEWAY_API_PROCESSES: String(size), GATEWAY_ADMIN_TOKEN: '', ...secretFilesOf(home), ...env },
     });
 
   const yamlOf = (model: string): string => `
@@ -326,7 +326,7 @@ tiers:
   });
 
   it('exits with 1 and the reason if a process cannot be replaced', async () => {
-    gateway = await startSet('serve', { GATEWAY_WORKERS: '2' });
+    gateway = await startSet('serve', { GATEWAY_API_PROCESSES: '2' });
     const [, second = 0] = await membersOf(gateway);
     await database.query('update schema_migrations set oldest_server = 9999');
     process.kill(second, 'SIGKILL');

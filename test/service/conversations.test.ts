@@ -191,7 +191,7 @@ describe('with Temporal, a conversation', () => {
     // The history would outlive an erasure of the conversation.
     expect(history).not.toContain(id);
     // Operators may see the slug of the project.
-    expect(history).toContain('acme-clinic: read conversations when they are idle');
+    expect(history).toContain('acme-clinic: close conversations when they are idle');
     for (const planted of ['patient', 'pregnant', 'Nobody', 'You said', subject, 'lovelace', 'hospital'])
       expect(history.toLowerCase()).not.toContain(planted.toLowerCase());
   });

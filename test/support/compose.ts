@@ -66,13 +66,19 @@ function substituteAll(value: unknown, variables: Readonly<Record<string, string
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, substituteAll(item, variables)]));
 }
 
-/** Supports `$$`, `${NAME:-default}` and `${NAME:?message}`, because the file uses nothing else. */
+/**
+ * Supports `$$`, `${NAME:-default}` (also inside of a default) and `${NAME:?message}`, because the file uses nothing
+ * else.
+ */
 function substitute(text: string, variables: Readonly<Record<string, string>>): string {
-  return text.replace(/\$(?:\$|\{(\w+):([-?])([^}]*)\})|\$/g, (whole, name: string | undefined, kind: string, rest: string) => {
-    if (whole === '$$') return '$';
-    if (name === undefined) throw new Error(`docker-compose.yml: a form of substitution that these tests do not know: ${text}`);
-    const value = variables[name] ?? '';
-    if (value === '' && kind === '?') throw new Error(`required variable ${name} is missing a value: ${rest}`);
-    return value === '' ? rest : value;
-  });
+  return text.replace(
+    /\$(?:\$|\{(\w+):([-?])((?:[^{}]|\{[^}]*\})*)\})|\$/g,
+    (whole, name: string | undefined, kind: string, rest: string) => {
+      if (whole === '$$') return '$';
+      if (name === undefined) throw new Error(`docker-compose.yml: a form of substitution that these tests do not know: ${text}`);
+      const value = variables[name] ?? '';
+      if (value === '' && kind === '?') throw new Error(`required variable ${name} is missing a value: ${rest}`);
+      return value === '' ? substitute(rest, variables) : value;
+    },
+  );
 }

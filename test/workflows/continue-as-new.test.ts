@@ -9,12 +9,12 @@ import { createTemporal, type Temporal } from '../../src/jobs/client/temporal.ts
 import type { RunningWorker } from '../../src/jobs/worker/temporal-worker.ts';
 import type {
   Activities,
+  CloseIdleResult,
   EmbedProgress,
   ErasureStatus,
   GroupStepResult,
   IdleCheckResult,
   Progress,
-  ReadIdleResult,
   VideoPollResult,
   WorkflowName,
 } from '../../workflows/contract.ts';
@@ -97,7 +97,7 @@ function createConversationIdle(): Scenario {
 
 function createIdleConversations(): Scenario {
   const input = { project_id: randomUUID(), run: 2 };
-  const { inputs, respond } = responding<ReadIdleResult>(...times(8, { ...wait, read: 3, waiting: 2 }), { kind: 'done', read: 1 });
+  const { inputs, respond } = responding<CloseIdleResult>(...times(8, { ...wait, read: 3, waiting: 2 }), { kind: 'done', read: 1 });
   return {
     title: 'idleConversations',
     activities: { readIdleConversations: respond },

@@ -16,7 +16,7 @@ import { migrate } from '../../src/db/migrate.ts';
 import { enqueue } from '../../src/db/outbox.ts';
 import { createTemporal } from '../../src/jobs/client/temporal.ts';
 import { type Durable, startDurable } from '../../src/jobs/durable.ts';
-import { createReadIdle } from '../../src/memory/conversations/read-idle.ts';
+import { createCloseIdle } from '../../src/memory/conversations/close-idle.ts';
 import type { Activities } from '../../workflows/contract.ts';
 import { chatBody, createProject, record, settledCall } from '../memory/calls.ts';
 import { copyEmbeddedTemplate } from '../support/embedded-template.ts';
@@ -66,7 +66,7 @@ test('reads all conversations of a burst in one run without delaying the batch o
     consolidateGroup: async () => ({ kind: 'settled', outcome: 'done', code: null, written: 1 }),
     finishBatch: async () => ({ finished: true, batch: null, runId: '' }),
   };
-  const idle = { idleMs: () => 1_000, readIdle: createReadIdle({ database }), readConversation: undefined as never };
+  const idle = { idleMs: () => 1_000, closeIdle: createCloseIdle({ database }), closeConversation: undefined as never };
   durable = startDurable({
     temporal,
     role: 'worker',

@@ -13,7 +13,7 @@ import { sharedTemporal, type TestTemporal, until } from '../support/temporal.ts
 const planted = 'the patient said she is pregnant';
 const idleMs = 10_000;
 
-type Read = ConversationActivityDeps['readConversation'];
+type Read = ConversationActivityDeps['closeConversation'];
 
 function entryOf(id: string): { workflow: string; workflowId: string; input: { conversation_id: string; opened: number } } {
   return { workflow: 'conversationIdle', workflowId: `conversation/${id}/1`, input: { conversation_id: id, opened: 1 } };
@@ -38,12 +38,12 @@ describe('conversationIdle', () => {
   const reads = new Map<string, Read>();
   let worker: RunningWorker;
   beforeAll(async () => {
-    const readConversation: Read = async (request) => {
+    const closeConversation: Read = async (request) => {
       const read = reads.get(request.conversationId);
       if (!read) throw new Error('no test has started this conversation');
       return read(request);
     };
-    worker = shared().work(createConversationActivities({ idleMs: () => idleMs, readConversation, readIdle: undefined as never }));
+    worker = shared().work(createConversationActivities({ idleMs: () => idleMs, closeConversation, closeIdle: undefined as never }));
     await shared().temporal.probe();
   });
   afterAll(() => worker.stop());
@@ -70,7 +70,7 @@ describe('conversationIdle', () => {
 
   /** We run these together, so that their waits overlap. */
   const cases: Readonly<Record<string, () => Promise<void>>> = {
-    async 'passes the conversation, its opening and the idle time to the memory, and ends when it is read'() {
+    async 'passes the conversation, its opening and the idle time to the memory, and ends when it is closed'() {
       const requests: unknown[] = [];
       await run('a', async (request) => {
         requests.push(request);
@@ -178,7 +178,7 @@ describe('conversationIdle', () => {
           () => false,
         ),
     );
-    await until('the conversation is read', () => seen() === 2);
+    await until('the conversation is closed', () => seen() === 2);
     await until('the workflow has ended', async () => (await handle.describe()).status.name === 'COMPLETED');
     expect(worker.isPolling()).toBe(true);
     const warnings = lines.filter(({ level }) => level === 'warn' || level === 'error').map(({ message }) => message);

@@ -16,7 +16,7 @@ describe('embedMemory', () => {
     const unused = undefined as never;
     const deps = { cleanup: { steps: [] }, memory: unused, erasures: unused, learning: unused, videos: unused };
     const erasures = { checkProcesses: unused, purgeRuns: unused, finish: unused };
-    const memory = { idleMs: () => 0, readConversation: unused, readIdle: unused };
+    const memory = { idleMs: () => 0, closeConversation: unused, closeIdle: unused };
     const videos = { pollVideo: unused };
     const activities = createActivities({ ...deps, erasures, memory, videos, learning: {} as never, embeddings: { embedPassages } });
     const worker = work({ embedPassages: activities.embedPassages });

@@ -4,8 +4,8 @@ import type { WorkflowHandle } from '@temporalio/client';
 import { createConversationActivities } from '../../activities/create-activities.ts';
 import { gatewayError } from '../../src/core/errors.ts';
 import type { RunningWorker } from '../../src/jobs/worker/temporal-worker.ts';
-import type { ReadIdle } from '../../src/memory/conversations/read-idle.ts';
-import type { ReadIdleResult } from '../../workflows/contract.ts';
+import type { CloseIdle } from '../../src/memory/conversations/close-idle.ts';
+import type { CloseIdleResult } from '../../workflows/contract.ts';
 import { rawHistory } from '../support/histories.ts';
 import { startTogether } from '../support/start-together.ts';
 import { detailsOf, sharedTemporal, until } from '../support/temporal.ts';
@@ -17,20 +17,20 @@ describe('idleConversations', () => {
   const shared = sharedTemporal();
 
   /** The memory's results, by project. */
-  const reads = new Map<string, ReadIdle>();
+  const reads = new Map<string, CloseIdle>();
   let worker: RunningWorker;
   beforeAll(async () => {
-    const readIdle: ReadIdle = async (request) => {
+    const closeIdle: CloseIdle = async (request) => {
       const read = reads.get(request.projectId);
       if (!read) throw new Error('no test has started this project');
       return read(request);
     };
-    worker = shared().work(createConversationActivities({ idleMs: () => idleMs, readIdle, readConversation: undefined as never }));
+    worker = shared().work(createConversationActivities({ idleMs: () => idleMs, closeIdle, closeConversation: undefined as never }));
     await shared().temporal.probe();
   });
   afterAll(() => worker.stop());
 
-  async function start(read: ReadIdle, { projectId = randomUUID() as string, delayMs = 0 } = {}): Promise<WorkflowHandle> {
+  async function start(read: CloseIdle, { projectId = randomUUID() as string, delayMs = 0 } = {}): Promise<WorkflowHandle> {
     const { temporal } = shared();
     reads.set(projectId, read);
     const workflowId = `conversations/${projectId}/1`;
@@ -39,7 +39,7 @@ describe('idleConversations', () => {
     return temporal.client.workflow.getHandle(workflowId);
   }
   /** Returns the results in order, and fails if there is none left. */
-  const scripted = (...results: readonly ReadIdleResult[]): ReadIdle => {
+  const scripted = (...results: readonly CloseIdleResult[]): CloseIdle => {
     const left = [...results];
     return async () => {
       const result = left.shift();
@@ -64,7 +64,7 @@ describe('idleConversations', () => {
       expect(await handle.result()).toEqual({ outcome: 'done', read: 5 });
       expect(requests).toEqual([{ projectId, run: 1, idleMs }]);
     },
-    async 'checks again while conversations are open, and counts those that it has read'() {
+    async 'checks again while conversations are open, and counts those that it has closed'() {
       const handle = await start(scripted(wait, wait, { kind: 'done', read: 1 }));
       expect(await handle.result()).toEqual({ outcome: 'done', read: 7 });
     },
@@ -84,23 +84,23 @@ describe('idleConversations', () => {
       const { events } = await handle.fetchHistory();
       expect(events).toHaveLength(12);
     },
-    async 'shows how many conversations are open and read while it waits'() {
+    async 'shows how many conversations are open and closed while it waits'() {
       const handle = await start(scripted({ ...wait, waitMs: 3_000 }, { kind: 'done', read: 4 }));
       await until('it waits', async () => (await handle.query<{ waiting?: number }>('status')).waiting === 2);
       const details = await detailsOf(handle);
-      expect(details).toContain('Open conversations that are not idle yet or are read next: 2. Next check at ');
-      expect(details).toContain('Conversations that this run has read: 3.');
+      expect(details).toContain('Open conversations that are not idle yet or are closed next: 2. Next check at ');
+      expect(details).toContain('Conversations that this run has closed: 3.');
       await handle.result();
       expect(await handle.query('status')).toEqual({ state: 'done', outcome: 'done', read: 7 });
       const { memo, searchAttributes } = await handle.describe();
-      expect(memo).toEqual({ summary: 'acme: read conversations when they are idle, run 1' });
+      expect(memo).toEqual({ summary: 'acme: close conversations when they are idle, run 1' });
       expect(searchAttributes).toMatchObject({ GatewayKind: ['conversations'], GatewayProjectSlug: ['acme'] });
     },
     async 'retries when the memory fails, and only counts reach the history'() {
       let tries = 0;
       const handle = await start(async () => {
         if (tries++ === 0) throw gatewayError('query_failed', { message: planted, cause: new Error(planted) });
-        return { kind: 'done', read: 1, title: planted } as ReadIdleResult;
+        return { kind: 'done', read: 1, title: planted } as CloseIdleResult;
       });
       expect(await handle.result()).toEqual({ outcome: 'done', read: 1 });
       expect(rawHistory(await handle.fetchHistory())).not.toContain('patient');

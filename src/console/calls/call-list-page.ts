@@ -169,8 +169,8 @@ function latencyOf({ durationMs, stream, firstByteMs }: CallSummary): Html {
   return html`${formatDuration(durationMs)}${first}`;
 }
 
-function modelOf({ model, modelAsked, cache, attempts }: CallSummary): Html {
-  const asked = model === modelAsked ? '' : html` <span class="muted">for ${modelAsked}</span>`;
+function modelOf({ model, requestedModel, cache, attempts }: CallSummary): Html {
+  const asked = model === requestedModel ? '' : html` <span class="muted">for ${requestedModel}</span>`;
   const hit = cache === 'hit' ? html` ${badge('cached', 'accent')}` : '';
   const failover = attempts > 1 ? html` ${badge(`${attempts} attempts`, 'warning')}` : '';
   return html`${model ?? html`<span class="muted">No model</span>`}${asked}${hit}${failover}`;
@@ -224,9 +224,9 @@ function csvHeader(zone: string): string[] {
 }
 
 function toCsvRow(call: CallSummary, zone: string): CsvValue[] {
-  const { id, startedAt, source, keyPrefix, route, modelAsked, model, stream, status, code, outcome, cache, costNanos } = call;
+  const { id, startedAt, source, keyPrefix, route, requestedModel, model, stream, status, code, outcome, cache, costNanos } = call;
   return [
-    ...[id, formatTimeIn(startedAt, zone, 'millisecond'), startedAt.toISOString(), source, keyPrefix, route, modelAsked, model, stream],
+    ...[id, formatTimeIn(startedAt, zone, 'millisecond'), startedAt.toISOString(), source, keyPrefix, route, requestedModel, model, stream],
     ...[status, code, outcome, cache, call.input, call.cachedInput, call.cacheWrite, call.output],
     ...[costNanos === null ? null : exactUsd(costNanos), call.durationMs, call.firstByteMs, call.attempts],
     ...[call.taskId, call.turnId, call.agentId],

@@ -99,7 +99,7 @@ function summary(context: ConsoleContext, call: CallDetail, key: KeyRecord | nul
         html`<a href="${projectPath(context, '/calls', { ...around, key: call.keyPrefix })}">${key ? `${key.name} (${call.keyPrefix})` : call.keyPrefix}</a>`,
       ],
       ['Route', `${call.route}${call.stream ? ', streamed' : ''}`],
-      ['Requested model', call.modelAsked],
+      ['Requested model', call.requestedModel],
       [
         'Served by',
         call.model === null

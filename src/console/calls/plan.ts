@@ -33,7 +33,7 @@ export function planSection(call: CallDetail): Html {
         { label: 'Why', value: (entry) => explain(entry, call, attemptsOf(entry)) },
       ],
     }),
-    { hint: `Models for ${call.modelAsked}, in the order in which they are tried.` },
+    { hint: `Models for ${call.requestedModel}, in the order in which they are tried.` },
   );
 }
 

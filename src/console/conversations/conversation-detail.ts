@@ -134,7 +134,7 @@ function detailPage(context: ConsoleContext, conversation: ConversationView, vie
       ['Calls', formatCount(calls)],
       ['Started', time(conversation.startedAt, zone)],
       ['Last turn', time(conversation.lastTurnAt, zone)],
-      ['Read', time(conversation.readAt, zone)],
+      ['Closed', time(conversation.readAt, zone)],
       ['In learning batches', learned],
       ['Id', copyable(id)],
     ])}

@@ -96,8 +96,8 @@ function filters(context: ConsoleContext): Html {
       value: given.get('state'),
       options: [
         { value: '', label: 'Any' },
-        { value: 'stored', label: 'Stored' },
-        { value: 'read', label: 'Read' },
+        { value: 'stored', label: 'Open' },
+        { value: 'read', label: 'Closed' },
       ],
     }),
   ]);
@@ -137,7 +137,7 @@ function titleOf({ title, state, startedAt }: ConversationSummary, { zone }: Con
 }
 
 export function stateBadge(state: ConversationSummary['state']): Html {
-  return state === 'read' ? badge('Read') : badge('Stored', 'accent');
+  return state === 'read' ? badge('Closed') : badge('Open', 'accent');
 }
 
 function csvRow(conversation: ConversationSummary, zone: string): CsvValue[] {

@@ -3,11 +3,10 @@ import type { Queries } from '../../db/database.ts';
 import { type ConversationMessage, type ConversationView, listMessages } from '../../memory/conversations/list-conversations.ts';
 import { badge, formatCount, time, withQuery } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
+import { messagesPerPage } from '../frame/paging.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext } from '../frame/route.ts';
 
-/** Even with the longest messages, a page stays below 150 kB. */
-const messagesPerPage = 25;
 const maxMessageLength = 4_000;
 export const maxTextLength = 30_000;
 
@@ -44,13 +43,13 @@ function message(context: ConsoleContext, row: ConversationMessage): Html {
 
 export function textView({ url }: ConsoleContext, { text, textLength, state }: ConversationView): Html {
   if (text === null)
-    return html`<div class="empty"><p class="empty-title">Not read yet</p><p>${
-      state === 'stored' ? 'Memory reads a conversation when no call has arrived for a while.' : 'This conversation has no text.'
+    return html`<div class="empty"><p class="empty-title">Not closed yet</p><p>${
+      state === 'stored' ? 'The gateway closes a conversation when no call has arrived for a while.' : 'This conversation has no text.'
     }</p></div>`;
   const rest =
     textLength > maxTextLength
       ? html`<p class="hint">Showing the first ${formatCount(maxTextLength)} of ${formatCount(textLength)} characters.</p>`
       : '';
-  return html`<div class="card stack"><p class="hint">The messages and the assistant's tool calls at the time when memory read the conversation.
+  return html`<div class="card stack"><p class="hint">The messages and the assistant's tool calls at the time when the conversation was closed.
 <a href="${url.pathname}/text" download>Download</a></p><p class="text prose">${text}</p>${rest}</div>`;
 }

@@ -5,6 +5,8 @@ import { pageParameter } from './navigation.ts';
 import type { ConsoleContext, CsvValue } from './route.ts';
 
 const csvPageSize = 500;
+/** For the messages of a conversation. Even with the longest messages, such a page stays below 150 kB. */
+export const messagesPerPage = 25;
 
 /**
  * Returns the id of the last row on the previous page, or null on the first page. Throws `bad_request` if it isn't a

@@ -168,7 +168,7 @@ function callTable(calls: readonly CallSummary[], zone: string): Html {
       { label: 'Route', value: ({ route }) => route, wideOnly: true },
       {
         label: 'Model',
-        value: ({ model, modelAsked, cache }) => html`${model ?? modelAsked}${cache === 'hit' ? html` ${badge('cache')}` : ''}`,
+        value: ({ model, requestedModel, cache }) => html`${model ?? requestedModel}${cache === 'hit' ? html` ${badge('cache')}` : ''}`,
       },
       { label: 'Status', value: ({ status, code, outcome }) => badge(code ?? String(status), outcome === 'ok' ? 'good' : 'bad') },
       { label: 'Tokens', align: 'end', value: (call) => formatCount(call.input + call.cachedInput + call.cacheWrite + call.output) },

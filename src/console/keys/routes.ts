@@ -2,7 +2,7 @@
 
 import type { StoreDownPolicy } from '../../core/windows.ts';
 import type { Keyring } from '../../keys/keyring.ts';
-import { assertUnchanged } from '../../projects/unchanged.ts';
+import { assertNotModified } from '../../projects/optimistic-lock.ts';
 import { requireConfirmation } from '../frame/components.ts';
 import { noErrors } from '../frame/field-errors.ts';
 import { numberOrNull } from '../frame/form-values.ts';
@@ -79,7 +79,7 @@ export function createKeyRoutes(deps: KeyRoutesDeps): readonly ConsoleRoute[] {
         const to = projectPath(context, `/keys/${prefixOf(context)}`);
         if (Object.keys(edit.change).length === 0) return { kind: 'redirect', to, notice: 'Nothing was changed.' };
         const { after } = await keyring.change(context.project.id, prefixOf(context), edit.change, (current) =>
-          assertUnchanged(current, edit.read),
+          assertNotModified(current, edit.read),
         );
         const notice = 'Saved. Calls that start from now on use these settings.';
         return { kind: 'redirect', to, notice, audit: { name: after.name, changed: auditOf(edit) } };

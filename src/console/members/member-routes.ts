@@ -4,7 +4,6 @@
  * if they add an unknown address, we create the person.
  */
 import { gatewayError } from '../../core/errors.ts';
-import { isUuid } from '../../core/ids.ts';
 import type { Member } from '../../people/members.ts';
 import type { People } from '../../people/people.ts';
 import type { Role } from '../../people/person.ts';
@@ -24,6 +23,7 @@ import { type FieldErrors, noErrors } from '../frame/field-errors.ts';
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, ConsoleRoute, CsvValue, PageContent } from '../frame/route.ts';
+import { personIdOf } from './person-id.ts';
 import { type IssuedLink, signInLinkPage } from './sign-in-link.ts';
 
 export interface MemberRoutesDeps {
@@ -103,7 +103,7 @@ ${memberTable(context, await members.list(context.project.id))}${context.role ==
       action: 'member.change',
       async handle(context, form) {
         const role = parseRole(form);
-        const personId = personOf(context);
+        const personId = personIdOf(context);
         await requireMember(context, personId);
         const { member, previous } = await members.put(context.project.id, personId, role);
         const audit = { person_id: personId, role: { from: previous, to: role } };
@@ -117,7 +117,7 @@ ${memberTable(context, await members.list(context.project.id))}${context.role ==
       access: 'owner',
       action: 'person.sign_in_link',
       async handle(context) {
-        const member = await requireMember(context, personOf(context));
+        const member = await requireMember(context, personIdOf(context));
         if (member.isConfirmed) throw gatewayError('conflict', { message: 'ask a deployment admin for a sign-in link of this person' });
         const page = await issueLink(
           context,
@@ -134,10 +134,10 @@ ${memberTable(context, await members.list(context.project.id))}${context.role ==
       access: 'owner',
       action: 'member.remove',
       async handle(context) {
-        const { name, role } = await members.remove(context.project.id, personOf(context));
-        const isSelf = personOf(context) === context.session.person.id && !context.session.person.isAdmin;
+        const { name, role } = await members.remove(context.project.id, personIdOf(context));
+        const isSelf = personIdOf(context) === context.session.person.id && !context.session.person.isAdmin;
         const to = isSelf ? '/console' : projectPath(context, '/members');
-        return { kind: 'redirect', to, notice: `${name} is no longer a member.`, audit: { person_id: personOf(context), role } };
+        return { kind: 'redirect', to, notice: `${name} is no longer a member.`, audit: { person_id: personIdOf(context), role } };
       },
       invalidForm: (context, _form, errors) => showMembers(context, undefined, errors),
     },
@@ -249,11 +249,4 @@ function parseRole(form: URLSearchParams): Role {
 
 function withArticle(role: Role): string {
   return role === 'owner' ? 'an owner' : 'a member';
-}
-
-/** Throws `not_found`. */
-function personOf({ params }: ConsoleContext): string {
-  const { person = '' } = params;
-  if (!isUuid(person)) throw gatewayError('not_found', { message: 'no such member' });
-  return person;
 }

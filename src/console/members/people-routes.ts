@@ -3,7 +3,6 @@
  * sessions.
  */
 import { gatewayError } from '../../core/errors.ts';
-import { isUuid } from '../../core/ids.ts';
 import type { PersonRecord } from '../../people/accounts.ts';
 import type { People } from '../../people/people.ts';
 import {
@@ -24,6 +23,7 @@ import { type FieldErrors, noErrors } from '../frame/field-errors.ts';
 import { type Html, html } from '../frame/html.ts';
 import type { ConsoleContext, ConsoleRoute, CsvValue, PageContent } from '../frame/route.ts';
 import { personBadges, signInMethods } from './person-columns.ts';
+import { personIdOf } from './person-id.ts';
 import { personPage } from './person-page.ts';
 import { signInLinkPage } from './sign-in-link.ts';
 
@@ -45,7 +45,7 @@ export function createPeopleRoutes({ people, linkUrl }: PeopleRoutesDeps): reado
     return signInLinkPage(context, { person, url: linkUrl(context.url.origin, secret), expiresAt }, { label: 'People', href: url });
   };
   const showPerson = async (context: ConsoleContext): Promise<PageContent> => {
-    const person = await accounts.get(personOf(context));
+    const person = await accounts.get(personIdOf(context));
     return personPage(context, person, await sessions.list(person.id));
   };
   const change = async (
@@ -53,7 +53,7 @@ export function createPeopleRoutes({ people, linkUrl }: PeopleRoutesDeps): reado
     input: { readonly admin?: boolean; readonly disabled?: boolean },
     notice: (name: string) => string,
   ) => {
-    const personId = personOf(context);
+    const personId = personIdOf(context);
     // Admins can't change their own account, so at least one admin can always sign in.
     if (personId === context.session.person.id) throw gatewayError('conflict', { message: 'another admin must change this for you' });
     const before = await accounts.get(personId);
@@ -103,9 +103,9 @@ export function createPeopleRoutes({ people, linkUrl }: PeopleRoutesDeps): reado
       access: 'admin',
       action: 'person.confirm',
       async handle(context) {
-        const { onlyProject } = await accounts.get(personOf(context));
-        const { person, isNew } = await accounts.confirm(personOf(context));
-        const audit = { person_id: person.id, unconfirmed: personOf(context), project: onlyProject };
+        const { onlyProject } = await accounts.get(personIdOf(context));
+        const { person, isNew } = await accounts.confirm(personIdOf(context));
+        const audit = { person_id: person.id, unconfirmed: personIdOf(context), project: onlyProject };
         if (isNew) return { kind: 'page', page: await issueLink(context, person), audit };
         return { kind: 'redirect', to: `${url}/${person.id}`, notice: `${person.name} is confirmed and had an account already.`, audit };
       },
@@ -139,7 +139,7 @@ export function createPeopleRoutes({ people, linkUrl }: PeopleRoutesDeps): reado
       access: 'admin',
       action: 'person.sign_in_link',
       async handle(context) {
-        const person = await accounts.get(personOf(context));
+        const person = await accounts.get(personIdOf(context));
         if (person.disabledAt !== null) throw gatewayError('conflict', { message: 'a disabled person cannot sign in' });
         return { kind: 'page', page: await issueLink(context, person), audit: { person_id: person.id } };
       },
@@ -151,7 +151,7 @@ export function createPeopleRoutes({ people, linkUrl }: PeopleRoutesDeps): reado
       access: 'admin',
       action: 'session.revoke',
       async handle(context, form) {
-        const personId = personOf(context);
+        const personId = personIdOf(context);
         const session = form.get('session');
         const ended =
           session === null
@@ -249,11 +249,4 @@ function newPersonPage(context: ConsoleContext, form: URLSearchParams, errors: F
 
 function csvRow({ email, name, isAdmin, disabledAt, createdAt }: PersonRecord): CsvValue[] {
   return [email, name, isAdmin, disabledAt === null ? null : new Date(disabledAt).toISOString(), new Date(createdAt).toISOString()];
-}
-
-/** Throws `not_found`. */
-function personOf({ params }: ConsoleContext): string {
-  const { person = '' } = params;
-  if (!isUuid(person)) throw gatewayError('not_found', { message: 'no such person' });
-  return person;
 }

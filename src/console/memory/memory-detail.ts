@@ -11,6 +11,7 @@ import { type Fact, listFactsOfItem } from '../../memory/search/graph.ts';
 import { authorName, authorOf, type FindNames, findAuthors } from '../frame/author.ts';
 import { actionButton, ago, badge, copyable, definitions, form, section, table, textArea, time } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
+import { messagesPerPage } from '../frame/paging.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ActionResult, ActionRoute, ConsoleContext, ConsoleRoute, PageContent } from '../frame/route.ts';
 import { kindLabels, memoryPath, originLabels, ratingsLabel, shorten, stateBadges, styles, subjectLabel } from './item-view.ts';
@@ -27,10 +28,6 @@ export interface MemoryDetailDeps {
 }
 
 const maxFacts = 50;
-/**
- * The number of messages on a page of a conversation. It has to be the same as in `conversations/conversation-text.ts`.
- */
-const messagesPerPage = 25;
 
 export function createMemoryDetailRoutes({ queries, items, findNames }: MemoryDetailDeps): readonly ConsoleRoute[] {
   const read = async ({ project, params }: ConsoleContext): Promise<ItemDetails> => {

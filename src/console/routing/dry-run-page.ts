@@ -128,7 +128,7 @@ async function parseRequest({ keyring }: DryRunPageDeps, { url, project }: Conso
     ceilings: key?.ceilings ?? noCeilings,
     source: query.get('application')?.trim() || project.slug,
     route,
-    modelAsked: query.get('model')?.trim() || 'auto',
+    requestedModel: query.get('model')?.trim() || 'auto',
     inputBytes: parseWhole('bytes', query.get('bytes') || '0', maxInputBytes),
     maxOutputTokens: maxOutputTokens ? parseWhole('max_tokens', maxOutputTokens, 10_000_000) : null,
   };

@@ -16,7 +16,7 @@ interface DryRunResult {
 
 export function describeDryRun({ run, request, rules, isStreaming }: DryRunResult): Html {
   return html`${verdict(run)}
-${section('Plan', html`${tierLine(run, request.modelAsked)}${candidateTable(run)}`, { hint: 'The order of attempts: after a failure the next candidate is tried.' })}
+${section('Plan', html`${tierLine(run, request.requestedModel)}${candidateTable(run)}`, { hint: 'The order of attempts: after a failure the next candidate is tried.' })}
 ${run.skipped.length === 0 ? '' : section('Skipped', skippedTable(run, request))}
 ${section('Ceilings', ceilingTable(run), { hint: 'Checked in this order, with the upper bound of the call.' })}
 ${section(
@@ -38,8 +38,9 @@ function verdict({ refusal, candidates }: DryRun): Html {
 
 const origins = { application: 'of the application', project: 'of the project', configuration: 'of the configuration' } as const;
 
-function tierLine({ tier, canary, classifier }: DryRun, modelAsked: string): Html {
-  if (tier === null) return html`<p><code>${modelAsked}</code> is ${modelAsked === 'auto' ? 'not a configured tier' : 'a model'}.</p>`;
+function tierLine({ tier, canary, classifier }: DryRun, requestedModel: string): Html {
+  if (tier === null)
+    return html`<p><code>${requestedModel}</code> is ${requestedModel === 'auto' ? 'not a configured tier' : 'a model'}.</p>`;
   const how =
     classifier === 'rules'
       ? ', chosen by the rules for auto from the size of the prompt (tools and code in the prompt may change it)'

@@ -5,12 +5,12 @@
 import { gatewayError } from '../../core/errors.ts';
 import { asString, parseJson } from '../../core/json/narrow.ts';
 import { type BodySpans, decodeString } from '../../core/json/spans.ts';
-import { type TakeableField, takeableFields } from '../../core/takeable-fields.ts';
+import { type SupportedParam, supportedParams } from '../../core/supported-params.ts';
 import { parseLenientCount, parseStringMember, rejectDuplicateKeys } from '../json/body-members.ts';
 import { scanTokens } from '../json/scan-tokens.ts';
 
-const imageFields = ['prompt', 'n', 'size', 'cfg_scale', ...takeableFields.images] as const;
-const speechFields = ['input', 'voice', 'response_format', ...takeableFields.speech] as const;
+const imageFields = ['prompt', 'n', 'size', 'cfg_scale', ...supportedParams.images] as const;
+const speechFields = ['input', 'voice', 'response_format', ...supportedParams.speech] as const;
 
 /** The JSON text of each field. Fields that are absent or null are left out. */
 export type MediaFields = Readonly<Partial<Record<(typeof imageFields)[number] | (typeof speechFields)[number], string>>>;
@@ -71,7 +71,7 @@ export function hasModelForm(model: string): boolean {
 }
 
 /** Returns the optional fields that the caller sent and the model accepts. */
-export function pickFields(fields: MediaFields, takes: readonly TakeableField[] | null): MediaFields {
+export function pickFields(fields: MediaFields, takes: readonly SupportedParam[] | null): MediaFields {
   return Object.fromEntries((takes ?? []).flatMap((name) => (fields[name] === undefined ? [] : [[name, fields[name]]])));
 }
 

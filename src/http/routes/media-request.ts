@@ -79,7 +79,7 @@ function createHandler<ContentType>(
 
 export function toMediaCall(
   { id, startedAt, caller, project, headers }: MediaCallSource,
-  { route, modelAsked, bodyBytes }: Pick<MediaCall, 'route' | 'modelAsked' | 'bodyBytes'>,
+  { route, requestedModel, bodyBytes }: Pick<MediaCall, 'route' | 'requestedModel' | 'bodyBytes'>,
 ): MediaCall {
   const source = parseSource(headers);
   return {
@@ -89,8 +89,8 @@ export function toMediaCall(
     caller,
     projectSlug: project.slug,
     source: source ?? project.slug,
-    sourceGiven: source !== null,
-    modelAsked,
+    hasExplicitSource: source !== null,
+    requestedModel,
     bodyBytes,
     correlation: parseCorrelation(headers),
   };

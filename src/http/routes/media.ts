@@ -58,7 +58,7 @@ export function createMediaRoutes(deps: MediaRouteDeps): Readonly<Record<MediaRo
       try {
         assertModel(model);
         if (kind.route === 'images') assertImageModel(model);
-        const call = toMediaCall(source, { route: kind.route, modelAsked: model, bodyBytes });
+        const call = toMediaCall(source, { route: kind.route, requestedModel: model, bodyBytes });
         const cancellation = startStream(response);
         const stream = await relayUpload(call, settings, { kind, fields, texts, countImages, readAll, bodyFor, cancellation });
         if (kind.route === 'images') setFormatWarning(response, fields.get('response_format') ?? null);
@@ -92,7 +92,7 @@ function parseCall(received: MediaRequestContext, route: 'images' | 'speech'): {
   const read = route === 'images' ? parseImageRequest : parseSpeechRequest;
   const { model, fields } = read(body, scanJson(body, mediaBodyKeys));
   assertModel(model);
-  return { call: toMediaCall(received, { route, modelAsked: model, bodyBytes: body.length }), fields };
+  return { call: toMediaCall(received, { route, requestedModel: model, bodyBytes: body.length }), fields };
 }
 
 function setFormatWarning(response: ServerResponse, format: unknown): void {

@@ -40,7 +40,7 @@ export interface ProvisionRouteDeps
   readonly adminTokens: () => readonly string[];
 }
 
-const maxBodyBytes = 1024 * 1024;
+const maxSettingsBytes = 1024 * 1024;
 
 /** Checks ids in the path before a change writes its audit row. */
 const requireUuid: RequestParamHandler = (_request, _response, next, value, name) => {
@@ -56,7 +56,7 @@ export function createProvisionRoutes(deps: ProvisionRouteDeps): Router {
   // These routes have larger bodies, so they come before the limit for the other routes.
   addCatalogRoutes(router, responders, deps.catalog);
   addMemoryTransferRoutes(router, responders, deps);
-  router.use(readJson(maxBodyBytes));
+  router.use(readJson(maxSettingsBytes));
   addSettingsRoutes(router, responders, deps);
   addKeyRoutes(router, responders, deps.keyring);
   addBatchRoutes(router, responders, deps.batches);

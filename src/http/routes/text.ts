@@ -195,7 +195,7 @@ export function parseCall(received: CallSource): Call {
   const firstContentTimeoutMs = parseFirstContentTimeoutMs(headers);
   const sourceHeader = parseSource(headers);
   const source = sourceHeader ?? project.slug;
-  const sourceGiven = sourceHeader !== null;
+  const hasExplicitSource = sourceHeader !== null;
   const spans = received.spans ?? received.scan(body);
   const summary = codec.parseRequest(body, spans);
   if (summary.model !== null && summary.model.length > maxModelLength) throw modelTooLong(summary.model);
@@ -206,14 +206,14 @@ export function parseCall(received: CallSource): Call {
     caller,
     projectSlug: project.slug,
     source,
-    sourceGiven,
-    modelAsked: summary.model ?? 'auto',
+    hasExplicitSource,
+    requestedModel: summary.model ?? 'auto',
     stream: summary.stream,
     body,
     spans,
     maxOutputTokens: summary.maxOutputTokens,
     memory: isPromptRoute(codec.route)
-      ? parseMemory(received, { mode, explicitWrite, user: summary.user, source, sourceGiven })
+      ? parseMemory(received, { mode, explicitWrite, user: summary.user, source, hasExplicitSource })
       : { mode, explicitWrite, subject: null },
     cache: parseCacheControl(headers),
     correlation: parseCorrelation(headers),
@@ -232,7 +232,7 @@ function withOutputLimit(call: Call): Call {
   return { ...call, maxOutputTokens: defaultMaxOutputTokens, addsOutputLimit: true };
 }
 
-interface MemorySource extends Pick<Call, 'source' | 'sourceGiven'>, Pick<MemoryOptions, 'mode' | 'explicitWrite'> {
+interface MemorySource extends Pick<Call, 'source' | 'hasExplicitSource'>, Pick<MemoryOptions, 'mode' | 'explicitWrite'> {
   /** The end user named in the body. */
   readonly user: string | null;
 }

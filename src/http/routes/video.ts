@@ -28,7 +28,7 @@ export function createVideoRoutes(deps: VideoRouteDeps): VideoRoutes {
       sendVideoStart(
         response,
         await startVideo(
-          toMediaCall(context, { route: 'video', modelAsked: videoRequest.model ?? '', bodyBytes: context.body.length }),
+          toMediaCall(context, { route: 'video', requestedModel: videoRequest.model ?? '', bodyBytes: context.body.length }),
           project.settings,
           videoRequest,
           project.settings.rules.input ? whenDisconnected(response) : undefined,

@@ -2,7 +2,7 @@
 import type { IdleCheckResult } from '../../../workflows/contract.ts';
 import type { Database } from '../../db/database.ts';
 import { formatTranscript, readMessages, type StoredMessage } from '../records/conversation-messages.ts';
-import { readConversations } from './read-idle.ts';
+import { closeConversations } from './close-idle.ts';
 
 export interface Episode {
   readonly id: string;
@@ -44,7 +44,7 @@ export function createEpisodes({ database }: { readonly database: Database }) {
      * Closes the conversation if its last turn was at least `idleMs` ago by the database clock. Idempotent. Only runs
      * of older versions still use this, because they have one run per conversation.
      */
-    readConversation: ({ conversationId, opened, idleMs }: { conversationId: string; opened: number; idleMs: number }) =>
+    closeConversation: ({ conversationId, opened, idleMs }: { conversationId: string; opened: number; idleMs: number }) =>
       database.transaction(async (tx): Promise<IdleCheckResult> => {
         const [row] = await tx.query<ConversationState>(
           `select project_id as "projectId", state, opened, messages, learnable,
@@ -58,7 +58,7 @@ export function createEpisodes({ database }: { readonly database: Database }) {
         if (row.opened !== opened) return { kind: 'superseded' };
         if (row.state === 'read') return { kind: 'read' };
         if (row.waitMs > 0) return { kind: 'wait', waitMs: Math.ceil(row.waitMs) };
-        await readConversations(tx, row.projectId, [{ id: conversationId, messages: row.messages, learnable: row.learnable }]);
+        await closeConversations(tx, row.projectId, [{ id: conversationId, messages: row.messages, learnable: row.learnable }]);
         return { kind: 'read' };
       }),
   };

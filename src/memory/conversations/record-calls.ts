@@ -11,7 +11,7 @@
  */
 import type { SettledCall } from '../../core/call.ts';
 import { newId } from '../../core/ids.ts';
-import { mapInTurns } from '../../core/map-in-turns.ts';
+import { mapWithYields } from '../../core/map-with-yields.ts';
 import { toPostgresText } from '../../core/postgres-text.ts';
 import type { Queries } from '../../db/database.ts';
 import { lockConversations } from '../../db/locks.ts';
@@ -43,7 +43,7 @@ export async function recordCalls(
   const distinct = new Map(candidates.map((call) => [call.metadata.id, call]));
   const newCalls = [...distinct.values()].filter(({ metadata }) => !stored.has(metadata.id));
   const readText = createTextReader(reader);
-  const texts = await mapInTurns(newCalls, (call) => toCallText(call, readText(call)));
+  const texts = await mapWithYields(newCalls, (call) => toCallText(call, readText(call)));
   const recordedCalls: RecordedCall[] = [];
   for (const [index, call] of newCalls.entries()) {
     const text = texts[index];
@@ -88,9 +88,10 @@ async function findRecordable(tx: Queries, calls: readonly SettledCall[]): Promi
   const undecided = possible.filter(({ metadata }) => metadata.memory.isRecorded === undefined);
   const projectIds = [...new Set(undecided.map(({ metadata }) => metadata.projectId))];
   const settings = projectIds.length === 0 ? null : await readMemorySettings(tx, projectIds);
-  const recordable = possible.filter(
-    ({ metadata }) => metadata.memory.isRecorded ?? isSourceRecorded(settings?.get(metadata.projectId) ?? defaultMemorySettings, metadata),
-  );
+  const recordable = possible.filter(({ metadata: { projectId, memory, source, sourceGiven: hasExplicitSource } }) => {
+    const projectSettings = settings?.get(projectId) ?? defaultMemorySettings;
+    return memory.isRecorded ?? isSourceRecorded(projectSettings, { source, hasExplicitSource });
+  });
   return new Set(recordable.map(({ metadata }) => metadata.id));
 }
 

@@ -91,9 +91,9 @@ export interface MemorySettingsChange {
 /** Reports whether the settings allow us to record calls of an application. */
 export function isSourceRecorded(
   { enabled, only_senders: senders }: MemorySettings,
-  { source, sourceGiven }: { readonly source: string; readonly sourceGiven: boolean },
+  { source, hasExplicitSource }: { readonly source: string; readonly hasExplicitSource: boolean },
 ): boolean {
-  return enabled && (senders.length === 0 || (sourceGiven && senders.includes(source)));
+  return enabled && (senders.length === 0 || (hasExplicitSource && senders.includes(source)));
 }
 
 export type MemorySettingsStore = ReturnType<typeof createMemorySettings>;

@@ -55,7 +55,7 @@ export function findNamedTimes(query: string, now: Date): TimeSpan[] {
     if (count !== undefined) return [toSpan(now, toUnit(unit), -toCount(count))];
     const named = { month: month === undefined ? null : toMonth(month), day: day === undefined ? null : Number(day) };
     const years = year === undefined ? Array.from({ length: yearsBack }, (_, back) => now.getUTCFullYear() - back) : [Number(year)];
-    return years.flatMap((of) => toDateSpan({ ...named, year: of }));
+    return years.flatMap((calendarYear) => toDateSpan({ ...named, year: calendarYear }));
   });
 }
 
@@ -88,7 +88,7 @@ function toCount(name: string): number {
 
 /** Returns 0 to 11, or a number outside of this range if it isn't a month. */
 function toMonth(name: string): number {
-  return /^\d/.test(name) ? Number(name) - 1 : monthNames.findIndex((of) => of.startsWith(name.toLowerCase().slice(0, 3)));
+  return /^\d/.test(name) ? Number(name) - 1 : monthNames.findIndex((month) => month.startsWith(name.toLowerCase().slice(0, 3)));
 }
 
 /** Returns the unit that is `steps` away from the current one. Weeks start on Monday. */

@@ -38,8 +38,8 @@ export async function signalBatches(tx: Queries, projectId: string): Promise<voi
 }
 
 /**
- * Wakes up every project that has unread messages or a batch to replay, and signals all running batches. If Temporal
- * has lost its state, this starts their workflows again.
+ * Wakes up every project that has messages to learn from or a batch to replay, and signals all running batches. If
+ * Temporal has lost its state, this starts their workflows again.
  */
 export async function reenqueueLearning(database: Database): Promise<void> {
   const projects = await database.query<{ projectId: string }>(

@@ -251,7 +251,7 @@ export const metrics = {
   ),
   processes: gauge(
     'gateway_processes',
-    'API processes on the port (GATEWAY_WORKERS), by whether they are included in this scrape or did not respond.',
+    'API processes on the port (GATEWAY_API_PROCESSES), by whether they are included in this scrape or did not respond.',
     {
       labels: ['state'],
     },

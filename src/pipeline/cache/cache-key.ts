@@ -42,15 +42,15 @@ interface KeyParameters extends Pick<Call, 'route' | 'forwardedHeaders'>, Pick<C
  */
 const knownParameters = new WeakMap<readonly Candidate[], KeyParameters & { readonly bytes: Buffer }>();
 
-function parametersOf(of: KeyParameters): Buffer {
-  const { projectId, route, revision, candidates, forwardedHeaders, addedLimit } = of;
-  if (Object.keys(forwardedHeaders).length > 0) return encodeParameters(of);
+function parametersOf(parameters: KeyParameters): Buffer {
+  const { projectId, route, revision, candidates, forwardedHeaders, addedLimit } = parameters;
+  if (Object.keys(forwardedHeaders).length > 0) return encodeParameters(parameters);
   const known = knownParameters.get(candidates);
   if (known?.projectId === projectId && known.route === route && known.revision === revision && known.addedLimit === addedLimit) {
     return known.bytes;
   }
-  const bytes = encodeParameters(of);
-  knownParameters.set(candidates, { ...of, bytes });
+  const bytes = encodeParameters(parameters);
+  knownParameters.set(candidates, { ...parameters, bytes });
   return bytes;
 }
 

@@ -57,11 +57,11 @@ export function createCountTokens({ planner, chooseTier, httpClient, findProvide
   const { checkInput } = createRuleEnforcer({ logger });
 
   return async function countTokens(call, project, signal) {
-    const { caller, source, route, modelAsked, body, spans } = call;
+    const { caller, source, route, requestedModel, body, spans } = call;
     // A classifier call would cost more than the count.
     const complete = () => Promise.reject(new Error('counting calls no model'));
-    const autoTier = await chooseTier({ project, source, route, modelAsked, body, spans, remainingMs: null, complete });
-    const request = { caller, project, source, route, modelAsked, autoTier, conversation: () => conversationPosition(call) };
+    const autoTier = await chooseTier({ project, source, route, requestedModel, body, spans, remainingMs: null, complete });
+    const request = { caller, project, source, route, requestedModel, autoTier, conversation: () => conversationPosition(call) };
     const { candidates } = planner.order(planner.plan(request), { ...request, affinity: () => affinityOf(call, pools) });
     if (!project.mayCall) throw gatewayError('subscription_required');
     if (project.rules.input)

@@ -51,7 +51,7 @@ export interface DryRunRequest {
   readonly ceilings: Limits['key'];
   readonly source: string;
   readonly route: TextRoute;
-  readonly modelAsked: string;
+  readonly requestedModel: string;
   readonly inputBytes: number;
   /** Null if the caller doesn't set a limit. */
   readonly maxOutputTokens: number | null;
@@ -106,22 +106,22 @@ export function createDryRun({ catalog, breakers, pools, catalogFill, classifier
   const planner = createPlanner({ catalog, breakers: { ...breakers, tryAcquire: breakers.canAcquire }, catalogFill, loads: pools.loads });
 
   return async (request) => {
-    const { caller, source, route, modelAsked, ceilings: keyCeilings } = request;
+    const { caller, source, route, requestedModel, ceilings: keyCeilings } = request;
     const project = request.project.settings;
     const call = buildCall(request, clock.now());
     const limits = limitsFor({ caller, source }, project, keyCeilings);
     const autoTier = await chooseTierOf(call, project);
-    const planRequest = { caller, project, source, route, modelAsked, autoTier, requiresPrice: hasCostCeiling(limits), prompt: call };
+    const planRequest = { caller, project, source, route, requestedModel, autoTier, requiresPrice: hasCostCeiling(limits), prompt: call };
     const { plan, skipped, error } = tryPlan(planner, planRequest);
     const view: RoutingView = { catalog: catalog(), project, source };
     const bounds = usageBounds(call, plan.candidates);
     const ceilings = error ? [] : await checkCeilings(limits, bounds);
     const denied = ceilings.find(({ isDenied }) => isDenied);
-    const tier = tierOf(view, modelAsked === 'auto' ? usedTier(view, autoTier, route, plan) : modelAsked);
+    const tier = tierOf(view, requestedModel === 'auto' ? usedTier(view, autoTier, route, plan) : requestedModel);
     return {
       tier,
       canary: (tier?.origin === 'configuration' && view.catalog.canaries.get(tier.name)) || null,
-      classifier: modelAsked === 'auto' && isDialect(route) ? classifier() : null,
+      classifier: requestedModel === 'auto' && isDialect(route) ? classifier() : null,
       candidates: planner
         .order(plan, { ...planRequest, affinity: () => affinityOf(call, pools) })
         .candidates.map((candidate) => toReport(candidate, plan, request)),
@@ -134,12 +134,12 @@ export function createDryRun({ catalog, breakers, pools, catalogFill, classifier
     };
   };
 
-  function chooseTierOf({ source, route, modelAsked, body, spans }: Call, project: ProjectContext): string | Promise<string> {
+  function chooseTierOf({ source, route, requestedModel, body, spans }: Call, project: ProjectContext): string | Promise<string> {
     // If the model call fails, the classifier chooses `standard`, as it does for a real call.
     const complete = () => Promise.reject(new Error('a dry run calls no model'));
     return chooseTier(
       { catalog: catalog(), classifier: classifier() },
-      { project, source, route, modelAsked, body, spans, remainingMs: null, complete },
+      { project, source, route, requestedModel, body, spans, remainingMs: null, complete },
     );
   }
 
@@ -199,7 +199,7 @@ function tierOf(view: RoutingView, name: string): DryRun['tier'] {
 }
 
 /** Builds a call of the requested size, because the bounds and the classifier depend on its bytes. */
-function buildCall({ project, caller, source, route, modelAsked, inputBytes, maxOutputTokens }: DryRunRequest, now: number): Call {
+function buildCall({ project, caller, source, route, requestedModel, inputBytes, maxOutputTokens }: DryRunRequest, now: number): Call {
   // We use words and spaces, so that the text resembles prose of this size.
   const text = 'lorem '.repeat(Math.ceil(inputBytes / 6)).slice(0, inputBytes);
   return buildInternalCall({
@@ -208,7 +208,7 @@ function buildCall({ project, caller, source, route, modelAsked, inputBytes, max
     caller,
     source,
     slug: project.slug,
-    model: modelAsked,
+    model: requestedModel,
     members: isDialect(route) ? { messages: [{ role: 'user', content: text }] } : { input: text },
     maxOutputTokens: maxOutputTokens ?? caller.defaultMaxOutputTokens ?? null,
     timeoutMs: 0,

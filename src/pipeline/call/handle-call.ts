@@ -82,11 +82,11 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
     const admit: BudgetReservation['admit'] = (sent, candidates) =>
       admission.admit({ limits, startedAt: call.startedAt, bounds: () => boundsOf(sent, candidates) });
     // Only these calls make internal model calls first.
-    const budget = call.modelAsked === 'auto' || call.memory.mode === 'recall' ? createBudgetReservation(admit, boundsOf) : null;
+    const budget = call.requestedModel === 'auto' || call.memory.mode === 'recall' ? createBudgetReservation(admit, boundsOf) : null;
     const received: ReceivedCall = { call, project, cancellation, requiresPrice: hasCostCeiling(limits), check: null };
     // We only await what needs I/O. Most calls have no rules and no recall, and are admitted from the local quota.
     try {
-      const plan = budget && call.modelAsked === 'auto' ? await planTier(received, budget) : planFor(received, null);
+      const plan = budget && call.requestedModel === 'auto' ? await planTier(received, budget) : planFor(received, null);
       if (!project.mayCall) throw gatewayError('subscription_required');
       if (received.requiresPrice || call.caller.models !== null) rejectOtherModels(call.spans);
       const { candidates } = plan;
@@ -158,14 +158,14 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
 
   /** Throws `no_route`. */
   function planFor({ call, project, requiresPrice }: ReceivedCall, autoTier: string | null): Plan {
-    const { caller, source, route, modelAsked } = call;
+    const { caller, source, route, requestedModel } = call;
     const conversation = () => conversationPosition(call);
-    return planner.plan({ caller, project, source, route, modelAsked, autoTier, requiresPrice, prompt: call, conversation });
+    return planner.plan({ caller, project, source, route, requestedModel, autoTier, requiresPrice, prompt: call, conversation });
   }
 
   async function planTier(received: ReceivedCall, budget: BudgetReservation): Promise<Plan> {
     const { call, project, cancellation } = received;
-    const { source, route, modelAsked, body, spans } = call;
+    const { source, route, requestedModel, body, spans } = call;
     const prepare = async (): Promise<boolean> => {
       const candidates = candidatesOrNone(() => planFor(received, null));
       if (!(await budget.reserveEarly(call, candidates))) return false;
@@ -174,7 +174,7 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
     };
     const complete = createInternalCompletion({ handleCall, prepare, clock, call, project });
     const remainingMs = cancellation.remainingMs();
-    return planFor(received, await chooseTier({ project, source, route, modelAsked, body, spans, remainingMs, complete }));
+    return planFor(received, await chooseTier({ project, source, route, requestedModel, body, spans, remainingMs, complete }));
   }
 
   /**

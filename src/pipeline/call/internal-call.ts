@@ -33,7 +33,12 @@ export function backgroundCaller(projectId: string): Caller {
 
 interface InternalCallOptions
   extends Pick<Call, 'id' | 'route' | 'caller'>,
-    Partial<Pick<Call, 'source' | 'sourceGiven' | 'stream' | 'maxOutputTokens' | 'cache' | 'correlation' | 'isInternal' | 'takesNoSlot'>> {
+    Partial<
+      Pick<
+        Call,
+        'source' | 'hasExplicitSource' | 'stream' | 'maxOutputTokens' | 'cache' | 'correlation' | 'isInternal' | 'isExemptFromCallCeiling'
+      >
+    > {
   readonly slug: string;
   readonly model: string;
   /** The members of the body in addition to `model`. */
@@ -51,7 +56,7 @@ export function buildInternalCall({ slug, model, members, timeoutMs, now, ...opt
   const body = Buffer.from(JSON.stringify({ model, ...members }));
   return {
     source: memoryApplication,
-    sourceGiven: true,
+    hasExplicitSource: true,
     maxOutputTokens: null,
     cache: { reads: false, writes: false },
     correlation: noCorrelation,
@@ -59,7 +64,7 @@ export function buildInternalCall({ slug, model, members, timeoutMs, now, ...opt
     ...options,
     startedAt: now,
     projectSlug: slug,
-    modelAsked: model,
+    requestedModel: model,
     body,
     spans: scanObject(body),
     memory: noMemory,

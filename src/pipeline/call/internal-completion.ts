@@ -25,7 +25,7 @@ export function createInternalCompletion({ handleCall, prepare, clock, call, pro
     if (!(await prepare())) throw new Error('the ceilings are used up by the call itself');
     signal.throwIfAborted();
     const now = clock.now();
-    const { caller, projectSlug: slug, source, sourceGiven, cache, correlation } = call;
+    const { caller, projectSlug: slug, source, hasExplicitSource, cache, correlation } = call;
     const internalCall = buildInternalCall({
       id: newId(now),
       route: 'chat',
@@ -36,7 +36,7 @@ export function createInternalCompletion({ handleCall, prepare, clock, call, pro
       timeoutMs,
       now,
       source,
-      sourceGiven,
+      hasExplicitSource,
       maxOutputTokens,
       // Equal prompts get equal tiers, so we apply the caller's cache directives.
       cache,

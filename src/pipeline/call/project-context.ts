@@ -10,11 +10,11 @@ export type ProjectContext = ProjectRouting &
   ProjectLimits & { readonly rules: CompiledRules; readonly cache: CacheSettings; readonly errorCodes: 'gateway' | 'vendor' };
 
 export function limitsFor(
-  { caller, source, takesNoSlot }: Pick<Call | MediaCall, 'caller' | 'source'> & Pick<Call, 'takesNoSlot'>,
+  { caller, source, isExemptFromCallCeiling }: Pick<Call | MediaCall, 'caller' | 'source'> & Pick<Call, 'isExemptFromCallCeiling'>,
   project: ProjectLimits,
   key: Limits['key'],
 ): Limits {
-  const ceilings = takesNoSlot ? { ...key, calls: { ...key.calls, limit: null } } : key;
+  const ceilings = isExemptFromCallCeiling ? { ...key, calls: { ...key.calls, limit: null } } : key;
   const { projectId, quotaKeyId, onBudgetStoreDown = null } = caller;
   return { projectId, keyId: quotaKeyId, source, onBudgetStoreDown, key: ceilings, project };
 }

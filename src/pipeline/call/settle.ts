@@ -62,7 +62,7 @@ export interface CallEnd {
  * `details` of its route.
  */
 export function toCallMetadata<Details extends object>(call: MediaCall, reservation: Reservation, details: Details) {
-  const { id, startedAt, caller, source, sourceGiven, route, modelAsked, correlation } = call;
+  const { id, startedAt, caller, source, hasExplicitSource: sourceGiven, route, requestedModel: modelAsked, correlation } = call;
   const { projectId, keyId, keyPrefix } = caller;
   const common = { id, startedAt, projectId, keyId, keyPrefix, source, sourceGiven, route, modelAsked, correlation };
   return withCircumstances({ ...common, ...details }, reservation);
@@ -70,7 +70,20 @@ export function toCallMetadata<Details extends object>(call: MediaCall, reservat
 
 /** Returns the metadata of a call of a text route, before its first attempt. */
 export function toTextCallMetadata(call: Call, plan: Plan, reservation?: Reservation): CallMetadata {
-  const { id, startedAt, caller, source, sourceGiven, route, modelAsked, correlation, stream, memory, body, takesNoSlot } = call;
+  const {
+    id,
+    startedAt,
+    caller,
+    source,
+    hasExplicitSource,
+    route,
+    requestedModel,
+    correlation,
+    stream,
+    memory,
+    body,
+    isExemptFromCallCeiling,
+  } = call;
   const { projectId, keyId, keyPrefix } = caller;
   const metadata: CallMetadata = {
     id,
@@ -79,16 +92,16 @@ export function toTextCallMetadata(call: Call, plan: Plan, reservation?: Reserva
     keyId,
     keyPrefix,
     source,
-    sourceGiven,
+    sourceGiven: hasExplicitSource,
     route,
-    modelAsked: modelAsked.slice(0, maxNameLength),
+    modelAsked: requestedModel.slice(0, maxNameLength),
     correlation,
     stream,
     memory,
     plan: plan.entries,
     bodyBytes: hasEncodedData(body) ? 4 * estimateInput(body) : body.length,
   };
-  return withCircumstances(takesNoSlot ? { ...metadata, takesNoSlot } : metadata, reservation);
+  return withCircumstances(isExemptFromCallCeiling ? { ...metadata, takesNoSlot: true } : metadata, reservation);
 }
 
 function withCircumstances<Metadata extends object>(metadata: Metadata, reservation: Reservation | undefined) {

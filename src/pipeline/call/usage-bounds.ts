@@ -2,6 +2,7 @@
  * Computes what a call reserves before it is sent: an upper bound of its cost, and an estimate of its tokens. We
  * always record the actual usage. See docs/architecture/ceilings.md#upper-bounds.
  */
+
 import type { UsageBounds } from '../../ceilings/reservation.ts';
 import { type Call, isPromptRoute } from '../../core/call.ts';
 import type { Candidate } from '../../core/candidate.ts';
@@ -12,6 +13,7 @@ import type { InputSize } from '../../dialects/json/body-facts.ts';
 import { hidesAscii, parseLenientCount, parsePositiveInteger, parseStringMember } from '../../dialects/json/body-members.ts';
 import { measureInput } from '../../dialects/routes/input-size.ts';
 import { mentionsCacheControl, refersElsewhere } from '../../dialects/routes/outside-input.ts';
+import { inputWindowOf } from '../../failover/context-window.ts';
 import { estimateSearches } from './estimate.ts';
 import { requestedTiers, requestedTools } from './extra-charges.ts';
 import { defaultEstimate, type UsageEstimate, type UsageEstimates } from './usage-estimates.ts';
@@ -96,12 +98,8 @@ function estimateTokens(
 /** We can't tell how many tokens a document has, but the vendor refuses more than fit into the model's window. */
 function mediaTokens({ images, audioBytes, documentBytes }: InputSize, candidate: Candidate): number {
   const audio = Math.ceil(audioBytes / minCharactersPerAudioToken);
-  const documents = Math.min(documentBytes, windowOf(candidate) ?? documentBytes);
+  const documents = Math.min(documentBytes, inputWindowOf(candidate) ?? documentBytes);
   return images * (candidate.imageTokens ?? defaultTokensPerImage) + audio + documents;
-}
-
-function windowOf({ maxInputTokens, contextWindow }: Candidate): number | null {
-  return maxInputTokens ?? contextWindow ?? null;
 }
 
 /** Counts the responses that the request asks for. Some vendors also accept `n` as a string. */
@@ -152,7 +150,7 @@ function largestUsage(call: Call, { candidate, price, input: { size, mayHide, is
     const searches = isSearched ? Math.max(estimateSearches(call), 1 + Math.floor(body.length / bytesPerSearch)) : 0;
     return { tokens: { ...noTokens, input }, units: { searches } };
   }
-  const window = windowOf(candidate) ?? defaultInputWindow;
+  const window = inputWindowOf(candidate) ?? defaultInputWindow;
   if (input < window && isElsewhere()) input = window;
   const output = maxOutputTokens(call, candidate);
   if (price === null) return { tokens: { ...noTokens, input, output }, units: {} };

@@ -39,7 +39,7 @@ interface EmbedRequest {
   /** Whether the texts are search queries or are searched themselves. Some models need to know. */
   readonly purpose: 'query' | 'passage';
   /** Set if another call of the same key uses up the ceiling `calls`, so that this call doesn't count for it. */
-  readonly takesNoSlot?: true;
+  readonly isExemptFromCallCeiling?: true;
   /** The time for all attempts together. */
   readonly timeoutMs: number;
 }
@@ -73,7 +73,7 @@ export function createEmbedder({ handleCall, catalog, clock, isLocalModelReady }
       project,
       texts,
       purpose,
-      takesNoSlot,
+      isExemptFromCallCeiling,
       timeoutMs,
     }: EmbedRequest): Promise<{ model: string; vectors: (number[] | null)[] }> {
       const chain = findChain(project.settings, {});
@@ -90,7 +90,7 @@ export function createEmbedder({ handleCall, catalog, clock, isLocalModelReady }
         members: { input: purpose === 'query' ? texts.map((text) => (queryPrefixes[chain.model] ?? '') + text) : texts },
         timeoutMs,
         now,
-        ...(takesNoSlot && { takesNoSlot }),
+        ...(isExemptFromCallCeiling && { isExemptFromCallCeiling }),
       });
       const response = await runInternalCall({ handleCall, call, project: project.settings, clock });
       const vectors = response.kind === 'plain' ? parseVectors(response.bytes, texts.length) : null;

@@ -86,7 +86,15 @@ export function createMemoryModel({ handleCall, planner, catalog, findProject, c
   function canPlan(projectId: string, project: ProjectContext, tier: string): boolean {
     const caller = backgroundCaller(projectId);
     try {
-      planner.plan({ caller, project, source: memoryApplication, route: 'chat', modelAsked: tier, autoTier: null, requiresPrice: false });
+      planner.plan({
+        caller,
+        project,
+        source: memoryApplication,
+        route: 'chat',
+        requestedModel: tier,
+        autoTier: null,
+        requiresPrice: false,
+      });
       return true;
     } catch (error) {
       if (error instanceof GatewayError && error.code === 'no_route') return false;

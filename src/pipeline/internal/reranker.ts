@@ -24,7 +24,7 @@ interface RerankRequest {
   readonly query: string;
   readonly texts: readonly string[];
   /** Set if another call of the same key uses up the ceiling `calls`, so that this call doesn't count for it. */
-  readonly takesNoSlot?: true;
+  readonly isExemptFromCallCeiling?: true;
   /** The time for all attempts together. */
   readonly timeoutMs: number;
 }

@@ -22,7 +22,7 @@ export interface ImageResult {
 export interface MediaRouteDeps {
   /** Selects the model, or the default one if the call's model is null. Throws `no_route`. */
   readonly planMedia: (
-    call: Omit<MediaCall, 'modelAsked'> & { readonly modelAsked: string | null },
+    call: Omit<MediaCall, 'requestedModel'> & { readonly requestedModel: string | null },
     project: ProjectContext,
     requiresPrice: boolean,
   ) => MediaCandidate;

@@ -51,14 +51,14 @@ const retryDelaysMs = [100, 500, 1_500, 4_000];
 
 export function createStartVideo({ planMedia, findProvider, mediaCalls, vendor, videos, logger }: VideoDeps): StartVideo {
   return async (call, project, request, unsentSignal) => {
-    const candidate = planMedia({ ...call, modelAsked: request.model }, project, await mediaCalls.requiresPrice(call, project));
+    const candidate = planMedia({ ...call, requestedModel: request.model }, project, await mediaCalls.requiresPrice(call, project));
     const provider = findProvider(connectionKey(candidate));
     // This is the only format of videos that we support.
     if (provider?.dialect !== 'gemini') throw gatewayError('bad_shape');
     const body = request.writeBody();
     await videos.assertWritable();
     const units = { seconds: (request.durationMs * request.samples) / 1_000 };
-    const named = { ...call, modelAsked: request.model ?? candidate.id };
+    const named = { ...call, requestedModel: request.model ?? candidate.id };
     const operation = await mediaCalls.execute(
       { call: named, project, texts: request.texts, unsentSignal, candidate, units, estimatedTokens: noTokens, maxOutputTokens: 0 },
       async () => {

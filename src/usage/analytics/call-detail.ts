@@ -51,7 +51,7 @@ type StoredCall = Omit<CallDetail, 'tokens' | 'attempts' | 'cost'> & Tokens;
 /** Returns null if the project has no such call. */
 export async function readCallDetail(queries: Queries, projectId: string, callId: string): Promise<CallDetail | null> {
   const [stored] = await queries.query<StoredCall>(
-    `select id, started_at as "startedAt", key_id as "keyId", key_prefix as "keyPrefix", source, route, model_asked as "modelAsked", model,
+    `select id, started_at as "startedAt", key_id as "keyId", key_prefix as "keyPrefix", source, route, model_asked as "requestedModel", model,
             stream, status, code, outcome, cache, cost_nanos as "costNanos", duration_ms as "durationMs", first_byte_ms as "firstByteMs",
             task_id as "taskId", turn_id as "turnId", agent_id as "agentId", trigger_kind as "triggerKind",
             trigger_detail as "triggerDetail", iteration, distil_saved as "distilSaved",

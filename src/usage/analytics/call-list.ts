@@ -2,7 +2,7 @@
 import type { Outcome, Route } from '../../core/call.ts';
 import { minIdAt, timeOf } from '../../core/ids.ts';
 import type { Queries } from '../../db/database.ts';
-import { findMatchingPeriods } from '../cells/matching-periods.ts';
+import { findMatchingPeriods } from '../hourly-aggregates/matching-periods.ts';
 import { type CallSelection, createParameters, namesOf, whereFilter } from './call-filter.ts';
 import type { Period } from './range.ts';
 import { assertRowsAtMost } from './row-limit.ts';
@@ -13,7 +13,7 @@ export interface CallSummary {
   readonly keyPrefix: string;
   readonly source: string;
   readonly route: Route;
-  readonly modelAsked: string;
+  readonly requestedModel: string;
   readonly model: string | null;
   readonly stream: boolean;
   readonly status: number;
@@ -85,7 +85,7 @@ function readPeriods(
   const { add } = parameters;
   const count = `${add(limit)}::integer`;
   const select = (from: string, to: string): string => `
-    select c.id, c.started_at as "startedAt", c.key_prefix as "keyPrefix", c.source, c.route, c.model_asked as "modelAsked", c.model,
+    select c.id, c.started_at as "startedAt", c.key_prefix as "keyPrefix", c.source, c.route, c.model_asked as "requestedModel", c.model,
            c.stream, c.status, c.code, c.outcome, c.cache, c.cost_nanos as "costNanos", c.tokens_input as input,
            c.tokens_cached_input as "cachedInput", c.tokens_cache_write + c.tokens_cache_write_1h as "cacheWrite",
            c.tokens_output as output, c.duration_ms as "durationMs", c.first_byte_ms as "firstByteMs", c.task_id as "taskId",

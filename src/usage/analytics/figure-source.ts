@@ -1,15 +1,15 @@
 /**
  * Decides where figures are read from. We prefer the rollups, which can filter or group by a single attribute. If a
- * request combines several attributes, we read the usage cells, and if these can't answer it either, we read the call
- * rows. The figures are the same, except that percentiles over more than `exactCalls` calls are only accurate to
+ * request combines several attributes, we read the hourly aggregates, and if these can't answer it either, we read the
+ * call rows. The figures are the same, except that percentiles over more than `exactCalls` calls are only accurate to
  * within 5 %.
  */
 import { minIdAt, timeOf } from '../../core/ids.ts';
 import { monthAt } from '../../core/time.ts';
 import type { Queries } from '../../db/database.ts';
-import { cellScopeOf } from '../cells/cell-scope.ts';
-import { cellsOf, coverByCells, isMostlyRows } from '../cells/cells.ts';
-import { partsOf, type Scope } from '../rollups/parts.ts';
+import { aggregateScopeOf } from '../hourly-aggregates/aggregate-scope.ts';
+import { aggregatesOf, coverByAggregates, isMostlyRows } from '../hourly-aggregates/aggregates.ts';
+import { rollupsOf, type Scope } from '../rollups/rollup-sums.ts';
 import type { Addends } from '../sums.ts';
 import { type CallFilter, fromFilterValue, matchesValue, namesOf, type Parameters, whereCalls } from './call-filter.ts';
 import { type FiguresRequest, type Group, groupColumns } from './figures-request.ts';
@@ -39,8 +39,8 @@ export async function findSource(queries: Queries, request: SourceRequest): Prom
   const { projectId, filter = {}, group = null, unit = null, costly = [], maxRows, periods } = request;
   const hasPercentiles = costly.some((name) => name !== 'failovers');
   const rollup = rollupScopeOf(filter, group);
-  const cells = cellScopeOf(filter, group);
-  const isSummed = unit !== 'minute' && (rollup === 'task' ? !hasPercentiles : rollup !== null || cells !== null);
+  const aggregates = aggregateScopeOf(filter, group);
+  const isSummed = unit !== 'minute' && (rollup === 'task' ? !hasPercentiles : rollup !== null || aggregates !== null);
   if (!isSummed) {
     // A chart by minute covers such a short time that it doesn't have many rows.
     if (maxRows !== undefined && unit !== 'minute') await assertRowsAtMost(queries, { ...request, periods: [request] }, maxRows);
@@ -48,10 +48,13 @@ export async function findSource(queries: Queries, request: SourceRequest): Prom
   }
   if (hasPercentiles && (await countCalls(queries, { ...request, periods: [request] })) <= exactCalls) return rowsOf(request);
   if (rollup !== null) return findRollups(queries, request, rollup);
-  const cover = await coverByCells(queries, projectId, periods);
+  const cover = await coverByAggregates(queries, projectId, periods);
   if (maxRows !== undefined && isMostlyRows(cover))
     await assertRowsAtMost(queries, { projectId, filter: {}, periods: cover.edges }, maxRows);
-  return { isRows: false, addends: (parameters) => cellsOf({ projectId, scope: cells ?? 'project', filter, group, cover }, parameters) };
+  return {
+    isRows: false,
+    addends: (parameters) => aggregatesOf({ projectId, scope: aggregates ?? 'project', filter, group, cover }, parameters),
+  };
 }
 
 async function findRollups(
@@ -66,7 +69,7 @@ async function findRollups(
   return {
     isRows: false,
     addends: (parameters) =>
-      partsOf(
+      rollupsOf(
         {
           ...{ projectId, scope, periods: covered, byPrefix },
           ...(value !== undefined && byPrefix && { condition: (name) => matchesValue(name, value, parameters) }),

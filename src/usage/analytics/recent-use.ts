@@ -1,6 +1,6 @@
 /** Reads the recent usage of keys and applications, from which the console predicts when they will reach a ceiling. */
 import type { Queries } from '../../db/database.ts';
-import { type Scope, selectParts } from '../rollups/parts.ts';
+import { type Scope, selectRollupSums } from '../rollups/rollup-sums.ts';
 import { createParameters } from './call-filter.ts';
 import type { Period } from './range.ts';
 
@@ -34,7 +34,7 @@ export async function readRecentUse(queries: Queries, projectId: string, period:
 
 function readUses(queries: Queries, projectId: string, scope: Scope, period: Period) {
   const parameters = createParameters();
-  const parts = selectParts({ projectId, scope, periods: [period] }, ['vendor_calls', 'slots', 'cost_nanos'], parameters);
+  const parts = selectRollupSums({ projectId, scope, periods: [period] }, ['vendor_calls', 'slots', 'cost_nanos'], parameters);
   const quotaKey = '(select coalesce(k.counted_as, k.id)::text from virtual_keys k where k.id = part.name::uuid)';
   return queries.query<Use & { readonly id: string | null; readonly slots: number }>(
     `select ${scope === 'key' ? quotaKey : 'part.name'} as id, sum(vendor_calls)::bigint as calls, sum(slots)::bigint as slots,

@@ -1,6 +1,6 @@
-/** Limits how many call rows a page reads for figures that are neither in the rollups nor in the usage cells. */
+/** Limits how many call rows a page reads for figures that are neither in the rollups nor in the hourly aggregates. */
 import type { Queries } from '../../db/database.ts';
-import { selectParts } from '../rollups/parts.ts';
+import { selectRollupSums } from '../rollups/rollup-sums.ts';
 import { createParameters, fromFilterValue } from './call-filter.ts';
 import type { FiguresRequest } from './figures-request.ts';
 import type { Period } from './range.ts';
@@ -42,7 +42,7 @@ export async function countCalls(queries: Queries, { projectId, filter = {}, per
       const parameters = createParameters();
       const request = { projectId, scope, periods, ...(value !== undefined && { names: [fromFilterValue(value)] }) };
       const [row] = await queries.query<{ calls: number | null }>(
-        `select sum(calls)::bigint as calls from (${selectParts(request, ['calls'], parameters)}) as part`,
+        `select sum(calls)::bigint as calls from (${selectRollupSums(request, ['calls'], parameters)}) as part`,
         parameters.values,
       );
       return row?.calls ?? 0;

@@ -1,7 +1,7 @@
 /**
  * Keeps the rollups small and complete in the background. It merges the increments that transactions have appended to
  * `usage_increments`, and adds the calls that were stored before the rollups existed, latest first. Both only change
- * where a call is counted, and never the sums (migration 0033). It also builds the usage cells.
+ * where a call is counted, and never the sums (migration 0033). It also builds the hourly aggregates.
  *
  * Every process runs this, but only the one that gets the lock does any work. Each slice is a transaction of its own,
  * so interrupted work continues where it stopped.
@@ -10,7 +10,7 @@ import { createBackgroundLoop, type NextRun } from '../../core/background-loop.t
 import type { Database } from '../../db/database.ts';
 import { tryLockGlobal } from '../../db/locks.ts';
 import type { Logger } from '../../observability/logger.ts';
-import { buildCells } from '../cells/build.ts';
+import { buildAggregates } from '../hourly-aggregates/build.ts';
 
 const intervalMs = 30_000;
 /**
@@ -56,7 +56,7 @@ export function createRollupUpkeep({ database, logger }: { readonly database: Da
     async run(): Promise<NextRun> {
       const startedAt = performance.now();
       // Pause for as long as the work took, so that it takes at most half of one database core.
-      const done = [await maintainRollups(database), await buildCells(database)];
+      const done = [await maintainRollups(database), await buildAggregates(database)];
       return done.every(Boolean) ? 'idle' : performance.now() - startedAt;
     },
     intervalMs,

@@ -69,17 +69,17 @@ describeDatabases('episodes', (database) => {
   test('closes a conversation once it has been idle long enough, and closing it again changes nothing', async () => {
     const { projectId, id } = await storeConversation();
     await setLastTurn(id, idleMs);
-    expect(await episodes().readConversation({ conversationId: id, opened: 1, idleMs })).toEqual({ kind: 'read' });
+    expect(await episodes().closeConversation({ conversationId: id, opened: 1, idleMs })).toEqual({ kind: 'read' });
     const read = await getEpisode(projectId, id);
     expect(read).toMatchObject({ state: 'read', title: 'Weather in Oslo?', text, turns: 3, read_at: expect.stringMatching(/Z$/) });
-    expect(await episodes().readConversation({ conversationId: id, opened: 1, idleMs })).toEqual({ kind: 'read' });
+    expect(await episodes().closeConversation({ conversationId: id, opened: 1, idleMs })).toEqual({ kind: 'read' });
     expect(await getEpisode(projectId, id)).toEqual(read);
   });
 
   test('returns the remaining idle time by the database clock until then', async () => {
     const { projectId, id } = await storeConversation();
     await setLastTurn(id, idleMs - 5_000);
-    const result = await episodes().readConversation({ conversationId: id, opened: 1, idleMs });
+    const result = await episodes().closeConversation({ conversationId: id, opened: 1, idleMs });
     expect(result).toEqual({ kind: 'wait', waitMs: expect.any(Number) });
     const waitMs = result.kind === 'wait' ? result.waitMs : 0;
     expect(waitMs).toBeGreaterThan(0);
@@ -90,13 +90,13 @@ describeDatabases('episodes', (database) => {
   test('reports a deleted conversation as gone and a reopened one as superseded', async () => {
     const { projectId, id } = await storeConversation();
     await setLastTurn(id, idleMs);
-    await episodes().readConversation({ conversationId: id, opened: 1, idleMs });
+    await episodes().closeConversation({ conversationId: id, opened: 1, idleMs });
     const history = ['u  Weather\nin   Oslo? ', 'a 4 degrees.'];
     await record(database(), [settledCall({ projectId, at: 100, body: chatBody(...history, 'u x'), answer: 'y', source: 'other' })]);
     await database().query(`update conversations set opened = 2, state = 'stored' where id = $1::uuid`, [id]);
-    expect(await episodes().readConversation({ conversationId: id, opened: 1, idleMs })).toEqual({ kind: 'superseded' });
+    expect(await episodes().closeConversation({ conversationId: id, opened: 1, idleMs })).toEqual({ kind: 'superseded' });
     await database().query(`delete from conversations where id = $1::uuid`, [id]);
-    expect(await episodes().readConversation({ conversationId: id, opened: 2, idleMs })).toEqual({ kind: 'gone' });
+    expect(await episodes().closeConversation({ conversationId: id, opened: 2, idleMs })).toEqual({ kind: 'gone' });
     expect(await getEpisode(projectId, id)).toBeNull();
   });
 
@@ -105,12 +105,12 @@ describeDatabases('episodes', (database) => {
     await record(database(), [settledCall({ projectId, at: 0, body: chatBody('u q1'), answer: 'r1' })]);
     const id = (await listConversations(database(), projectId))[0]?.id ?? '';
     await setLastTurn(id, idleMs);
-    await episodes().readConversation({ conversationId: id, opened: 1, idleMs });
+    await episodes().closeConversation({ conversationId: id, opened: 1, idleMs });
     await record(database(), [settledCall({ projectId, at: 20, body: chatBody('u q1', 'a r1', 'u q2'), answer: 'r2' })]);
     const whole = 'user: q1\nassistant: r1\nuser: q2\nassistant: r2';
     expect(await getEpisode(projectId, id)).toMatchObject({ state: 'stored', title: 'q1', text: whole, turns: 4, read_at: null });
     await setLastTurn(id, idleMs);
-    expect(await episodes().readConversation({ conversationId: id, opened: 2, idleMs })).toEqual({ kind: 'read' });
+    expect(await episodes().closeConversation({ conversationId: id, opened: 2, idleMs })).toEqual({ kind: 'read' });
     expect(await getEpisode(projectId, id)).toMatchObject({ state: 'read', text: whole });
   });
 
@@ -124,7 +124,7 @@ describeDatabases('episodes', (database) => {
     const titles: unknown[] = [];
     for (const { id } of await listConversations(database(), projectId)) {
       await setLastTurn(id, idleMs);
-      await episodes().readConversation({ conversationId: id, opened: 1, idleMs });
+      await episodes().closeConversation({ conversationId: id, opened: 1, idleMs });
       titles.push((await getEpisode(projectId, id))?.['title']);
     }
     expect(titles).toEqual(['👋'.repeat(200), null]);

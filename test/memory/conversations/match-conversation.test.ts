@@ -197,7 +197,7 @@ const cases: readonly Case[] = [
     filed: [0, 0, 0],
   },
   {
-    title: 'a call of a subject without history does not join a read conversation',
+    title: 'a call of a subject without history does not join a closed conversation',
     steps: [
       { ...first, ...ann },
       { ...ann, lines: ['u new'], answer: 'x', afterReading: true },
@@ -206,13 +206,13 @@ const cases: readonly Case[] = [
     filed: [0, 1],
   },
   {
-    title: 'a call that continues a read conversation reopens it',
+    title: 'a call that continues a closed conversation reopens it',
     steps: [first, { ...second, afterReading: true }, third],
     conversations: [three],
     filed: [0, 0, 0],
   },
   {
-    title: 'a call repeated after its conversation was read opens a new one',
+    title: 'a call repeated after its conversation was closed opens a new one',
     steps: [first, second, third, { ...second, afterReading: true }],
     conversations: [three, two],
     filed: [0, 0, 0, 1],

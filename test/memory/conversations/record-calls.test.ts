@@ -139,7 +139,7 @@ describeDatabases('recording calls', (database) => {
     ['that was interrupted', { outcome: 'interrupted' }],
     ['that sends off', { mode: 'off' }],
     ['of a source that is not listed', { source: 'unlisted' }],
-    ['without a source where sources are listed', { sourceGiven: false }],
+    ['without a source where sources are listed', { hasExplicitSource: false }],
   ];
   test.each(unrecorded)('stores a call %s without recording it', async (_title, options) => {
     const projectId = await createProject(database());

@@ -64,7 +64,7 @@ describeDatabases('credentials in calls', (database) => {
         'u Which key was it, and the password=[credential] ?',
         'a It was [credential]',
       ]);
-      await createEpisodes({ database: database() }).readConversation({ conversationId: filed[0] ?? newId(0), opened: 1, idleMs: 0 });
+      await createEpisodes({ database: database() }).closeConversation({ conversationId: filed[0] ?? newId(0), opened: 1, idleMs: 0 });
       const kept = await dump(database(), projectId);
       expect(kept).toContain('The vault answers to [credential]');
       expect(kept).toContain('Here is my key: [credential]. Keep it.');

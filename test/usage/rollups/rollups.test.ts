@@ -13,9 +13,9 @@ import { type CallPage, readCallPage } from '../../../src/usage/analytics/call-l
 import type { FiguresRequest } from '../../../src/usage/analytics/figures-request.ts';
 import type { Period } from '../../../src/usage/analytics/range.ts';
 import { readFigures } from '../../../src/usage/analytics/read-figures.ts';
-import { buildCells } from '../../../src/usage/cells/build.ts';
 import { correctCalls } from '../../../src/usage/correct-calls.ts';
-import { partsOf, type Scope, selectParts } from '../../../src/usage/rollups/parts.ts';
+import { buildAggregates } from '../../../src/usage/hourly-aggregates/build.ts';
+import { rollupsOf, type Scope, selectRollupSums } from '../../../src/usage/rollups/rollup-sums.ts';
 import { maintainRollups } from '../../../src/usage/rollups/upkeep.ts';
 import { storeCalls } from '../../../src/usage/store-calls.ts';
 import { type Measure, selectHistogram, valueOfSlot } from '../../../src/usage/sums.ts';
@@ -45,7 +45,7 @@ const store = (database: Database, calls: readonly SettledCall[]) => database.tr
 async function maintain(database: Database): Promise<void> {
   while (!(await maintainRollups(database)));
   // Works in parts of a few calls, like in hours with many calls.
-  while (!(await buildCells(database, 7)));
+  while (!(await buildAggregates(database, 7)));
 }
 
 /** Compares sums by name, from the rollups as readers combine them and from the call rows alone. */
@@ -58,18 +58,18 @@ async function compare(database: Database, projectId: string, scope: Scope, peri
       parameters.values,
     );
   };
-  const rollups = await read((parameters) => selectParts({ projectId, scope, periods: [period] }, sums, parameters));
+  const rollups = await read((parameters) => selectRollupSums({ projectId, scope, periods: [period] }, sums, parameters));
   // Periods without complete hours are read from the rows.
   const minutes = Array.from({ length: Math.ceil((period.to - period.from) / 60_000) }, (_none, n) => {
     const from = period.from + n * 60_000;
     return { from, to: Math.min(from + 60_000, period.to) };
   });
-  const rows = await read((parameters) => selectParts({ projectId, scope, periods: minutes }, sums, parameters));
+  const rows = await read((parameters) => selectRollupSums({ projectId, scope, periods: minutes }, sums, parameters));
   return [rollups, rows];
 }
 
 /** Requests about several attributes, or about one that only hourly aggregates have. */
-const cellRequests: readonly Partial<FiguresRequest>[] = [
+const aggregateRequests: readonly Partial<FiguresRequest>[] = [
   ...(['route', 'status', 'code', 'outcome', 'provider'] as const).map((group) => ({ group, unit: 'day' as const })),
   { filter: { agent: 'a1' }, group: 'model', unit: 'hour' },
   { filter: { agent: '-' } },
@@ -80,7 +80,7 @@ const cellRequests: readonly Partial<FiguresRequest>[] = [
   { filter: { model: 'm/0' }, group: 'provider', unit: 'day', rank: 'tokens' },
   { zone: 'Asia/Kathmandu', group: 'status', unit: 'day' },
 ];
-const cellFilters: readonly CallFilter[] = [
+const aggregateFilters: readonly CallFilter[] = [
   { agent: 'a2' },
   { code: 'rate_limited' },
   { failover: 'yes' },
@@ -153,11 +153,11 @@ describeDatabases('rollups', (database) => {
         { filter: { task: '-' }, group: 'task', rank: 'tokens' },
         { filter: { model: 'm/1' }, unit: 'week' },
         { filter: { key: 'k7f3a9c2' }, rank: 'calls' },
-        ...cellRequests,
+        ...aggregateRequests,
       ];
       for (const request of requests) expect(await figuresOf(request, {})).toEqual(await figuresOf(request, { asked: 'standard' }));
       // We use pages of ten, so that several hours form one.
-      for (const filter of cellFilters) {
+      for (const filter of aggregateFilters) {
         const listed: string[] = [];
         let before: string | null = null;
         do {
@@ -212,7 +212,7 @@ describeDatabases('rollups', (database) => {
     const read = async () => {
       const parameters = createParameters();
       const periods = [{ from: noon - dayMs / 2, to: noon + dayMs / 2 }];
-      const histogram = selectHistogram(partsOf({ projectId, scope: 'project', periods }, parameters), 'durations');
+      const histogram = selectHistogram(rollupsOf({ projectId, scope: 'project', periods }, parameters), 'durations');
       const rows = await database().query<{ slot: number; n: number }>(
         `select slot, sum(n)::integer as n from (${histogram}) as counted group by slot having sum(n) <> 0 order by slot`,
         parameters.values,

@@ -1,6 +1,6 @@
 /** Operations and schemas of the image, speech and transcription routes (docs/api/reference.md#media). */
 import { z } from 'zod';
-import { takeableFields } from '../../../core/takeable-fields.ts';
+import { supportedParams } from '../../../core/supported-params.ts';
 import { callCodes, type OperationSpec, type OperationSpecs } from '../../openapi/contract/operation-spec.ts';
 import { correlationHeaders } from '../../openapi/contract/parameters.ts';
 import { jsonContent } from '../../openapi/describe-operation.ts';
@@ -15,8 +15,8 @@ const imageModel = z
 
 const file = z.string().meta({ format: 'binary' });
 
-const optionalFields = (kind: keyof typeof takeableFields): string =>
-  takeableFields[kind]
+const optionalFields = (kind: keyof typeof supportedParams): string =>
+  supportedParams[kind]
     .filter((name) => name !== 'response_format')
     .map((name) => `\`${name}\``)
     .join(', ');

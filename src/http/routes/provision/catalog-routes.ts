@@ -44,7 +44,7 @@ export interface CatalogRouteDeps {
 }
 
 /** Ten thousand models take about 2 MiB. */
-const maxBodyBytes = 16 * 1024 * 1024;
+const maxCatalogBytes = 16 * 1024 * 1024;
 
 export function addCatalogRoutes(router: Router, { read, change }: Responders, deps: CatalogRouteDeps): void {
   const { listModels, listProviders, importModels } = deps;
@@ -54,7 +54,7 @@ export function addCatalogRoutes(router: Router, { read, change }: Responders, d
   );
   router.put(
     '/catalog',
-    readJson(maxBodyBytes),
+    readJson(maxCatalogBytes),
     change('catalog.import', async (request, change) => {
       const { models } = parseOrBadRequest(importBody, request.body);
       const receipt = await importModels(models);

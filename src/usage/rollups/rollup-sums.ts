@@ -16,7 +16,7 @@ import { coverPeriods, joinAdjacent, splitSegments } from './spans.ts';
 /** `project` sums up all calls. */
 export type Scope = 'project' | 'key' | 'source' | 'model' | 'task';
 
-export interface PartsRequest {
+export interface RollupRequest {
   readonly projectId: string;
   readonly scope: Scope;
   /** Each period begins where the previous one ends. No row belongs to two periods. */
@@ -40,19 +40,20 @@ const nameColumns: Readonly<Record<Scope, string>> = {
 /** There are many tasks, and most of them are short, so shorter spans wouldn't help. */
 const taskSpans = ['month', 'day'] as const;
 
-export function selectParts(request: PartsRequest, wanted: readonly Measure[], parameters: Parameters): string {
-  return selectSums(partsOf(request, parameters), wanted);
+export function selectRollupSums(request: RollupRequest, wanted: readonly Measure[], parameters: Parameters): string {
+  return selectSums(rollupsOf(request, parameters), wanted);
 }
 
-export function partsOf(request: PartsRequest, { add }: Parameters): readonly Addends[] {
+export function rollupsOf(request: RollupRequest, { add }: Parameters): readonly Addends[] {
   const { projectId, scope, periods, names, byPrefix = false, condition = () => 'true' } = request;
   const cover = coverPeriods(periods, scope === 'task' ? taskSpans : [...taskSpans, 'quarter']);
   const { edges } = cover;
   const segments = names ? splitSegments(cover.segments) : cover.segments;
   const covered = joinAdjacent(cover.segments);
   const project = `${add(projectId)}::uuid`;
-  const times = (of: readonly Period[], side: keyof Period): string => `${add(of.map((period) => new Date(period[side])))}::timestamptz[]`;
-  const ids = (of: readonly Period[], side: keyof Period): string => `${add(of.map((period) => minIdAt(period[side])))}::uuid[]`;
+  const times = (ranges: readonly Period[], side: keyof Period): string =>
+    `${add(ranges.map((period) => new Date(period[side])))}::timestamptz[]`;
+  const ids = (ranges: readonly Period[], side: keyof Period): string => `${add(ranges.map((period) => minIdAt(period[side])))}::uuid[]`;
   const isNamed = (name: string): string[] =>
     names
       ? [`${name} = any(${add(names.filter((given) => given !== null))}::text[])`, ...(names.includes(null) ? [`${name} is null`] : [])]

@@ -1,8 +1,8 @@
 /**
- * Sums up calls into `usage_cells` (migration 0037) in the background. We start with the hours that are over and
- * marked as outdated, continue with their days, and then go back through the hours before the cells existed, latest
- * day first. We remove the mark before we read the calls, so if another call is stored in the meantime, its hour is
- * marked again. Figures never wait for this, because they read the call rows of outdated hours.
+ * Sums up calls into `usage_cells` (migration 0037) in the background. We start with the hours that are over and marked
+ * as outdated, continue with their days, and then go back through the hours before the aggregates existed, latest day
+ * first. We remove the mark before we read the calls, so if another call is stored in the meantime, its hour is marked
+ * again. Figures never wait for this, because they read the call rows of outdated hours.
  */
 import { minIdAt } from '../../core/ids.ts';
 import { dayMs, hourMs } from '../../core/time.ts';
@@ -30,7 +30,7 @@ const maxNotes = 50;
 const margin = `interval '5 minutes'`;
 
 /** Performs one step. Resolves with true if there is nothing to do, or if another process is working on it. */
-export async function buildCells(database: Database, max = maxCalls[database.kind]): Promise<boolean> {
+export async function buildAggregates(database: Database, max = maxCalls[database.kind]): Promise<boolean> {
   return database.transaction(async (tx) => {
     if (!(await tryLockGlobal(tx, 'usage'))) return true;
     await mergeNotes(tx);
@@ -95,7 +95,7 @@ async function buildHour(tx: Queries, projectId: string, start: Date, callsOfPar
     values,
   );
   const [from, to] = [minIdAt(start.getTime()), minIdAt(start.getTime() + hourMs)];
-  // We sum up the parts separately. Several cells may then have the same attributes, but readers add them up.
+  // We sum up the parts separately. Several aggregates may then have the same attributes, but readers add them up.
   const parts = await tx.query<{ id: string }>(
     `select id from (
        select id, row_number() over (order by id) as number from calls where project_id = $1::uuid and id >= $2::uuid and id < $3::uuid
@@ -140,7 +140,7 @@ async function buildDay(tx: Queries): Promise<boolean> {
   return true;
 }
 
-/** Marks the hours of the latest day that has calls but no cells yet. */
+/** Marks the hours of the latest day that has calls but no aggregates yet. */
 async function noteOlderDay(tx: Queries): Promise<boolean> {
   const [fill] = await tx.query<{ at: number | null; isDone: boolean }>(
     `select case when isfinite(filled_from) then extract(epoch from filled_from)::float8 * 1000 end as at, filled_from = '-infinity' as "isDone"
@@ -228,7 +228,7 @@ export function insertHours(condition: string): readonly string[] {
 
 /**
  * Returns a statement that sums up hours by day.
- * @param hours the SQL after `from`, which selects the cells of the hours
+ * @param hours the SQL after `from`, which selects the aggregates of the hours
  */
 export function insertDays(hours: string): string {
   const merged = (column: string): string => `usage_add_histograms(usage_concat(${column}), null)`;

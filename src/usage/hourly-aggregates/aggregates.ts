@@ -1,6 +1,6 @@
 /**
- * Builds SQL that selects rows which add up to the calls that match the filters. We read hourly and daily cells where
- * they exist, and call rows for the rest of the time.
+ * Builds SQL that selects rows which add up to the calls that match the filters. We read hourly and daily aggregates
+ * where they exist, and call rows for the rest of the time.
  */
 import { minIdAt } from '../../core/ids.ts';
 import { dayMs, hourMs } from '../../core/time.ts';
@@ -10,17 +10,17 @@ import { type Group, groupColumns } from '../analytics/figures-request.ts';
 import type { Period } from '../analytics/range.ts';
 import { type Cover, coverPeriods, splitSegments } from '../rollups/spans.ts';
 import type { Addends } from '../sums.ts';
-import type { CellScope } from './cell-scope.ts';
+import type { AggregateScope } from './aggregate-scope.ts';
 
 /** If we have to read call rows for a longer time than this, we count them first. */
 const maxUncoveredMs = 6 * hourMs;
 
 /**
- * Finds the hours and days within adjacent periods that we can read from cells. We read the rest from call rows, which
- * is less than an hour at each end, outdated hours, and the time before the cells begin. The figures are read by a
- * later statement, so if the calls of an hour change in between, we get the sums before the change.
+ * Finds the hours and days within adjacent periods that we can read from aggregates. We read the rest from call rows,
+ * which is less than an hour at each end, outdated hours, and the time before the aggregates begin. The figures are
+ * read by a later statement, so if the calls of an hour change in between, we get the sums before the change.
  */
-export async function coverByCells(queries: Queries, projectId: string, periods: readonly Period[]): Promise<Cover> {
+export async function coverByAggregates(queries: Queries, projectId: string, periods: readonly Period[]): Promise<Cover> {
   const [from, to] = [periods[0]?.from ?? 0, periods.at(-1)?.to ?? 0];
   const rows = await queries.query<{ filledFrom: number; span: 'hour' | 'day' | null; start: Date | null }>(
     `select extract(epoch from filled_from)::float8 * 1000 as "filledFrom", outdated.span, outdated.start
@@ -41,21 +41,21 @@ export async function coverByCells(queries: Queries, projectId: string, periods:
   return coverPeriods(periods, ['day', 'hour'], (span, at) => at >= filledFrom && !outdated.has(`${span} ${at}`));
 }
 
-/** Reports whether we would have to read so many call rows that using cells may not help. */
+/** Reports whether we would have to read so many call rows that using aggregates may not help. */
 export function isMostlyRows({ edges }: Cover): boolean {
   return edges.reduce((sum, { from, to }) => sum + to - from, 0) > maxUncoveredMs;
 }
 
-export interface CellRequest {
+export interface AggregateRequest {
   readonly projectId: string;
-  readonly scope: CellScope;
+  readonly scope: AggregateScope;
   readonly filter: CallFilter;
   /** The SQL returns the value of this attribute as `name`. */
   readonly group: Group | null;
   readonly cover: Cover;
 }
 
-export function cellsOf({ projectId, scope, filter, group, cover }: CellRequest, parameters: Parameters): readonly Addends[] {
+export function aggregatesOf({ projectId, scope, filter, group, cover }: AggregateRequest, parameters: Parameters): readonly Addends[] {
   const { add } = parameters;
   const project = `${add(projectId)}::uuid`;
   const { [scope as keyof CallFilter]: name, ...attributes } = filter;
@@ -63,19 +63,19 @@ export function cellsOf({ projectId, scope, filter, group, cover }: CellRequest,
   const segments = name === undefined ? cover.segments : splitSegments(cover.segments);
   const inSegment =
     name === undefined
-      ? 'cell.start >= segment.first and cell.start < segment.after'
-      : `cell.start = segment.first and ${matchesValue('cell.name', name, parameters)}`;
+      ? 'aggregate.start >= segment.first and aggregate.start < segment.after'
+      : `aggregate.start = segment.first and ${matchesValue('aggregate.name', name, parameters)}`;
   const times = (side: keyof Period): string => `${add(segments.map((segment) => new Date(segment[side])))}::timestamptz[]`;
   const ids = (side: keyof Period): string => `${add(cover.edges.map((edge) => minIdAt(edge[side])))}::uuid[]`;
-  // See rollups/parts.ts for why we use `offset 0`.
+  // See rollups/rollup-sums.ts for why we use `offset 0`.
   return [
     {
       row: 'stored',
       name: group === null ? 'null::text' : `stored.${group === scope ? 'name' : group}::text`,
       from: `unnest(${add(segments.map(({ span }) => span))}::text[], ${times('from')}, ${times('to')}) as segment (span, first, after)
        cross join lateral (
-         select cell.* from usage_cells cell
-          where cell.project_id = ${project} and cell.scope = '${scope}' and cell.span = segment.span and ${inSegment}
+         select aggregate.* from usage_cells aggregate
+          where aggregate.project_id = ${project} and aggregate.scope = '${scope}' and aggregate.span = segment.span and ${inSegment}
          offset 0
        ) as stored`,
       where: whereFilter(attributes, parameters, 'stored'),

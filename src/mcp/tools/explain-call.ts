@@ -5,12 +5,12 @@ import { callResponse } from '../../http/routes/provision/response-schemas.ts';
 import type { CallRow } from '../../usage/call-rows.ts';
 import { type AnyTool, defineTool } from './tool.ts';
 
-export interface WhyToolDeps {
+export interface ExplainCallToolDeps {
   /** Resolves to null if the project has no such call. */
   readonly findCall: (projectId: string, id: string) => Promise<CallRow | null>;
 }
 
-export function createWhyTool({ findCall }: WhyToolDeps): AnyTool {
+export function createExplainCallTool({ findCall }: ExplainCallToolDeps): AnyTool {
   return defineTool({
     name: 'gateway_why',
     title: 'Explain a call',

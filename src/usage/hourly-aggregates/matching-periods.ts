@@ -5,28 +5,28 @@ import { type CallSelection, createParameters } from '../analytics/call-filter.t
 import type { Period } from '../analytics/range.ts';
 import type { Segment } from '../rollups/spans.ts';
 import { selectSums } from '../sums.ts';
-import { cellFilterOf } from './cell-scope.ts';
-import { cellsOf, coverByCells, isMostlyRows } from './cells.ts';
+import { aggregateFilterOf } from './aggregate-scope.ts';
+import { aggregatesOf, coverByAggregates, isMostlyRows } from './aggregates.ts';
 
 /**
  * Yields lists of periods, latest first. The periods of each list have at least `wanted` calls that match the filters
- * that cells support, except for the last list. Returns null if cells don't help.
+ * that aggregates support, except for the last list. Returns null if aggregates don't help.
  */
 export async function findMatchingPeriods(
   queries: Queries,
   { projectId, filter = {}, from, to }: CallSelection,
   wanted: number,
 ): Promise<AsyncGenerator<readonly Period[]> | null> {
-  const { scope, filter: known } = cellFilterOf(filter);
+  const { scope, filter: known } = aggregateFilterOf(filter);
   if (Object.keys(known).length === 0) return null;
-  const cover = await coverByCells(queries, projectId, [{ from, to }]);
+  const cover = await coverByAggregates(queries, projectId, [{ from, to }]);
   if (isMostlyRows(cover)) return null;
 
   const readMatching = async (segments: readonly Segment[]): Promise<(Segment & { readonly calls: number })[]> => {
     const parameters = createParameters();
     const request = { projectId, scope, filter: known, group: null, cover: { segments, edges: [] } };
     const rows = await queries.query<{ at: Date; calls: number }>(
-      `select at, sum(calls)::bigint as calls from (${selectSums(cellsOf(request, parameters), ['calls'])}) as part group by at order by at desc`,
+      `select at, sum(calls)::bigint as calls from (${selectSums(aggregatesOf(request, parameters), ['calls'])}) as part group by at order by at desc`,
       parameters.values,
     );
     return rows.map(({ at, calls }) => {

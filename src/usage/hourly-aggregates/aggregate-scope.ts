@@ -1,9 +1,9 @@
-/** Decides which usage cells can answer a request. */
+/** Decides which hourly aggregates can answer a request. */
 import { type CallFilter, namesOf } from '../analytics/call-filter.ts';
 import type { Group } from '../analytics/figures-request.ts';
 
-/** The cells of the scope `provider` count attempts. All others count calls. */
-export type CellScope = 'project' | 'key' | 'source' | 'agent' | 'provider';
+/** The aggregates of the scope `provider` count attempts. All others count calls. */
+export type AggregateScope = 'project' | 'key' | 'source' | 'agent' | 'provider';
 
 const owners = ['key', 'source', 'agent', 'provider'] as const;
 /** Filters and groups that work in every scope, with their columns. */
@@ -11,8 +11,8 @@ const everywhere = { model: 'model', status: 'status', code: 'code', outcome: 'o
 /** Filters and groups that work in the scope `project`. */
 const ofProject = { ...everywhere, route: 'route', cache: 'cache', failover: 'failed_over', price: 'priced' } as const;
 
-/** Returns the scope whose cells have all of the filters and the group, or null if there is no such scope. */
-export function cellScopeOf(filter: CallFilter, group: Group | null): CellScope | null {
+/** Returns the scope whose aggregates have all of the filters and the group, or null if there is no such scope. */
+export function aggregateScopeOf(filter: CallFilter, group: Group | null): AggregateScope | null {
   const names = [...new Set([...namesOf(filter), ...(group === null ? [] : [group])])];
   const [scope = 'project', ...others] = owners.filter((owner) => names.includes(owner));
   const known = scope === 'project' ? ofProject : everywhere;
@@ -20,10 +20,10 @@ export function cellScopeOf(filter: CallFilter, group: Group | null): CellScope 
 }
 
 /**
- * Returns the filters that the cells of one scope support. Calls that match all filters also match these, but not the
- * other way round.
+ * Returns the filters that the aggregates of one scope support. Calls that match all filters also match these, but not
+ * the other way round.
  */
-export function cellFilterOf(filter: CallFilter): { readonly scope: CellScope; readonly filter: CallFilter } {
+export function aggregateFilterOf(filter: CallFilter): { readonly scope: AggregateScope; readonly filter: CallFilter } {
   const scope = owners.find((owner) => owner !== 'provider' && filter[owner] !== undefined) ?? 'project';
   const known = scope === 'project' ? ofProject : everywhere;
   const kept = Object.entries(filter).filter(([name]) => name === scope || Object.hasOwn(known, name));

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { mapInTurns } from '../../src/core/map-in-turns.ts';
+import { mapWithYields } from '../../src/core/map-with-yields.ts';
 
 /** Takes longer than a turn is allowed to. */
 function blockFor3Ms(): void {
@@ -8,7 +8,7 @@ function blockFor3Ms(): void {
 
 test('lets the event loop turn between the items of long work and keeps their order', async () => {
   let turns = 0;
-  const results = await mapInTurns([1, 2, 3], (item) => {
+  const results = await mapWithYields([1, 2, 3], (item) => {
     setImmediate(() => {
       turns += 1;
     });
@@ -20,5 +20,5 @@ test('lets the event loop turn between the items of long work and keeps their or
     [2, 1],
     [3, 2],
   ]);
-  expect(await mapInTurns([], String)).toEqual([]);
+  expect(await mapWithYields([], String)).toEqual([]);
 });

@@ -3,7 +3,7 @@
  * `takes` contains and ignore the others (docs/api/reference.md#media-fields). For images we always send `b64_json` as
  * `response_format`, whatever the caller asked for.
  */
-export const takeableFields = {
+export const supportedParams = {
   images: [
     'response_format',
     'quality',
@@ -22,4 +22,4 @@ export const takeableFields = {
   speech: ['speed', 'instructions'],
 } as const;
 
-export type TakeableField = (typeof takeableFields)['images' | 'speech'][number];
+export type SupportedParam = (typeof supportedParams)['images' | 'speech'][number];

@@ -1,12 +1,12 @@
 import { expect, test } from '@jest/globals';
+import { createCloseIdle } from '../../../src/memory/conversations/close-idle.ts';
 import { reenqueueIdleTimers } from '../../../src/memory/conversations/idle-timer.ts';
-import { createReadIdle } from '../../../src/memory/conversations/read-idle.ts';
 import { describeDatabases } from '../../db/databases.ts';
 import { chatBody, createProject, listConversations, listIdleTimerStarts, record, settledCall } from '../calls.ts';
 
 const idleMs = 600_000;
 
-describeDatabases('reading idle conversations', (database) => {
+describeDatabases('closing idle conversations', (database) => {
   /** Stores conversations of one call each, whose last turns ended this many milliseconds ago. */
   async function open(projectId: string, ...agoMs: readonly number[]): Promise<void> {
     const existing = (await listConversations(database(), projectId)).length;
@@ -23,7 +23,7 @@ describeDatabases('reading idle conversations', (database) => {
     );
   }
   const read = (projectId: string, run = 1, sliceMs?: number) =>
-    createReadIdle({ database: database(), ...(sliceMs !== undefined && { sliceMs }) })({ projectId, run, idleMs });
+    createCloseIdle({ database: database(), ...(sliceMs !== undefined && { sliceMs }) })({ projectId, run, idleMs });
   const statesOf = async (projectId: string): Promise<unknown[]> =>
     database().query('select state, title, text from conversations where project_id = $1::uuid order by started_at', [projectId]);
   const isActive = async (projectId: string): Promise<boolean> => {

@@ -3,7 +3,7 @@
  * it. PostgreSQL decides which conversations are due, and the Temporal workflow `idleConversations` decides when to
  * check.
  */
-import type { ReadIdleResult } from '../../../workflows/contract.ts';
+import type { CloseIdleResult } from '../../../workflows/contract.ts';
 import type { Database, Queries } from '../../db/database.ts';
 import { lockConversations } from '../../db/locks.ts';
 import { selectRows, toBatches } from '../../db/row-batches.ts';
@@ -11,16 +11,16 @@ import { deriveTitle, formatTranscript, readMessagesOf } from '../records/conver
 import { requestEmbedding } from '../triggers/embedding-runs.ts';
 import { triggerLearning } from '../triggers/learning-triggers.ts';
 
-export interface ReadIdleRequest {
+export interface CloseIdleRequest {
   readonly projectId: string;
   /** The number of the workflow run that sent the request. */
   readonly run: number;
   readonly idleMs: number;
 }
 
-export type ReadIdle = ReturnType<typeof createReadIdle>;
+export type CloseIdle = ReturnType<typeof createCloseIdle>;
 
-interface ReadIdleOptions {
+interface CloseIdleOptions {
   readonly database: Database;
   /** Limits the time of one check. The run then waits a second, so that runs of other projects get their turn. */
   readonly sliceMs?: number;
@@ -38,20 +38,23 @@ const maxGatherMs = 60_000;
 const maxCounted = 100_000;
 
 /** Closes the conversations that are idle by the database clock and returns when to check again. Idempotent. */
-export function createReadIdle({ database, sliceMs = 2_000 }: ReadIdleOptions) {
-  return async ({ projectId, run, idleMs }: ReadIdleRequest): Promise<ReadIdleResult> => {
+export function createCloseIdle({ database, sliceMs = 2_000 }: CloseIdleOptions) {
+  return async ({ projectId, run, idleMs }: CloseIdleRequest): Promise<CloseIdleResult> => {
     const endAt = performance.now() + sliceMs;
-    let read = 0;
+    let closed = 0;
     for (let more = await isCurrent(database, projectId, run); more; ) {
-      const count = await database.transaction((tx) => readBatch(tx, projectId, idleMs));
-      read += count;
+      const count = await database.transaction((tx) => closeBatch(tx, projectId, idleMs));
+      closed += count;
       more = count > 0 && performance.now() < endAt;
     }
-    return (await waitForNext(projectId, run, idleMs, read)) ?? (await finish(projectId, run, read)) ?? { kind: 'wait', waitMs: 0, read };
+    return (
+      (await waitForNext(projectId, run, idleMs, closed)) ??
+      (await finish(projectId, run, closed)) ?? { kind: 'wait', waitMs: 0, read: closed }
+    );
   };
 
   /** Returns null if there's no open conversation or a newer run has taken over. */
-  async function waitForNext(projectId: string, run: number, idleMs: number, read: number): Promise<ReadIdleResult | null> {
+  async function waitForNext(projectId: string, run: number, idleMs: number, closed: number): Promise<CloseIdleResult | null> {
     const [next] = await database.query<{ waiting: number; dueMs: number | null }>(
       `select count(*)::integer as waiting, (extract(epoch from min(last_turn_at) - now()) * 1000 + $2::float8)::float8 as "dueMs"
          from (select last_turn_at from conversations where project_id = $1::uuid and state = 'stored'
@@ -65,18 +68,18 @@ export function createReadIdle({ database, sliceMs = 2_000 }: ReadIdleOptions) {
         where project_id = $1::uuid and run = $2::integer and active returning 1`,
       [projectId, run, waitMs],
     );
-    return timer ? { kind: 'wait', waitMs, read, waiting: next.waiting } : null;
+    return timer ? { kind: 'wait', waitMs, read: closed, waiting: next.waiting } : null;
   }
 
   /** Ends the run, or returns null if a conversation was opened in the meantime. */
-  function finish(projectId: string, run: number, read: number): Promise<ReadIdleResult | null> {
+  function finish(projectId: string, run: number, closed: number): Promise<CloseIdleResult | null> {
     return database.transaction(async (tx) => {
       await lockConversations(tx, projectId);
-      if (!(await isCurrent(tx, projectId, run))) return { kind: 'superseded', read };
+      if (!(await isCurrent(tx, projectId, run))) return { kind: 'superseded', read: closed };
       const [open] = await tx.query(`select 1 from conversations where project_id = $1::uuid and state = 'stored' limit 1`, [projectId]);
       if (open) return null;
       await tx.query(`update idle_timers set active = false where project_id = $1::uuid`, [projectId]);
-      return { kind: 'done', read };
+      return { kind: 'done', read: closed };
     });
   }
 }
@@ -94,7 +97,7 @@ async function isCurrent(queries: Queries, projectId: string, run: number): Prom
  * Returns the number of conversations it has closed. Skips conversations that a call or an erasure has locked, because
  * waiting for these locks could deadlock. The next check finds them.
  */
-async function readBatch(tx: Queries, projectId: string, idleMs: number): Promise<number> {
+async function closeBatch(tx: Queries, projectId: string, idleMs: number): Promise<number> {
   const idle = await tx.query<IdleConversation>(
     `select id, messages, learnable from conversations
       where project_id = $1::uuid and state = 'stored' and last_turn_at <= now() - $2::float8 * interval '1 ms'
@@ -104,7 +107,7 @@ async function readBatch(tx: Queries, projectId: string, idleMs: number): Promis
     [projectId, idleMs],
   );
   const [batch = []] = toBatches(idle, ({ messages }) => messages, maxMessages);
-  await readConversations(tx, projectId, batch);
+  await closeConversations(tx, projectId, batch);
   return batch.length;
 }
 
@@ -115,7 +118,7 @@ export interface IdleConversation {
 }
 
 /** Closes conversations of one project. The caller must have locked their rows. */
-export async function readConversations(tx: Queries, projectId: string, conversations: readonly IdleConversation[]): Promise<void> {
+export async function closeConversations(tx: Queries, projectId: string, conversations: readonly IdleConversation[]): Promise<void> {
   if (conversations.length === 0) return;
   const messages = await readMessagesOf(tx, conversations);
   const { text, values } = selectRows<IdleConversation>(

@@ -12,7 +12,7 @@ export type ReadSettings = Readonly<Record<string, unknown>>;
  * Throws `conflict` if a member of `read` has a different value in `current`. Call this in the transaction that writes
  * the settings.
  */
-export function assertUnchanged(current: object, read: ReadSettings | undefined): void {
+export function assertNotModified(current: object, read: ReadSettings | undefined): void {
   const values: ReadonlyMap<string, unknown> = new Map(Object.entries(current));
   const changed = Object.entries(read ?? {}).flatMap(([name, value]) => (isDeepStrictEqual(values.get(name), value) ? [] : [name]));
   if (changed.length > 0)

@@ -1,17 +1,17 @@
 import { expect, test } from '@jest/globals';
-import { createBoundedWork } from '../../src/people/bounded-work.ts';
+import { createTaskCounter } from '../../src/people/task-counter.ts';
 
 test('is busy until enough tasks have ended or failed', async () => {
-  const bounded = createBoundedWork({ maxTasks: 2 });
+  const counter = createTaskCounter({ maxTasks: 2 });
   const failing = Promise.withResolvers<string>();
   const running = Promise.withResolvers<string>();
-  const first = bounded.run(() => failing.promise);
-  expect(bounded.isBusy()).toBe(false);
-  const second = bounded.run(() => running.promise);
-  expect(bounded.isBusy()).toBe(true);
+  const first = counter.run(() => failing.promise);
+  expect(counter.isBusy()).toBe(false);
+  const second = counter.run(() => running.promise);
+  expect(counter.isBusy()).toBe(true);
   failing.reject(new Error('failed'));
   await expect(first).rejects.toThrow('failed');
-  expect(bounded.isBusy()).toBe(false);
+  expect(counter.isBusy()).toBe(false);
   running.resolve('done');
   expect(await second).toBe('done');
 });

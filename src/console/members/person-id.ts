@@ -1,0 +1,11 @@
+/** Reads the id of a person from the path of a request. */
+import { gatewayError } from '../../core/errors.ts';
+import { isUuid } from '../../core/ids.ts';
+import type { ConsoleContext } from '../frame/route.ts';
+
+/** Throws `not_found` if the path has no UUID. */
+export function personIdOf({ params }: ConsoleContext): string {
+  const { person = '' } = params;
+  if (!isUuid(person)) throw gatewayError('not_found', { message: 'no such person' });
+  return person;
+}

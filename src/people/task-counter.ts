@@ -1,0 +1,22 @@
+/** Counts the tasks that are waiting or running, so that we can turn away unknown callers when there are too many. */
+
+export interface TaskCounter {
+  run<Result>(task: () => Promise<Result>): Promise<Result>;
+  /** Returns true if so many tasks are running or waiting that unknown callers should be refused. */
+  isBusy(): boolean;
+}
+
+export function createTaskCounter({ maxTasks }: { readonly maxTasks: number }): TaskCounter {
+  let tasks = 0;
+  return {
+    async run(task) {
+      tasks += 1;
+      try {
+        return await task();
+      } finally {
+        tasks -= 1;
+      }
+    },
+    isBusy: () => tasks >= maxTasks,
+  };
+}
