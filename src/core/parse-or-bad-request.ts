@@ -48,6 +48,8 @@ function describeIssue(issue: z.core.$ZodRawIssue): string | undefined {
     case 'too_big':
       if (issue.origin === 'number') return `must be at most ${issue.maximum}`;
       return issue.origin === 'string' ? `must have at most ${issue.maximum} characters` : undefined;
+    case 'invalid_key':
+      return issue.issues[0]?.message;
     default:
       return undefined;
   }

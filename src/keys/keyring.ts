@@ -247,8 +247,8 @@ export function createKeyring({ database, clock, logger }: KeyringOptions): Keyr
         const row = chain.find(({ id }) => id === found.id);
         if (!row) throw keyNotFound();
         const before = toKeyRecord(row, (await readCeilings(tx, [row.id])).get(row.id));
-        check?.(toKeyInputJson(before));
         if (before.revokedAt !== null) throw gatewayError('conflict', { message: 'the key is revoked; issue a new one' });
+        check?.(toKeyInputJson(before));
         const settings = applyKeyChange(before, input, now);
         await updateKey(tx, row.id, settings, chain);
         return { chain, before, after: { ...before, ...settings } };

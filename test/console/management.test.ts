@@ -276,6 +276,14 @@ describe('routing', () => {
     });
   });
 
+  test('explains what is wrong with the name of a tier', async () => {
+    const save = async (name: string) =>
+      textOf(owner.post(`${path}/routing/edit`, await openForm({ 'tiers.0.name': name, 'tiers.0.models': 'two/echo' })), 422);
+    expect(await save('')).toContain('Enter a tier name for these models.');
+    expect(await save('a b')).toContain('tier name consists of letters, digits');
+    expect(await save('auto')).toContain('"auto" is reserved');
+  });
+
   test('shows in a dry run what a call would do, without making it', async () => {
     const calls = gateway().vendor.requests().length;
     const page = await textOf(member.get(`${path}/routing/dry-run?route=chat&model=standard&bytes=400`));

@@ -59,15 +59,16 @@ export function readTiers(form: URLSearchParams, name: string): Tiers {
   return Object.fromEntries(rowsOf(form, name).toReversed());
 }
 
-/** Throws `bad_request` if two rows have the same name. */
+/** Throws `bad_request` if two rows have the same name, or if a row has models but no name. */
 export function assertDistinctTiers(form: URLSearchParams, name: string): void {
   const names = rowsOf(form, name).map(([tier]) => tier);
+  if (names.includes('')) throw gatewayError('bad_request', { issues: [{ path: name, message: 'enter a tier name for these models' }] });
   const repeated = names.find((tier, index) => names.indexOf(tier) < index);
   if (repeated !== undefined)
     throw gatewayError('bad_request', { issues: [{ path: name, message: `there are two tiers named ${repeated}` }] });
 }
 
-/** Skips empty rows, but keeps rows without a name so that the store rejects them. */
+/** Skips empty rows, but keeps rows without a name so that `assertDistinctTiers` rejects them. */
 function rowsOf(form: URLSearchParams, name: string): (readonly [tier: string, models: readonly string[]])[] {
   return Array.from({ length: rowCount(form, name) }, (_, row) => row).flatMap((row) => {
     const tier = form.get(`${name}.${row}.name`)?.trim() ?? '';
