@@ -173,6 +173,12 @@ describeDatabases('/provision', (database) => {
     expect(await send('PATCH', path, { ceilings: { cost: null }, expires_at: null })).toMatchObject({
       json: { ceilings: { cost: null, rpm: 60 }, windows: { cost: 'month' }, expires_at: null },
     });
+    expect((await send('PATCH', path, { required_tags: ['eu'] })).json).toMatchObject({ required_tags: ['eu'], ceilings: { rpm: 60 } });
+    expect((await send('PATCH', path, { name: 'tagged' })).json).toMatchObject({ required_tags: ['eu'] });
+    expect((await send('GET', '/teams/changes/keys')).json.data).toEqual([
+      expect.objectContaining({ required_tags: ['eu'] }),
+      expect.objectContaining({ required_tags: ['eu'] }),
+    ]);
     for (const body of [{ windows: { cost: 'day' } }, { expires_at: '2020-01-01T00:00:00Z' }, { name: '' }, { x: 1 }])
       expect((await send('PATCH', path, body)).status).toBe(400);
     expect((await send('PATCH', `/teams/keys/keys/${prefix}`, { name: 'x' })).status).toBe(404);
