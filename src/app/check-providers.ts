@@ -4,6 +4,7 @@
  * route, because vendors check the key before they refuse the body.
  */
 import type { Config, ProviderConfig } from '../config/config.ts';
+import { findVendorByName } from '../config/vendors/known-vendors.ts';
 import { errorMessage } from '../core/error-messages.ts';
 import { VendorError } from '../core/errors.ts';
 import { asArray, asObject, asString, parseJson } from '../core/json/narrow.ts';
@@ -69,13 +70,16 @@ async function checkProvider(httpClient: VendorHttpClient, provider: CheckedProv
   const { origin } = new URL(provider.baseUrl);
   try {
     const list = await send(httpClient, provider, { path: '/models', model: '' });
-    if (list.status === 200) {
-      const unlisted = models.filter((model) => list.models.length > 0 && !list.models.includes(modelNameAt(provider.requests, model)));
+    const listsModels = findVendorByName(provider.vendor ?? '')?.listsModels ?? true;
+    if (list.status === 200 && listsModels) {
+      const names = models.map((model) => modelNameAt(provider.requests, model));
+      const unlisted = names.filter((name) => list.models.length > 0 && !list.models.includes(name));
+      const accepted = acceptance(provider);
       return unlisted.length === 0
-        ? checked(true, `the key is accepted, ${list.models.length} models are listed`)
-        : checked(false, `the key is accepted, but the vendor doesn't list ${unlisted.join(', ')}; check the names and model_names`);
+        ? checked(true, `${accepted}, ${list.models.length} ${list.models.length === 1 ? 'model is' : 'models are'} listed`)
+        : checked(false, `${accepted}, but the vendor doesn't list ${unlisted.join(', ')}; check the names and model_names`);
     }
-    const isMissing = [404, 405, 501].includes(list.status);
+    const isMissing = [200, 404, 405, 501].includes(list.status);
     const path = mainPaths[provider.dialect];
     const reply = isMissing
       ? await send(httpClient, provider, { path, model: modelNameAt(provider.requests, models[0] ?? 'none'), body: {} })
@@ -83,16 +87,22 @@ async function checkProvider(httpClient: VendorHttpClient, provider: CheckedProv
     return explain(reply, provider, checked);
   } catch (error) {
     if (!(error instanceof VendorError)) throw error;
-    if (error.isWithoutCredential) return checked(false, `${error.detail}; check auth and the identity of this machine`);
-    return checked(false, `${origin}: ${error.detail ?? errorMessage(error)}; check base_url, proxy and the network`);
+    if (error.isWithoutCredential)
+      return checked(false, `${error.detail}; check auth, the identity of this machine, and HTTPS_PROXY and NO_PROXY`);
+    const reason = error.detail ?? errorMessage(error);
+    const advice = /certificate/.test(reason)
+      ? "set ca_file if your company's authority issued it"
+      : 'check base_url, proxy and the network';
+    return checked(false, `${origin}: ${reason}; ${advice}`);
   }
 }
 
 function explain(
   { status, message }: Reply,
-  { apiKey, baseUrl, identity, requests }: ProviderConfig,
+  provider: ProviderConfig,
   checked: (works: boolean, message: string) => ProviderCheck,
 ): ProviderCheck {
+  const { apiKey, baseUrl, identity, requests } = provider;
   const said = message === null ? '' : ` The vendor says: ${message}`;
   if (status === 401 && identity !== null)
     return checked(
@@ -116,7 +126,12 @@ function explain(
   if (status >= 500) return checked(false, `the vendor failed with status ${status}: try again later.${said}`);
   if (status >= 300 && status < 400)
     return checked(false, `the address redirects (${status}): set base_url to the address that it redirects to`);
-  return checked(true, 'the key is accepted');
+  return checked(true, acceptance(provider));
+}
+
+function acceptance({ apiKey, identity }: ProviderConfig): string {
+  if (identity !== null) return 'the credential is accepted';
+  return apiKey === null ? 'the vendor accepts requests without a key' : 'the key is accepted';
 }
 
 interface CheckRequest {
@@ -158,7 +173,8 @@ async function send(httpClient: VendorHttpClient, provider: CheckedProvider, { p
 }
 
 /** Returns the provider's models that the configuration puts into tiers. */
-function listModels({ tiers, imageTiers, speechTiers, transcriptionTiers }: Config, provider: string): string[] {
+function listModels({ tiers, canaries, imageTiers, speechTiers, transcriptionTiers }: Config, provider: string): string[] {
   const chains = [tiers, imageTiers, speechTiers, transcriptionTiers].flatMap((named) => Object.values(named).flat());
+  chains.push(...Object.values(canaries).map(({ model }) => model));
   return [...new Set(chains.filter((id) => id.startsWith(`${provider}/`)).map((id) => id.slice(provider.length + 1)))];
 }

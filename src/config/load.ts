@@ -110,7 +110,7 @@ export function loadConfig({ env: variables, secrets = noSecretFiles, fileText, 
     localEmbedder: { isUsed: usesLocalEmbedder, folder: settings.localEmbedder.folder },
     journalSync: settings.journalSync,
     demo,
-    warnings: demo ? [] : findWarnings(parts).map(({ path, message }) => `${file.location(path)}: ${message}`),
+    warnings: demo ? [] : findWarnings({ ...parts, canaries }).map(({ path, message }) => `${file.location(path)}: ${message}`),
   });
 }
 

@@ -9,7 +9,7 @@ export interface Warning {
   readonly message: string;
 }
 
-type Checked = Pick<Config, 'providers' | 'models' | 'tiers' | 'imageTiers' | 'speechTiers' | 'transcriptionTiers'>;
+type Checked = Pick<Config, 'providers' | 'models' | 'tiers' | 'canaries' | 'imageTiers' | 'speechTiers' | 'transcriptionTiers'>;
 
 export function findWarnings(config: Checked): Warning[] {
   const { providers, tiers, imageTiers, speechTiers, transcriptionTiers } = config;
@@ -21,17 +21,24 @@ export function findWarnings(config: Checked): Warning[] {
         path: ['providers', name, 'base_url'],
         message: 'is a link-local address or the metadata service of a cloud, which no vendor uses',
       })),
+    ...Object.entries(config.canaries)
+      .filter(([, { model }]) => !hasPrice(config, model))
+      .map(([tier, { model }]) => ({ path: ['canaries', tier, 'model'], message: unpriced(model) })),
     ...Object.entries(sections).flatMap(([section, chains]) =>
       Object.entries(chains).flatMap(([tier, chain]) =>
         [...chain.entries()]
           .filter(([, model]) => !hasPrice(config, model))
           .map(([index, model]) => ({
             path: [section, tier, index],
-            message: `${model} has no price; unless you import one, the cost of its calls is unknown, and calls with a cost ceiling skip it`,
+            message: unpriced(model),
           })),
       ),
     ),
   ];
+}
+
+function unpriced(model: string): string {
+  return `${model} has no price; unless you import one, the cost of its calls is unknown, and calls with a cost ceiling skip it`;
 }
 
 function hasPrice({ models }: Checked, id: string): boolean {

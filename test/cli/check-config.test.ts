@@ -116,6 +116,27 @@ describe('with --online, each provider gets a request that costs nothing', () =>
     });
   });
 
+  test('does not compare deployments with the models that Azure lists', async () => {
+    const respond: Responder = (response, { method }) =>
+      method === 'GET' ? response.end(models) : response.writeHead(400).end(JSON.stringify({ error: { message: 'messages is required' } }));
+    await withVendor(respond, async ({ url, received }) => {
+      const azure = {
+        vendor: 'azure-openai',
+        base_url: `${url}/openai/v1`,
+        api_key: 'key-of-azure',
+        model_names: { small: 'my-deployment' },
+      };
+      const canaries = { standard: { model: 'azure/next', share: 0.05 } };
+      const file = JSON.stringify({ providers: { azure }, tiers: { standard: ['azure/small'] }, canaries });
+      const { status, written } = await check(file, { ...secrets, GATEWAY_TEMPORAL: 'off' }, '--online');
+      expect([status, written]).toEqual([0, expect.stringMatching(/azure +works +the key is accepted/)]);
+      expect(received.map(({ method, path }) => `${method} ${path}`)).toEqual([
+        'GET /openai/v1/models',
+        'POST /openai/v1/chat/completions',
+      ]);
+    });
+  });
+
   test('each member of a pool is checked with its own key', async () => {
     const respond: Responder = (response, { headers }) =>
       headers.authorization === 'Bearer key-of-east' ? response.end(models) : response.writeHead(401).end(invalid);

@@ -289,9 +289,12 @@ tiers:
   fine: [openai/private-model]
 image_tiers:
   standard: [openai/gpt-image-2.6-flare, openai/private-image]
+canaries:
+  fine: { model: openai/next, share: 0.05 }
 `),
       ).toEqual(
         [
+          'gateway.yaml:12 canaries.fine.model: openai/next has no price',
           'gateway.yaml:7 tiers.standard.2: openai/unpriced has no price',
           'gateway.yaml:8 tiers.fine.0: openai/private-model has no price',
           'gateway.yaml:10 image_tiers.standard.1: openai/private-image has no price',
@@ -616,7 +619,7 @@ oidc: { issuer: https://old.example.com, client_id: file, client_secret: s3cret,
     expect(errorsOf(`${minimal}public_url: gateway\noidc: { client_id: a, colour: red }\n`)).toEqual([
       'gateway.yaml:4 oidc.colour: there is no such setting',
       expect.stringContaining('gateway.yaml:3 public_url: must be an address'),
-      expect.stringContaining('needs the issuer'),
+      expect.stringContaining('requires the issuer'),
     ]);
   });
 });

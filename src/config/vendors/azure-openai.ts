@@ -13,6 +13,7 @@ export const azureOpenai: VendorDescription = {
   parameters: {
     resource: { question: 'Name of the resource', pattern: /^[a-z0-9][a-z0-9-]{0,62}$/i, example: 'my-resource' },
   },
+  listsModels: false,
   dialect: 'chat',
   responses: 'native',
   auth: { header: 'api-key', scheme: null },

@@ -12,6 +12,7 @@ export const foundryClaude: VendorDescription = {
   parameters: {
     resource: { question: 'Name of the resource', pattern: /^[a-z0-9][a-z0-9-]{0,62}$/i, example: 'my-resource' },
   },
+  listsModels: false,
   dialect: 'messages',
   identity: { type: 'azure', scope: 'https://ai.azure.com/.default' },
   findModel: findClaude,

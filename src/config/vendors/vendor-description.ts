@@ -40,6 +40,8 @@ export interface VendorDescription {
   readonly needsKey?: boolean;
   /** The identities that the vendor accepts in place of a key, and their settings. */
   readonly identity?: CloudIdentity;
+  /** False if `/models` lists something else than the names that calls use, such as models instead of deployments. */
+  readonly listsModels?: boolean;
   readonly headers?: Readonly<Record<string, string>>;
   readonly requests?: Partial<RequestFormat>;
   /** The vendor's models with its list prices. See starter-models.ts for units and dates. */

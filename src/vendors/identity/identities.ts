@@ -8,6 +8,7 @@ import { createAwsLoader } from './aws.ts';
 import { createAzureLoader } from './azure.ts';
 import type { LoadCredential, VendorIdentity } from './credential.ts';
 import { createGoogleLoader } from './google.ts';
+import { exceptMetadataHosts } from './metadata-hosts.ts';
 import { type CredentialState, createRefreshedCredential, type RefreshedCredential } from './refreshed-credential.ts';
 import { createServerClock, type ServerClock } from './server-clock.ts';
 
@@ -59,6 +60,7 @@ export function createIdentities({ clock, logger }: IdentitiesDeps): Identities 
 
   const start = (settings: CloudIdentitySettings, key: string): RunningIdentity => {
     const { type } = settings;
+    exceptMetadataHosts(process.env);
     const serverClock = createServerClock(clock);
     const fields = () => ({ providers: [...keys].filter(([, used]) => used === key).map(([provider]) => provider), identity: type });
     /** What we last logged, because a failing identity retries often. */

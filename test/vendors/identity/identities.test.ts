@@ -5,6 +5,7 @@ import { isCloudHost } from '../../../src/core/cloud-identity.ts';
 import { systemClock } from '../../../src/core/time.ts';
 import { describeIdentityError } from '../../../src/vendors/identity/describe-identity-error.ts';
 import { createIdentities, type Identities } from '../../../src/vendors/identity/identities.ts';
+import { exceptMetadataHosts } from '../../../src/vendors/identity/metadata-hosts.ts';
 import { sendAuthorized } from '../../../src/vendors/send-authorized.ts';
 import { secretsOf } from '../../../src/vendors/strip-secrets.ts';
 import { type CloudIdentities, startCloudIdentities, staticKey, withVariables, xmlError } from '../../support/cloud-identities.ts';
@@ -134,6 +135,18 @@ test('the messages of a provider contain neither its current credential nor the 
     expect(secretsOf({ secrets: ['fixed'], identity: identities.find('one') })).toEqual(expect.arrayContaining(['fixed', first]));
   }));
 
+test('requests to metadata services never go through a proxy', () => {
+  const env: NodeJS.ProcessEnv = { no_proxy: 'internal.test, 10.0.0.0/8' };
+  exceptMetadataHosts(env);
+  exceptMetadataHosts(env);
+  const expected =
+    'internal.test,10.0.0.0/8,169.254.169.254,169.254.170.2,169.254.170.23,metadata.google.internal,metadata.google.internal.';
+  expect(env).toEqual({ NO_PROXY: expected, no_proxy: expected });
+  const everything: NodeJS.ProcessEnv = { NO_PROXY: '*' };
+  exceptMetadataHosts(everything);
+  expect(everything).toEqual({ NO_PROXY: '*' });
+});
+
 describe('descriptions of errors', () => {
   test.each([
     [new SyntaxError('Unexpected token in {"private_key": "abc"'), 'a file or response is not valid JSON'],
@@ -141,6 +154,9 @@ describe('descriptions of errors', () => {
     [new Error(`bad assertion eyJhbGciOi${'J9.'.repeat(20)}`), 'bad assertion [token]'],
     [new Error('-----BEGIN PRIVATE KEY-----\nabc\n-----END PRIVATE KEY-----'), '[key]'],
     [Object.assign(new Error('Access denied'), { name: 'AccessDenied' }), 'AccessDenied: Access denied'],
+    [new Error('no managed identity. Headers: {"server": "x"} Body: {}'), 'no managed identity.'],
+    [new Error('', { cause: Object.assign(new Error(''), { code: 'ECONNREFUSED' }) }), 'ECONNREFUSED'],
+    [Object.assign(new Error(''), { response: { status: 407 } }), 'the response has status 407'],
   ])('leave out what may be secret (%#)', (error, text) => {
     expect(describeIdentityError(error)).toBe(text);
   });
