@@ -123,11 +123,11 @@ tiers: { standard: [own/m] }
     [['add', 'nobody'], '', 'there is no vendor nobody; gateway vendors lists the known ones'],
     [['remove'], '', 'unknown action "remove"'],
     [['add', 'groq', 'more'], '', '"more" is an unexpected argument'],
-    [['add', 'groq', '--set', 'region=x'], '', '--set region: groq has nothing to set'],
+    [['add', 'groq', '--set', 'region=x'], '', '--set region: groq has no values to set'],
     [['add', 'bedrock-openai', '--set', 'region=Ohio'], '', '--set region: must be like us-east-1'],
     [['add', 'bedrock-openai'], '', 'AWS region, such as us-east-1: is missing'],
     [['add', 'groq', '--identity'], '', '--identity: Groq only accepts an API key'],
-    [['add', 'groq', '--key-variable', 'a b'], '', '"a b" is not a name of an environment variable'],
+    [['add', 'groq', '--key-variable', 'a b'], '', '"a b" is not a valid name of an environment variable'],
     [['add', 'groq', '--name', 'a b'], '', 'a provider name may only contain letters'],
     [['add', 'groq'], taken, 'has a provider groq already; choose another name with --name'],
     [

@@ -400,7 +400,7 @@ describe('members', () => {
     const link = /http:[^<"\s]*\/console\/sign-in\/link\?token=[\w-]+/.exec(page)?.[0];
     expect(link).toBeDefined();
     expect(await textOf(only.get(members))).toMatch(/Nina new@example\.com member/);
-    expect(await textOf(only.post(members, { email: 'new@example.com', role: 'owner' }), 422)).toContain('is a member already');
+    expect(await textOf(only.post(members, { email: 'new@example.com', role: 'owner' }), 422)).toContain('is already a member');
     const nina = /members\/([0-9a-f-]{36})\/sign-in-link/.exec(await (await only.get(members)).text())?.[1] ?? '';
     const own = `${members}/${only.personId}`;
 

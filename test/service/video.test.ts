@@ -248,7 +248,7 @@ describe('errors on the video routes', () => {
     ['an n that is not a number', { prompt: 'x', n: '2' }, 400, 'bad_request', /^n:/],
     ['an unknown provider', { prompt: 'x', model: 'nobody/clip' }, 400, 'no_route', /^unknown video provider 'nobody'$/],
     ['a provider without videos', { prompt: 'x', model: 'chat/clip' }, 400, 'no_route', /^unknown video provider 'chat'$/],
-    ['a provider of another dialect', { prompt: 'x', model: 'shapeless/clip' }, 500, 'bad_shape', /shape/],
+    ['a provider of another dialect', { prompt: 'x', model: 'shapeless/clip' }, 500, 'bad_shape', /unknown response format/],
     ["the vendor's refusal", { prompt: 'x', model: 'film/refuse-400' }, 502, 'upstream_error', /^the vendor responded with 400: \{/],
     ["the vendor's failure", { prompt: 'x', model: 'film/fail-503' }, 502, 'upstream_error', /^the vendor responded with 503: \{/],
     ["the vendor's rate limit", { prompt: 'x', model: 'film/rate-limited' }, 502, 'upstream_error', /^the vendor responded with 429: \{/],

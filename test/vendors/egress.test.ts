@@ -129,7 +129,7 @@ describe('a proxy', () => {
     [
       'never ends its response',
       (socket) => socket.write(`HTTP/1.1 200 OK\r\nx: ${'x'.repeat(100_000)}`),
-      'connect: no connection through the proxy: there was no connection',
+      'connect: no connection through the proxy: the connection failed',
     ],
     ['does not respond', () => undefined, 'connect: no connection through the proxy: it did not respond in time'],
   ])('that %s fails the attempt in words', async (_name, respond, message) => {

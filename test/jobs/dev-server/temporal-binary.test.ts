@@ -140,10 +140,10 @@ describe('the Temporal binary', () => {
   test('names each source in the error and leaves no partial installation if it cannot be installed', () =>
     withMachine(async ({ path, cacheDir, find, lines }) => {
       await writeProgram(join(path, 'go'), 'echo "go: no network" >&2; exit 1');
-      await expect(find()).rejects.toThrow(/official download: status 403; go install: go ended with 1: go: no network/);
+      await expect(find()).rejects.toThrow(/official download: status 403; go install: go exited with 1: go: no network/);
       expect(failedInstalls(lines)).toEqual([
         ['official download', 'status 403'],
-        ['go install', 'go ended with 1: go: no network'],
+        ['go install', 'go exited with 1: go: no network'],
       ]);
       expect(await readdir(cacheDir)).toEqual(['temporal.lock']);
     }));
