@@ -172,7 +172,7 @@ describe('a person', () => {
           await callToolError(client, name, { ...needed, project: theirs.project }),
           await callToolError(client, name, { ...needed, project: 'nowhere' }),
         ];
-        expect([name, foreign, unknown]).toEqual([name, 'project: is not one of your projects, which are: mine', foreign]);
+        expect([name, foreign, unknown]).toEqual([name, 'project: is not one of your projects, which are mine', foreign]);
       }
     });
   });
