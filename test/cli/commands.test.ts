@@ -480,5 +480,5 @@ test('lists and releases the leases of a dead process', async () => {
   expect(await gateway(`leases release ${process}`)).toBe(0);
   expect(written).toBe(`Released 1 lease of ${process}.\n`);
   expect(await gateway(`leases release ${process}`)).toBe(1);
-  expect(errors).toContain('holds no lease');
+  expect(errors).toContain('does not hold any leases');
 });

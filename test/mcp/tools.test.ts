@@ -186,7 +186,7 @@ describe('a person', () => {
     await response.arrayBuffer();
     await red.call('/v1/memory/items', { text: 'The red lantern is lit.' });
     await withClient(gateway, { token }, async (client) => {
-      expect(await callToolError(client, 'gateway_usage')).toBe('project: is required; your projects are: blue, red');
+      expect(await callToolError(client, 'gateway_usage')).toBe('project: is required; your projects are blue, red');
       expect(await callTool(client, 'gateway_why', { project: 'red', call_id: id })).toMatchObject({ call: { id } });
       expect(await callToolError(client, 'gateway_why', { project: 'blue', call_id: id })).toBe('call_id: the project has no such call');
       const search = (project: string) => callTool(client, 'gateway_search_memory', { project, query: 'red lantern' });
