@@ -29,7 +29,7 @@ const stream = (isBroken: boolean, times = 1): void => {
 };
 const report = (): BreakerReport | undefined => breakers.report('acme', ['openai'])[0];
 
-test('keeps no breaker open, provider cooling or failure counted after the clock jumps back an hour', () => {
+test('closes breakers and forgets cooldowns and failures after the clock jumps back an hour', () => {
   fail(5);
   breakers.coolDown('acme', 'cooling', now + 60 * second);
   now -= 3_600 * second;
@@ -308,7 +308,7 @@ test('keeps separate breakers for each project and provider', () => {
   expect(breakers.report('acme', [])).toEqual([]);
 });
 
-test('takes no probe slot to find out whether a call would be admitted', () => {
+test('does not take a probe slot to check whether a call would be admitted', () => {
   fail(5);
   expect(breakers.canAcquire('acme', 'openai')).toBe(false);
   now += 30 * second;

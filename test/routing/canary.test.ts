@@ -44,7 +44,7 @@ test('the plans of both kinds of calls are kept between the calls of a key', () 
   ]);
 });
 
-test('a call whose conversation has no place tries no canary and is not compared', () => {
+test('does not try or compare the canary for a call whose conversation has no place', () => {
   expect(planFor(null)).toEqual(chain);
 });
 
@@ -63,7 +63,7 @@ test('auto tries the canary of the tier that it stands for', () => {
   expect(planFor(0.6, { modelAsked: 'auto', autoTier: 'strong' })).toEqual([{ model: 'openai/mini', skipped: null, control: 'strong' }]);
 });
 
-test("a project's own tier of the same name has no canary", () => {
+test("does not use the canary for a project's own tier of the same name", () => {
   expect(planFor(0, { project: { ...project, tiers: { standard: ['azure/mini'] } } })).toEqual([{ model: 'azure/mini', skipped: null }]);
 });
 

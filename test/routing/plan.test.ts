@@ -28,7 +28,7 @@ describe('resolution of a model name', () => {
     expect(idsOf({ model })).toEqual(ids);
   });
 
-  test("returns a chain with both dialects and gives each candidate its vendor's", () => {
+  test('returns a chain that mixes dialects and gives each candidate the dialect of its vendor', () => {
     expect(idsOf({ model: 'both' })).toEqual(['openai/gpt', 'anthropic/claude', 'azure/mini']);
     expect(plan({ model: 'both', route: 'messages' }).candidates.map(({ dialect }) => dialect)).toEqual(['chat', 'messages', 'chat']);
   });

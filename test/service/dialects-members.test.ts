@@ -158,7 +158,7 @@ describe('the headers that list dropped parameters', () => {
     expect(changesOf(ofChat)).toEqual(['store, text.verbosity', null]);
   });
 
-  it("sends no list if the vendor speaks the caller's dialect", async () => {
+  it("does not send the list if the vendor speaks the caller's dialect", async () => {
     expect(changesOf(await lent().call(paths.chat, { model: 'one/echo', messages: [user], seed: 7 }))).toEqual([null, null]);
   });
 

@@ -148,7 +148,7 @@ describe('a stream that fails after its opening, before any content', () => {
     expect((await lastCall(gateway)).attempts).toMatchObject([{ outcome: 'failed' }, { outcome: 'failed' }, { outcome: 'ok' }]);
   });
 
-  it('is passed on broken if no other model is left', async () => {
+  it('forwards the broken stream if no other model is left', async () => {
     const gateway = await lend();
     const body = { model: 'one/error-after-0', stream: true, messages: [{ role: 'user', content: 'hi' }] };
     const response = await gateway.call(paths.chat, body);

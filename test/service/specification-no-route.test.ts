@@ -56,7 +56,7 @@ describe('400 no_route', () => {
       },
     ));
 
-  it.each(routes)('calls no vendor and is not counted on $name', async (route) => {
+  it.each(routes)('does not call a vendor or count the call on $name', async (route) => {
     const gateway = await lendProject();
     const before = gateway.vendor.requests().length;
     await expectRouteError(await ask(gateway, route, 'unheard-of'), route, noRoute(none));

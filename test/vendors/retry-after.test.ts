@@ -157,7 +157,7 @@ describe('limits that waiting does not lift', () => {
       "Anthropic's spend limit",
       { type: 'error', error: { type: 'rate_limit_error', details: { error_code: 'enforced_spend_limit_reached' } } },
     ],
-  ])('returns null for %s, whatever the headers say', (_name, body) => {
+  ])('returns null for %s, regardless of the headers', (_name, body) => {
     expect(wait({ 'retry-after': '5' }, body)).toBeNull();
     expect(wait({}, body)).toBeNull();
   });

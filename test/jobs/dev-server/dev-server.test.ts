@@ -166,7 +166,7 @@ describe('the Temporal dev server', () => {
     }
   });
 
-  test('rejects and leaves no process if it fails to start', async () => {
+  test('rejects and does not leave a process behind if it fails to start', async () => {
     await expect(startDevServer({ binary: '/bin/false', dataDir, logger, servesNamespace })).rejects.toThrow(
       /did not come up|ended at once/,
     );

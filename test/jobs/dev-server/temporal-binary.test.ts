@@ -137,7 +137,7 @@ describe('the Temporal binary', () => {
       expect(await readFile(join(home, 'builds'), 'utf8')).toBe('built\n');
     }));
 
-  test('names each source in the error and leaves no partial installation if it cannot be installed', () =>
+  test('names each source in the error and removes a partial installation if it fails', () =>
     withMachine(async ({ path, cacheDir, find, lines }) => {
       await writeProgram(join(path, 'go'), 'echo "go: no network" >&2; exit 1');
       await expect(find()).rejects.toThrow(/official download: status 403; go install: go ended with 1: go: no network/);

@@ -54,7 +54,7 @@ describe('the workflow bundle', () => {
     expect(utilization).toBeLessThan(0.9);
   });
 
-  test('leaves no files if its build is aborted', async () => {
+  test('does not leave files behind if its build is aborted', async () => {
     const stopping = new AbortController();
     const empty = join(dataDir, 'empty');
     const making = prepareWorkflowBundle({ dataDir: empty, logger, signal: stopping.signal });

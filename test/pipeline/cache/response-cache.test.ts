@@ -242,7 +242,7 @@ describe('opting out', () => {
     expect(lookup(callOf('{"messages":[]}', { cache: { reads: false, writes: false } }))).toEqual({ hit: null, writer: null });
   });
 
-  test('replaces entries older than max-age but keeps them for other callers until then', () => {
+  test('ignores entries older than max-age, which other callers still get, and replaces them', () => {
     const { store, lookup, isCached, advance } = createCache();
     const within = (maxAgeMs: number): Call => callOf('{"messages":[]}', { cache: { reads: true, writes: true, maxAgeMs } });
     store(call, answer('old'));
@@ -309,7 +309,7 @@ test.each([
   ['LF', '\n'],
   ['CRLF', '\r\n'],
   ['CR', '\r'],
-])('cuts a replayed stream between events, whatever their size (%s)', async (_what, lineEnd) => {
+])('cuts a replayed stream between events, regardless of their size (%s)', async (_what, lineEnd) => {
   const { lookup, store } = createCache();
   const stream = { ...call, stream: true };
   const sizes = [1, 100, 7_000, 9_000, 40_000, 2, 16_383, 16_384, 3, 20_000];

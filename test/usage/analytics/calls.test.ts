@@ -45,7 +45,7 @@ describeDatabases('the list of calls', (database) => {
     expect(streamed[0]).toMatchObject({ attempts: 1, costNanos: 1_000, input: 10, cachedInput: 2 });
   });
 
-  test('includes the calls of each task, whatever its name', async () => {
+  test('includes the calls of each task, regardless of its name', async () => {
     const { call, projectId } = newProject();
     const tasks = [null, '-', '--', '\u00a0', '\u200b', 'x'.repeat(5_000)];
     await store(
