@@ -298,7 +298,7 @@ describe('the order of candidates', () => {
     ]);
   });
 
-  test('is unchanged if all breakers are open', () => {
+  test('does not change if all breakers are open', () => {
     const breakers = createBreakers({ now: () => 0 });
     for (const provider of ['openai', 'azure', 'router']) for (let n = 0; n < 5; n += 1) breakers.recordFailure('acme', provider);
     expect(idsOf({ model: 'wide', breakers })).toEqual(['openai/mini', 'azure/mini', 'router/meta/llama', 'openai/gpt']);

@@ -72,7 +72,7 @@ describe('a chat stream that the vendor breaks off', () => {
     expect(await callsOf(gateway)).toMatchObject([{ outcome: 'interrupted', code: 'upstream_failed' }]);
   });
 
-  it('is delivered after the response to an earlier request on the connection', async () => {
+  it('arrives after the response to an earlier request on the connection', async () => {
     const gateway = await lend();
     const { socket, received } = open(gateway);
     socket.write(toBytes(gateway, 'one/slow-300+echo', '1.1', false) + toBytes(gateway, broken));

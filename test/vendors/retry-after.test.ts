@@ -94,12 +94,12 @@ describe('a hint in the body', () => {
     expect(wait({}, [retryInfo(delay)])).toBe(ms);
   });
 
-  test('is used after the headers and before the resets', () => {
+  test('takes precedence over the resets but not over the headers', () => {
     expect(wait({ 'retry-after': '2', 'x-ratelimit-reset-requests': '9s' }, retryInfo('37s'))).toBe(2000);
     expect(wait({ 'x-ratelimit-reset-requests': '9s' }, retryInfo('37s'))).toBe(37_000);
   });
 
-  test('is ignored in bodies that are not objects', () => {
+  test('has no effect in bodies that are not objects', () => {
     for (const body of ['x', [], [{ error: 1 }], { error: 'x' }, { error: { details: {} } }]) expect(wait({}, body)).toBeUndefined();
     expect(parseRetryAfter({}, Buffer.from('<html>'), now)).toBeUndefined();
   });

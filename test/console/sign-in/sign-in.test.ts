@@ -114,7 +114,7 @@ describe('sign-in with a password', () => {
 describe('a sign-in link', () => {
   const link = '/console/sign-in/link';
 
-  test('is not used by opening it, signs in once, and sets a password', async () => {
+  test('remains valid when it is opened, signs in once and sets a password', async () => {
     const email = uniqueEmail();
     const { id } = await people().accounts.create({ email });
     const { secret } = await people().links.issue(id);

@@ -90,7 +90,7 @@ describeDatabases('a running batch', (database) => {
     ]);
   });
 
-  test('is enqueued again by the next check in case its run was terminated, unless it waits for a retry', async () => {
+  test('re-enqueues at the next check in case its run was terminated, unless it waits for a retry', async () => {
     const { projectId, learner, workflowId } = await begin();
     await deliver(database(), projectId);
     const check = () => learner.activities.checkLearning(projectId);
