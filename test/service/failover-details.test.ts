@@ -134,7 +134,7 @@ describe('a stream that fails after its opening, before any content', () => {
     ['opened-broken', paths.chat],
     ['opened-broken', paths.messages],
     ['opened-chat', '/v1/responses'],
-  ])('is served by the next model without what the first one sent (%s, %s)', async (model, path) => {
+  ])('continues with the next model without the output of the first one (%s, %s)', async (model, path) => {
     const gateway = await lend();
     const response = await gateway.call(path, {
       model,

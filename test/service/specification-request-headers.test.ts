@@ -165,7 +165,7 @@ describe('x-gateway-memory-subject', () => {
     expect(await callsOf(gateway)).toHaveLength(wrong.length);
   });
 
-  it.each(routes.filter(({ records }) => !records))('is not read on $name', async (route) => {
+  it.each(routes.filter(({ records }) => !records))('does not affect $name', async (route) => {
     const gateway = await lendProject();
     for (const [, subject] of wrong) {
       expect((await ask(gateway, route, 'first/echo', { headers: { 'x-gateway-memory-subject': subject } })).status).toBe(200);

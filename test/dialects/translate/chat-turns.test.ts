@@ -125,7 +125,7 @@ describe('messages', () => {
       ['reasoning_details', { reasoning_content: 'Hm', reasoning_details: details }],
       ['reasoning_details in the pieces of a stream', { reasoning: 'Hm', reasoning_details: pieces }],
       ['thinking_blocks', { reasoning_content: 'Hm', thinking_blocks: [thinking, sealed] }],
-    ])('is sent from %s before the tool call, and the model continues thinking', (_form, members) => {
+    ])('sends %s before the tool call, so that the model continues thinking', (_form, members) => {
       const request = loop(members);
       expect(request.thinking).toEqual({ type: 'enabled', budget_tokens: 1024 });
       expect(asArray(request.messages)[1]).toMatchObject({
@@ -155,7 +155,7 @@ describe('messages', () => {
         ],
       ],
       ['of an unknown type', [{ type: 'reasoning.server_tool_call' }, null, 7]],
-    ])('does not send reasoning that is %s', (_what, entries) => {
+    ])('does not send reasoning %s', (_what, entries) => {
       const request = loop({ reasoning_details: entries });
       expect(asArray(request.messages)[1]).toMatchObject({ content: [{ type: 'tool_use' }] });
       expect(request).not.toHaveProperty('thinking');
