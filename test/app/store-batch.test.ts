@@ -55,7 +55,7 @@ function recordTables(tx: Queries): { tx: Queries; tables: Set<string> } {
 }
 
 describeDatabases('a stored batch', (database) => {
-  test('is written in the order of tombstones, calls, video corrections, conversations and ceilings', async () => {
+  test('writes tombstones, calls, video corrections, conversations and ceilings in this order', async () => {
     const { video, call } = await newVideo(database());
     const { projectId } = video;
     await insertCostCounter(database(), projectId);
@@ -129,7 +129,7 @@ describeDatabases('a stored batch', (database) => {
     expect(await readCost(database(), projectId)).toEqual({ settled: call.result.costNanos, calls: 1, texts: 0 });
   });
 
-  test('is rolled back as a whole if its last step fails', async () => {
+  test('rolls back completely if its last step fails', async () => {
     const projectId = await insertProject(database());
     await insertCostCounter(database(), projectId);
     const failing = createStoreBatch(

@@ -14,7 +14,7 @@ describeDatabases('the reservation of a call that grows after its admission', (d
     return process;
   };
 
-  test('is settled as a whole before a waiting call gets the remainder', async () => {
+  test('settles completely before a waiting call gets the remainder', async () => {
     const limits = limitsOf({ cost: 1_000, tpm: 1_000 });
     const { admit, settle, store } = await start();
     const call = await admit(limits, { costNanos: 100, tokens: 100 });
@@ -32,7 +32,7 @@ describeDatabases('the reservation of a call that grows after its admission', (d
     ]);
   });
 
-  test('is unchanged if one ceiling allows the extension and another denies it', async () => {
+  test('does not change if one ceiling allows the extension and another denies it', async () => {
     const limits = limitsOf({ cost: 1_000, tpm: 500 });
     const { admit, settle } = await start();
     const call = await admit(limits, { costNanos: 100, tokens: 100 });

@@ -89,7 +89,7 @@ describeDatabases('quota leased ahead', (database) => {
     (await second).release();
   });
 
-  test('is not leased for a key that was not used recently', async () => {
+  test('does not lease for a key that was not used recently', async () => {
     const clock = clockAt(noon);
     const limits = limitsOf({ rpm: 1_000 });
     const started = await start(clock);
@@ -143,7 +143,7 @@ describeDatabases('quota leased ahead', (database) => {
     await admitAll(slow, limits, 20);
   });
 
-  test('is not leased while another process needs quota', async () => {
+  test('does not lease while another process needs quota', async () => {
     const limits = limitsOf({ rpm: 20 });
     const [counter] = countersFor(limits, noon);
     if (!counter) throw new Error('no counter');

@@ -161,7 +161,7 @@ test('lists, rotates and revokes keys', async () => {
   await expect(async () => keyring.find(second.key)).rejects.toMatchObject({ code: 'invalid_key' });
 });
 
-test('has a command for every operation under /provision, and calls no other operation', () => {
+test('provides a command for every operation under /provision and calls no other operation', () => {
   const described = Object.entries(asObject(describeApi().paths))
     .filter(([path]) => path.startsWith('/provision'))
     .flatMap(([path, methods]) => Object.keys(asObject(methods)).map((method) => `${method} ${path}`));

@@ -187,7 +187,7 @@ describe('a request of the Temporal UI', () => {
     expect(response.status).toBe(401);
   });
 
-  test('is announced by a preflight, which permits the headers of the UI', async () => {
+  test('sends a preflight first, which permits the headers of the UI', async () => {
     const headers = {
       origin: uiOrigin,
       'access-control-request-method': 'POST',
@@ -213,7 +213,7 @@ describe('a request of the Temporal UI', () => {
     expect((await errorOf(response)).message).not.toBe('');
   });
 
-  test('is cut off if its body does not end', async () => {
+  test('loses its connection if its body does not end', async () => {
     const headers = { 'content-type': 'application/json', origin: uiOrigin, cookie: await sessionCookie() };
     const post = request(`${ownOrigin()}/decode`, { method: 'POST', headers });
     const endless = Readable.from(repeat(Buffer.alloc(64 * 1024, ' ')), { objectMode: false, highWaterMark: 1 });
@@ -246,7 +246,7 @@ describe('the sign-in page', () => {
     expect(headers.get('x-content-type-options')).toBe('nosniff');
   });
 
-  test("is served only under the UI's host name, because browsers send the cookie to that name", async () => {
+  test("responds only under the UI's host name, because browsers send the cookie to that name", async () => {
     const response = await fetch(`http://localhost:${server.port}/`, { redirect: 'manual' });
     expect(response.status).toBe(303);
     expect(response.headers.get('location')).toBe(`${ownOrigin()}/`);

@@ -15,7 +15,7 @@ async function errorsOf(args: readonly string[], environment: Readonly<Record<st
   return error instanceof ConfigError ? error.errors : [];
 }
 
-test('needs no further options for a UI on this machine', async () => {
+test('does not need further options for a UI on this machine', async () => {
   expect(await readCodecServerSettings(['--ui-origin', 'http://localhost:8233', '--ui-origin', 'http://127.0.0.1:8233/'], env)).toEqual({
     host: '127.0.0.1',
     port: 8234,

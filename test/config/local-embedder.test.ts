@@ -43,7 +43,7 @@ test('runs if it is turned on for projects only, and leaves the tiers unchanged'
   expect([config.tiers.embed, config.providers.local?.name]).toEqual([['own/e'], 'local']);
 });
 
-test('is replaced by a provider of the same name in the file', () => {
+test('prefers a provider of the same name in the file', () => {
   const config = load(vendor.replace('own:', 'local:').replace('own/e', 'local/e'), { GATEWAY_LOCAL_EMBEDDER: 'on' });
   expect([config.localEmbedder.isUsed, config.providers.local?.baseUrl]).toEqual([false, 'https://own.example.com/v1']);
 });

@@ -34,7 +34,7 @@ describe.each(knownVendors.map((vendor) => [vendor.name, vendor] as const))('the
     expect(provider).toMatchObject({ vendor: vendor.name, dialect: vendor.dialect });
   });
 
-  test('is found by its address', () => {
+  test('finds the vendor by its address', () => {
     if (vendor.hosts.length === 0) return;
     expect(findVendorByAddress(fillIn(vendor.baseUrl, vendor))?.name).toBe(vendor.name);
   });

@@ -121,7 +121,7 @@ describe('tokenCost', () => {
     [1, 500_000n, 1],
     [3, 500_000n, 2],
     [7, 142_857n, 1],
-  ])('is rounded once, half up: %p tokens at %p are %p', (input, inputNanos, cost) => {
+  ])('rounds once, half up: %p tokens at %p are %p', (input, inputNanos, cost) => {
     expect(tokenCost({ ...noTokens, input }, { ...free, inputNanos })).toBe(cost);
     expect(tokenCost({ ...noTokens, output: input }, { ...free, outputNanos: inputNanos })).toBe(cost);
   });

@@ -83,7 +83,7 @@ describe('VendorError', () => {
     expect(new VendorError('status', 'x', { retryAfterMs: null }).retryAfterMs).toBeNull();
   });
 
-  test('has no status without a response', () => {
+  test('does not have a status without a response', () => {
     expect(new VendorError('connect', 'x')).toMatchObject({ kind: 'connect', status: null, vendorMessage: null });
   });
 });

@@ -65,7 +65,7 @@ describe('a range', () => {
     expect([hoursOf('2026-03-29T12:00:00Z'), hoursOf('2026-10-25T12:00:00Z'), hoursOf('2026-06-01T12:00:00Z')]).toEqual([23, 25, 24]);
   });
 
-  test('is not split into too many units', () => {
+  test('rejects a split into too many units', () => {
     expect(splitRange('minute', 'UTC', { from: 0, to: hour }, 59)).toBeNull();
     expect(splitRange('minute', 'UTC', { from: 0, to: hour }, 60)).toHaveLength(60);
   });

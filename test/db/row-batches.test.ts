@@ -49,7 +49,7 @@ test('sends a column with a single value only once, except for the first', () =>
 });
 
 describeDatabases('rows that are sent', (database) => {
-  test('sends rows unchanged and in order, whatever they have in common', async () => {
+  test('sends rows unchanged and in order, regardless of what they have in common', async () => {
     const row = fc.record<Row>({
       id: fc.integer(),
       name: fc.constantFrom('', 'a "name" \\', 'long '.repeat(20), null),

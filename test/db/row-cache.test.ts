@@ -146,7 +146,7 @@ describe('a row cache', () => {
     expect(await state.cache.get('b')).toBe('one');
   });
 
-  test('is bounded and does not evict rows for a flood of unknown keys', async () => {
+  test('limits its size and does not evict rows for a flood of unknown keys', async () => {
     const state = setUp({ maxRows: 3 });
     state.rows.set('a', 'one');
     await state.cache.get('a');

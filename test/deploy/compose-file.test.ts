@@ -40,7 +40,7 @@ describe('docker-compose.yml', () => {
     }
   });
 
-  test.each(Object.keys(composeSecrets))('has no default for %s, so Compose stops with a message without it', (name) => {
+  test.each(Object.keys(composeSecrets))('does not set a default for %s, so Compose stops with a message if it is missing', (name) => {
     expect(() => readCompose({ ...composeSecrets, [name]: '' })).toThrow(
       `required variable ${name} is missing a value: set ${name} in .env`,
     );

@@ -60,7 +60,7 @@ async function placeRuntime(): Promise<void> {
   await symlink((await embedderFiles()).runtime, join(folder, 'own', runtimeFolder));
 }
 
-test('falls back to Maven once for two services if the hub redirects insecurely, sends no secret and caches the files', async () => {
+test('falls back to Maven once for two services if the hub redirects insecurely, does not send secrets and caches the files', async () => {
   await placeRuntime();
   const insecure: RequestListener = (_request, response) => response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end();
   const mvn = await maven();

@@ -77,7 +77,7 @@ test('ends requests that its process has not accepted when the process dies', as
   await untilReady();
 });
 
-test('starts no process if it is stopped while its files are checked', async () => {
+test('does not start a process if it is stopped while its files are checked', async () => {
   const changes: boolean[] = [];
   const stopped = await start((isReady) => changes.push(isReady));
   await stopped.stop();

@@ -29,7 +29,7 @@ const stream = (isBroken: boolean, times = 1): void => {
 };
 const report = (): BreakerReport | undefined => breakers.report('acme', ['openai'])[0];
 
-test('keeps no breaker open, provider cooling or failure counted after the clock jumps back an hour', () => {
+test('admits calls again and forgets cooldowns and failures after the clock jumps back an hour', () => {
   fail(5);
   breakers.coolDown('acme', 'cooling', now + 60 * second);
   now -= 3_600 * second;
@@ -258,7 +258,7 @@ describe('cooldown after a 429', () => {
     expect(isAdmitted()).toBe(false);
   });
 
-  test('is limited to five minutes', () => {
+  test('lasts at most five minutes', () => {
     breakers.coolDown('acme', 'openai', now + 1e18);
     now += 300 * second - 1;
     expect(isAdmitted()).toBe(false);
@@ -308,7 +308,7 @@ test('keeps separate breakers for each project and provider', () => {
   expect(breakers.report('acme', [])).toEqual([]);
 });
 
-test('takes no probe slot to find out whether a call would be admitted', () => {
+test('does not take a probe slot to check whether a call would be admitted', () => {
   fail(5);
   expect(breakers.canAcquire('acme', 'openai')).toBe(false);
   now += 30 * second;

@@ -26,24 +26,24 @@ describe('text that a vendor quotes from the request', () => {
     expect(removeFrom(message, prompt)).toBe(expected);
   });
 
-  test('is removed if the body escapes non-ASCII characters', () => {
+  test('removes the quote if the body escapes non-ASCII characters', () => {
     const body = Buffer.from('{"messages":[{"role":"user","content":"Gr\\u00f6\\u00dfe 46 \\ud83d\\ude00"}]}');
     expect(removeEchoes("Invalid value: 'Größe 46 😀'", readRequestText(body) ?? '')).toBe("Invalid value: '[…]'");
   });
 
-  test('is removed from the arguments of a tool call, which are JSON in a string', () => {
+  test('removes the quote from the arguments of a tool call, which are JSON in a string', () => {
     const tool_calls = [{ function: { name: 'save', arguments: JSON.stringify({ note: 'the "red" house\nof Zora' }) } }];
     expect(removeFrom('Bad arguments the "red" house of Zora here', 'x', { tool_calls })).not.toMatch(/red|Zora/);
   });
 
-  test('is removed next to an image', () => {
+  test('removes the quote next to an image', () => {
     const image_url = { url: `data:image/png;base64,${'iVBORw0KGgo'.repeat(2_000)}` };
     expect(removeFrom("Invalid value: 'Zora' and data:image/png;base64,iVBORw0KGgo", prompt, { image_url })).toMatch(
       /^Invalid value: '\[…\]' and /,
     );
   });
 
-  test('is removed from long quotes and for words that the vendor may have changed', () => {
+  test('removes long quotes and words that the vendor may have changed', () => {
     expect(removeFrom(`Invalid value: '${'reworded '.repeat(8)}'`, prompt)).toBe("Invalid value: '[…]'");
     expect(removeFrom(`Invalid image ${'iVBORw0KGgo'.repeat(20)} sent`, prompt)).toBe('Invalid image […] sent');
   });

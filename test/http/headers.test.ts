@@ -133,7 +133,7 @@ describe('the subject', () => {
 });
 
 describe('correlation', () => {
-  test('is parsed from its headers, with null for absent ones', () => {
+  test('parses each header and returns null for absent ones', () => {
     expect(
       parseCorrelation({
         'x-gateway-task-id': 't-17',

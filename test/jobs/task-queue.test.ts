@@ -140,7 +140,7 @@ describe('the watch', () => {
     expect(current).toBe(fair);
   });
 
-  test('has no state while Temporal is unavailable', async () => {
+  test('does not have a state while Temporal is unavailable', async () => {
     const { lines, current } = await linesAfter(late, new Error('unavailable'));
     expect([lines.length, current]).toEqual([1, null]);
   });

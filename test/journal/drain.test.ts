@@ -164,7 +164,7 @@ describe('the drain', () => {
       await until(async () => (await readdir(journal.folder)).every((name) => !name.startsWith('segment')), 'the last segment is deleted');
     }));
 
-  test('drains the remaining records on stop() and leaves no segment', () =>
+  test('drains the remaining records on stop() and deletes all segments', () =>
     withDrain(async ({ journal, drain, batches }) => {
       await journal.settle(settledCall());
       await drain.stop();
@@ -341,7 +341,7 @@ describeDatabases('journal to tables', (database) => {
       await journal.close();
     });
 
-  test('stores each call once with its attempts, whatever text the caller sent', () =>
+  test('stores each call once with its attempts, regardless of the text that the caller sent', () =>
     withStore(async ({ journal, drain }) => {
       const metadata = factsOf();
       const odd = settledCall({ metadata: { ...metadata, source: 'a\0b\ud800', plan: [{ model: 'x\0\udfff', skipped: 'no \0' }] } });

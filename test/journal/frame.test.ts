@@ -37,7 +37,7 @@ describe('frames', () => {
     expect(await decodeInTurns(file)).toEqual(first);
   });
 
-  test('decodes a frame to what was encoded, whatever bytes the attachment has', () => {
+  test('decodes every encoded frame, regardless of the bytes in its attachment', () => {
     const bytes = fc.uint8Array({ maxLength: 300 });
     fc.assert(
       fc.property(fc.array(fc.tuple(fc.string({ unit: 'binary' }), bytes), { maxLength: 6 }), (records) => {

@@ -31,7 +31,7 @@ test('does not drop a call that is being written if memory runs out', async () =
 });
 
 describeDatabases('the quota of a lost call', (database) => {
-  test('is returned, because no record of the call will ever be counted', () =>
+  test('returns to the ceiling, because no record of the call will ever be counted', () =>
     withFolder(async (dataDir) => {
       const [clock, disk] = [clockAt(noon), createBrokenDisk()];
       const process = createTestProcess({ database: database(), clock });

@@ -12,7 +12,7 @@ import { idsOf, withDrain } from './drain-helper.ts';
 describe('a record that the database rejects', () => {
   const isPoison = (call: SettledCall): boolean => call.content?.request.includes('poison') ?? false;
 
-  test('is isolated by halving, stored without text and copied to the quarantine, and all others are stored', () =>
+  test('isolates the record by halving, stores it without text, copies it to the quarantine and stores all others', () =>
     withDrain(
       async ({ dataDir, journal, drain, batches }) => {
         const calls = Array.from({ length: 300 }, (_value, index) => settledCall({ content: withText(index === 77 ? 'poison' : 'good') }));
@@ -31,7 +31,7 @@ describe('a record that the database rejects', () => {
       { rejects: isPoison },
     ));
 
-  test('is stored without any text of its caller if even that is rejected', () =>
+  test('stores the record without any text of its caller if the database rejects that too', () =>
     withDrain(
       async ({ journal, drain, batches }) => {
         const metadata = factsOf();
@@ -44,7 +44,7 @@ describe('a record that the database rejects', () => {
       { rejects: ({ metadata }) => metadata.correlation.taskId === 'poison' },
     ));
 
-  test('is kept in the quarantine and its cost in the log if it is rejected in every form', () => {
+  test('keeps the record in the quarantine and logs its cost if the database rejects every form', () => {
     const rejected: SettledCall[] = [];
     return withDrain(
       async ({ journal, drain, batches, logger }) => {
@@ -61,7 +61,7 @@ describe('a record that the database rejects', () => {
     );
   });
 
-  test('is also isolated if an unexpected value in it cannot be processed', () =>
+  test('isolates a record with an unexpected value that cannot be processed', () =>
     withDrain(
       async ({ journal, drain, batches }) => {
         const response = JSON.parse('{"text":"fine","toolCalls":[{"name":5,"arguments":"{}"}]}');
@@ -85,7 +85,7 @@ describe('a record that the database rejects', () => {
       { rejects: isPoison },
     ));
 
-  test('is avoided by sanitizing texts before they are stored', () =>
+  test('sanitizes texts before it stores them, so the database accepts them', () =>
     withDrain(async ({ journal, drain, batches }) => {
       const metadata = factsOf();
       const correlation = { ...metadata.correlation, taskId: `\0${'😀'.repeat(300)}`, agentId: 'a\ud800b' };
@@ -161,7 +161,7 @@ describe('the deletion period', () => {
       expect(await listQuarantined(dataDir)).toEqual([]);
     }));
 
-  test("is taken from the call's project, whatever the request says", () =>
+  test("uses the setting of the call's project, regardless of the request", () =>
     withFolder(async (dataDir) => {
       const request = `{"a":"${id}","startedAt":0,"projectId":"${newId(0)}","subject":"erased","b":1}`;
       const raw = Buffer.concat(

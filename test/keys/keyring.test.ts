@@ -75,7 +75,7 @@ describeDatabases('a keyring', (database) => {
     expect(queries).toEqual([]);
   });
 
-  test('needs no query for a key with a wrong checksum and a single one for an invented key', async () => {
+  test('does not query the database for a key with a wrong checksum, and queries once for an invented key', async () => {
     expect(() => keyring.find('sk-gw-abcdefgh-nonsense')).toThrow(invalid);
     expect(queries).toEqual([]);
     const { secret } = generateSecret();

@@ -16,7 +16,7 @@ describe('a virtual key', () => {
     expect(new Set(made.map(({ prefix }) => prefix)).size).toBe(200);
   });
 
-  test('is rejected by its checksum if one character changed', () => {
+  test('fails its checksum if one character changed', () => {
     const { secret } = generateSecret();
     const position = fc.integer({ min: 0, max: secret.length - 1 });
     fc.assert(
@@ -34,7 +34,7 @@ describe('a virtual key', () => {
     },
   );
 
-  test('is rejected with leading or trailing characters', () => {
+  test('rejects leading or trailing characters', () => {
     const { secret } = generateSecret();
     for (const text of [` ${secret}`, `${secret} `, `${secret}\n`, `${secret}0`]) expect(parseSecret(text)).toBeNull();
   });

@@ -174,7 +174,7 @@ describeDatabases('people', (database) => {
     await expect(use(old, '')).rejects.toMatchObject({ code: 'not_found' });
   });
 
-  test('creates a deployment admin with a link without a person', async () => {
+  test('creates a deployment admin from a link that names no person', async () => {
     const { secret } = await people.links.issue(null);
     const use = (change: object) => people.links.use(secret, { email, name: 'Ann', password, ...change });
     await expect(use({ password: '' })).rejects.toMatchObject({ code: 'bad_request' });

@@ -59,7 +59,7 @@ describeDatabases('applications of a project', (database) => {
     expect(await projects.contentRules.find(project.id)).toEqual([rule]);
   });
 
-  test('keeps omitted members, removes a ceiling for null, and replaces tiers completely', async () => {
+  test('keeps omitted members, removes a ceiling that is set to null, and replaces tiers completely', async () => {
     await put('bot', {
       ceilings: { calls: 100, cost: 12.5 },
       windows: { cost: 'day' },

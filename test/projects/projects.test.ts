@@ -46,7 +46,7 @@ describeDatabases('projects', (database) => {
     });
   });
 
-  test('keeps omitted members and removes nullable ones for null', async () => {
+  test('keeps omitted members and removes those that are set to null', async () => {
     await projects.put(slug, {
       name: 'Acme',
       providers: ['openai'],

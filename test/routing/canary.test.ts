@@ -44,7 +44,7 @@ test('the plans of both kinds of calls are kept between the calls of a key', () 
   ]);
 });
 
-test('a call whose conversation has no place tries no canary and is not compared', () => {
+test('does not try or compare the canary for a call whose conversation has no place', () => {
   expect(planFor(null)).toEqual(chain);
 });
 
@@ -65,12 +65,12 @@ test('auto tries the canary of the tier that it stands for', () => {
   ]);
 });
 
-test("a project's own tier of the same name has no canary", () => {
+test("does not use the canary for a project's own tier of the same name", () => {
   expect(planFor(0, { project: { ...project, tiers: { standard: ['azure/mini'] } } })).toEqual([{ model: 'azure/mini', skipped: null }]);
 });
 
 describe('the canary', () => {
-  test('is permitted to a key that permits the tier', () => {
+  test('tries the canary for a key that permits the tier', () => {
     expect(planFor(0, { caller: callerWith(['standard']) })).toEqual(canaryPlan);
     expect(planFor(0, { caller: callerWith(['openai/gpt']) })).toContainEqual({
       model: 'anthropic/claude',
@@ -81,13 +81,13 @@ describe('the canary', () => {
   test.each([
     ['provider_not_in_project', { project: { ...project, providers: ['openai', 'azure'] } }],
     ['price_unknown', { requiresPrice: true }],
-  ])('is skipped with %s like any other model, and the call is not compared', (reason, request) => {
+  ])('skips the canary with %s like any other model and does not compare the call', (reason, request) => {
     const entries = planFor(0, request);
     expect(entries).toContainEqual({ model: 'anthropic/claude', skipped: reason });
     expect(entries.filter((entry) => entry.canary ?? entry.control)).toEqual([]);
   });
 
-  test('is skipped if its provider lacks a required tag', () => {
+  test('skips the canary if its provider lacks a required tag', () => {
     const openai = { dialect: 'chat', serves: ['chat'], tags: ['eu'] } as const;
     const tagged = buildCatalog({
       ...source,

@@ -14,7 +14,7 @@ describe('the price of a model', () => {
     expect(toPrice(row({ price: tokens, aboveTokens: above, perSearchNanos: 7n }))).toEqual({ ...tokens, above, perSearchNanos: 7n });
   });
 
-  test('has free tokens for a model that charges per search', () => {
+  test('charges searches but no tokens for a model with a price per search', () => {
     const price = toPrice(row({ kind: 'rerank', perSearchNanos: 2_000_000n }));
     expect(price && tokenCost({ ...noTokens, input: 1_000 }, price, { searches: 2 })).toBe(4_000_000);
   });

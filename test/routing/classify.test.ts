@@ -168,7 +168,7 @@ describe('the tier of a call', () => {
     expect(asks.at(-1)?.text).toContain('<request>\nProve it.\n</request>');
   });
 
-  test('is awaited for a quarter of the remaining time if the model does not respond', async () => {
+  test('waits a quarter of the remaining time for a model that does not respond', async () => {
     // Without this limit the wait would last until the test times out.
     expect(await choose({ classifier: 'model', remainingMs: 40, ask: () => new Promise(() => undefined) })).toBe('standard');
   });

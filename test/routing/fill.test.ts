@@ -106,7 +106,7 @@ describe('fill', () => {
     expect(() => plan({ model, route: 'embeddings' })).toThrow('no models available for route');
   });
 
-  test('is not used if a provider serves a model of the chain', () => {
+  test('does not add models if a provider serves a model of the chain', () => {
     expect(idsOf({ model: 'served' })).toEqual(['openai/gpt']);
     expect(plan({ model: 'served' }).entries).toEqual([
       { model: 'openai/gpt', skipped: null },

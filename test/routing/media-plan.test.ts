@@ -37,7 +37,7 @@ function setUp() {
   return { fail, asked, pass };
 }
 
-test('takes no probe slot for models after the chosen one', () => {
+test('does not take a probe slot for models after the chosen one', () => {
   const { fail, asked, pass } = setUp();
   fail('second');
   expect(asked('two')).toBe('first/a');

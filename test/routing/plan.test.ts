@@ -28,7 +28,7 @@ describe('resolution of a model name', () => {
     expect(idsOf({ model })).toEqual(ids);
   });
 
-  test("returns a chain with both dialects and gives each candidate its vendor's", () => {
+  test('returns a chain that mixes dialects and gives each candidate the dialect of its vendor', () => {
     expect(idsOf({ model: 'both' })).toEqual(['openai/gpt', 'anthropic/claude', 'azure/mini']);
     expect(plan({ model: 'both', route: 'messages' }).candidates.map(({ dialect }) => dialect)).toEqual(['chat', 'messages', 'chat']);
   });
@@ -298,7 +298,7 @@ describe('the order of candidates', () => {
     ]);
   });
 
-  test('is unchanged if all breakers are open', () => {
+  test('does not change if all breakers are open', () => {
     const breakers = createBreakers({ now: () => 0 });
     for (const provider of ['openai', 'azure', 'router']) for (let n = 0; n < 5; n += 1) breakers.recordFailure('acme', provider);
     expect(idsOf({ model: 'wide', breakers })).toEqual(['openai/mini', 'azure/mini', 'router/meta/llama', 'openai/gpt']);

@@ -210,7 +210,7 @@ describe('a call that refers to a response', () => {
     expect(order('vendor/up')).toEqual(['up', 'south']);
   });
 
-  test('also if that member takes no new calls', () => {
+  test('goes to that member even if it accepts no new calls', () => {
     expect(order('vendor/east')).toEqual(['east']);
   });
 

@@ -65,7 +65,7 @@ describe('the learning set', () => {
     }
   });
 
-  test('is learned by the service, which masks secrets, refuses injections and separates end users', async () => {
+  test('teaches the service, which masks secrets, refuses injections and separates end users', async () => {
     copyEmbeddedTemplate(folder);
     const database = await openEmbeddedDatabase({ dataDir: folder });
     try {

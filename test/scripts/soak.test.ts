@@ -30,7 +30,7 @@ describe('the memory that each call leaves', () => {
       return { calls, heapBytes: 45_000_000 + warmUp + kept * calls + (round % 2) * noise, bufferBytes: 9_000_000 };
     });
 
-  it.each([0, 20_000, 100_000])('is distinguished from a variation of %i bytes', (noise) => {
+  it.each([0, 20_000, 100_000])('differs clearly from a variation of %i bytes', (noise) => {
     expect(isLeak(growthOf(measuresOf(0, noise), 'heapBytes'))).toBe(false);
     expect(isLeak(growthOf(measuresOf(1_500, noise), 'heapBytes'))).toBe(true);
     expect(isLeak(growthOf(measuresOf(1_500, noise), 'bufferBytes'))).toBe(false);

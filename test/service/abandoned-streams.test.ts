@@ -229,7 +229,7 @@ describe('a reader that leaves before the first content', () => {
   it.each([
     ['while the model has shown nothing', opening],
     ['as soon as the model has shown something', opening + content],
-  ])('charges what the model may have generated until then on %s', async (what, events) => {
+  ])('charges what the model may have generated before the reader left on %s', async (what, events) => {
     const model = what.replaceAll(' ', '-');
     scripts.set(model, (response) => {
       response.write(opening);

@@ -81,7 +81,7 @@ test('charges a call the sum of its attempts', async () => {
   expect(row).toMatchObject({ cost: hung + served, estimated: true, settled: hung + served });
 });
 
-test('makes another attempt only if the ceiling has room for it and the billed one', async () => {
+test('makes another attempt only if the ceiling permits it in addition to the attempt already billed', async () => {
   // There is room for two calls, but not for the attempt that is billed in addition to them.
   const { lent, send } = await withKey('attempt-room', 2 * boundUsd);
   const held = send('held/m');

@@ -72,7 +72,7 @@ describe('a chat stream that the vendor breaks off', () => {
     expect(await callsOf(gateway)).toMatchObject([{ outcome: 'interrupted', code: 'upstream_failed' }]);
   });
 
-  it('is delivered after the response to an earlier request on the connection', async () => {
+  it('arrives after the response to an earlier request on the connection', async () => {
     const gateway = await lend();
     const { socket, received } = open(gateway);
     socket.write(toBytes(gateway, 'one/slow-300+echo', '1.1', false) + toBytes(gateway, broken));
@@ -97,7 +97,7 @@ describe('a chat stream that the vendor breaks off', () => {
     expect(await callsOf(gateway)).toHaveLength(1);
   });
 
-  it('resets an HTTP/1.0 connection, because there the end of the connection ends the body', async () => {
+  it('resets an HTTP/1.0 connection, because closing it normally would end the body', async () => {
     const gateway = await lend();
     const { socket, received } = open(gateway);
     socket.write(toBytes(gateway, broken, '1.0'));

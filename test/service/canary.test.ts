@@ -94,7 +94,7 @@ test('a responses request tries the canary only with store: false, because later
   expect([await modelOf({}), await modelOf({ store: true }), await modelOf({ store: false })]).toEqual(['one/echo', 'one/echo', 'two/new']);
 });
 
-test('a project with its own tier of the name has no canary', async () => {
+test('does not use the canary for a project with its own tier of the same name', async () => {
   const gateway = await lend();
   await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { tiers: { broken: ['two/echo'] } });
   expect(await modelFor(gateway, [user('Hello')], { model: 'broken' })).toBe('two/echo');

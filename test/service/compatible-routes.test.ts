@@ -26,7 +26,7 @@ const anthropicOf = ({ url, key }: TestGateway) => new Anthropic({ baseURL: url,
 const listed = [...['one/echo', 'two/echo', 'three/echo', 'four/echo'], ...['counted', 'dead', 'refusing', 'mixed', 'standard', 'auto']];
 
 describe('/', () => {
-  it('names the service without a key and sends no body for HEAD', async () => {
+  it('names the service without a key and does not send a body for HEAD', async () => {
     const { url } = lent();
     const answer = await fetch(url);
     expect([answer.status, await answer.json()]).toEqual([

@@ -150,7 +150,7 @@ describe('with Temporal, a conversation', () => {
     await Promise.all(ways.map((way, index) => talk(way, `talk-${index}`)));
   });
 
-  it('is closed again by another run if it continues', async () => {
+  it('closes again in another run if it continues', async () => {
     const gateway = await shared().withProject('goes-on');
     const first = await say(gateway, chat, 'Good morning.');
     const id = await conversationOf(gateway, first);

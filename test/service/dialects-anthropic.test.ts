@@ -154,7 +154,7 @@ describe.each(dialects)('messages on a %s vendor', (vendor) => {
 describe.each([false, true])('a tool loop with thinking, which the vendor wants back unchanged (stream %s)', (stream) => {
   const result = '12 degrees, rain';
 
-  it('returns the signature to a chat caller in the message of a messages vendor', async () => {
+  it('passes the signature of a messages vendor to a chat caller and back', async () => {
     const { completions } = openaiOf(lent()).chat;
     const ask = async (messages: OpenAI.ChatCompletionMessageParam[]) => {
       const body = { model: 'signing/claude', messages, tools: chatTools, reasoning_effort: 'low', max_completion_tokens: 4_000 } as const;

@@ -158,7 +158,7 @@ describe('the headers that list dropped parameters', () => {
     expect(changesOf(ofChat)).toEqual(['store, text.verbosity', null]);
   });
 
-  it("sends no list if the vendor speaks the caller's dialect", async () => {
+  it("does not send the list if the vendor speaks the caller's dialect", async () => {
     expect(changesOf(await lent().call(paths.chat, { model: 'one/echo', messages: [user], seed: 7 }))).toEqual([null, null]);
   });
 
@@ -176,11 +176,11 @@ describe('a web search tool next to functions', () => {
     return [answer.status, answer.headers.get('x-gateway-model'), ...changesOf(answer)];
   };
 
-  it('is sent to a model of the plan that supports it', async () => {
+  it('goes to a model of the plan that supports it', async () => {
     expect(await ask(lent(), 'chat-first')).toEqual([200, 'native/echo', null, null]);
   });
 
-  it('is dropped and listed if no model of the plan supports it', async () => {
+  it('drops and lists the tool if no model of the plan supports it', async () => {
     expect(await ask(lent(), 'one/echo')).toEqual([200, 'one/echo', 'tools.web_search', null]);
     expect(await ask(lent(), 'native-first')).toEqual([200, 'one/echo', 'tools.web_search', null]);
   });

@@ -119,7 +119,7 @@ describe.each(dialects)('a %s request that the other dialect cannot express', (c
   const route = routeOf(caller);
   const other = vendors[otherOf(caller)];
 
-  it.each(untranslatable[caller])('is sent to the next vendor of the caller’s dialect if it has %s', async (_title, members) => {
+  it.each(untranslatable[caller])('goes to the next vendor of the caller’s dialect if it has %s', async (_title, members) => {
     const gateway = await lend();
     for (const stream of [false, true]) {
       const asked = gateway.vendor.requests().length;

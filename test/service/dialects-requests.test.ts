@@ -235,7 +235,7 @@ describe.each(translatedWays)('headers of a $caller caller at a $vendor vendor',
     expect(JSON.stringify(headers) + text).not.toContain(lent().key);
   });
 
-  it("sends the version of the vendor's dialect, whatever version the caller sends", async () => {
+  it("sends the version of the vendor's dialect, regardless of the caller's version", async () => {
     await send(caller, body(false), { 'anthropic-version': '2099-01-01' });
     expect(lastRequest(lent()).headers['anthropic-version']).toBe(vendor === 'messages' ? '2023-06-01' : undefined);
   });

@@ -158,7 +158,7 @@ onBothDatabases('the reason of a failed attempt', (database) => {
     expect(message).toBe('ask [email], [phone], with key [credential] of [account]');
   });
 
-  test('stores no message for an attempt that succeeded after a failed one', async () => {
+  test('does not store a message for an attempt that succeeded after a failed one', async () => {
     const { gateway } = await fail('faulty/account');
     const tiers = { mixed: ['faulty/account', 'two/echo'] };
     await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { tiers });

@@ -89,7 +89,7 @@ describe('a call that one dialect cannot express', () => {
     expect(gateway.vendor.requests()).toEqual([]);
   });
 
-  it('is served by a model that supports it, and returns 502 if that model fails', async () => {
+  it('goes to a model that supports it and returns 502 if that model fails', async () => {
     const gateway = await lend();
     expect((await gateway.call(paths.chat, twice('ours-then-answer'))).headers.get('x-gateway-model')).toBe('one/echo');
     const failed = await gateway.call(paths.chat, twice('ours-then-failure'));
@@ -134,7 +134,7 @@ describe('a stream that fails after its opening, before any content', () => {
     ['opened-broken', paths.chat],
     ['opened-broken', paths.messages],
     ['opened-chat', '/v1/responses'],
-  ])('is served by the next model without what the first one sent (%s, %s)', async (model, path) => {
+  ])('continues with the next model without the output of the first one (%s, %s)', async (model, path) => {
     const gateway = await lend();
     const response = await gateway.call(path, {
       model,
@@ -148,7 +148,7 @@ describe('a stream that fails after its opening, before any content', () => {
     expect((await lastCall(gateway)).attempts).toMatchObject([{ outcome: 'failed' }, { outcome: 'failed' }, { outcome: 'ok' }]);
   });
 
-  it('is passed on broken if no other model is left', async () => {
+  it('forwards the broken stream if no other model is left', async () => {
     const gateway = await lend();
     const body = { model: 'one/error-after-0', stream: true, messages: [{ role: 'user', content: 'hi' }] };
     const response = await gateway.call(paths.chat, body);
@@ -168,29 +168,26 @@ describe('a prompt that is too long for a model', () => {
   ] as const;
   const prompt = (terms: number) => ({ messages: [{ role: 'user', content: 'lorem ipsum '.repeat(terms / 2) }] });
 
-  it.each(routes)(
-    'is served by a larger model for $caller of $own, and models that are not larger are skipped',
-    async ({ own, tier, path, more }) => {
-      const gateway = await lend();
-      for (const stream of [false, true]) {
-        // The vendor counts 2,250 tokens, the gateway at least 1,500.
-        const answer = await gateway.call(path, { model: `sizes${tier}`, stream, ...more, ...prompt(1_500) });
-        expect([answer.status, answer.headers.get('x-gateway-model')]).toEqual([200, 'four/echo+large']);
-        await answer.text();
-        const call = await lastCall(gateway);
-        expect(call.plan.map(({ model, skipped }) => [model, skipped])).toEqual([
-          [`${own}/window-2000`, null],
-          ['two/echo+same', null],
-          ['four/echo+large', null],
-        ]);
-        expect(call.attempts).toMatchObject([{ provider: own, status: 400, outcome: 'refused' }, { provider: 'four' }]);
-      }
-      const { breakers } = await jsonOf<{ breakers: { provider: string }[] }>(gateway.call('/status/peek'));
-      expect(breakers.find(({ provider }) => provider === own)).toMatchObject({ state: 'closed', failures: 0 });
-    },
-  );
+  it.each(routes)('goes to a larger model for $caller of $own and skips models that are not larger', async ({ own, tier, path, more }) => {
+    const gateway = await lend();
+    for (const stream of [false, true]) {
+      // The vendor counts 2,250 tokens, the gateway at least 1,500.
+      const answer = await gateway.call(path, { model: `sizes${tier}`, stream, ...more, ...prompt(1_500) });
+      expect([answer.status, answer.headers.get('x-gateway-model')]).toEqual([200, 'four/echo+large']);
+      await answer.text();
+      const call = await lastCall(gateway);
+      expect(call.plan.map(({ model, skipped }) => [model, skipped])).toEqual([
+        [`${own}/window-2000`, null],
+        ['two/echo+same', null],
+        ['four/echo+large', null],
+      ]);
+      expect(call.attempts).toMatchObject([{ provider: own, status: 400, outcome: 'refused' }, { provider: 'four' }]);
+    }
+    const { breakers } = await jsonOf<{ breakers: { provider: string }[] }>(gateway.call('/status/peek'));
+    expect(breakers.find(({ provider }) => provider === own)).toMatchObject({ state: 'closed', failures: 0 });
+  });
 
-  it.each(routes)('is not sent to a model with a smaller window for $caller of $own', async ({ own, tier, path, more }) => {
+  it.each(routes)('does not go to a model with a smaller window for $caller of $own', async ({ own, tier, path, more }) => {
     const gateway = await lend();
     const answer = await gateway.call(path, { model: `sizes${tier}`, ...more, ...prompt(5_000) });
     expect([answer.status, answer.headers.get('x-gateway-model')]).toEqual([200, 'four/echo+large']);
@@ -256,7 +253,7 @@ describe('a chain whose vendors limit the rate', () => {
       }
   });
 
-  it('is not repeated by an SDK before the wait is over', async () => {
+  it('prevents an SDK from retrying before the wait is over', async () => {
     const gateway = await lend();
     const delays: number[] = [];
     const openai = new OpenAI({
@@ -281,7 +278,7 @@ describe('the idempotency key of a caller', () => {
   const keysSent = ({ vendor }: TestGateway) =>
     vendor.requests().map(({ headers, body }) => [JSON.parse(body.toString('utf8')).model, headers['idempotency-key'] ?? null]);
 
-  it('is sent to each provider with its first model, but not with other bodies', async () => {
+  it('goes to each provider with its first model, but not with other bodies', async () => {
     const gateway = await lend();
     const body = { model: 'keyed', messages: [{ role: 'user', content: 'hi' }] };
     expect((await gateway.call(paths.chat, body, { 'idempotency-key': 'k-1' })).status).toBe(200);
@@ -294,7 +291,7 @@ describe('the idempotency key of a caller', () => {
     ]);
   });
 
-  it('is sent again when the same model is retried', async () => {
+  it('accompanies a retry of the same model', async () => {
     const gateway = await lend();
     const body = { model: 'retried', messages: [{ role: 'user', content: 'hi' }] };
     expect((await gateway.call(paths.chat, body, { 'idempotency-key': 'k-2' })).status).toBe(200);

@@ -56,7 +56,7 @@ it('answers all requests that arrive at once on one connection, in order', async
   expect([...marks].map(([, status, text]) => status ?? text)).toEqual(['200', 'first', '200', '200', 'second', '404', '200', 'third']);
 });
 
-it('sends no interim responses into a response that a refused stream is waiting for', async () => {
+it('does not send interim responses into a response that a refused stream is waiting for', async () => {
   const gateway = await lend();
   const slow = toBytes(gateway, paths.chat, { model: `${vendors.chat}/slow-300+echo` });
   const refused = toBytes(gateway, paths.chat, { model: 'no/such', stream: true });

@@ -108,7 +108,7 @@ const isUpkeep = (text: string): boolean =>
   );
 
 onBothDatabases('a steady stream of calls', (database) => {
-  it('sends no statement to the database per call and stores calls in batches', async () => {
+  it('does not query the database per call and stores calls in batches', async () => {
     const watched = watchDatabase();
     await withGateway({ database, clock, wrapDatabase: watched.wrap }, async (gateway) => {
       let made = 0;

@@ -550,7 +550,7 @@ describe('a change in one project', () => {
     expect(nextToFull.changed).toEqual({});
   }, 120_000);
 
-  test('gets the same response whatever data other projects have', async () => {
+  test('gets the same response regardless of the data of other projects', async () => {
     const nextToEmpty = await withGateway({ database: 'any' }, (gateway) => runAll(gateway, false));
     expect(nextToFull?.answers).toEqual(nextToEmpty.answers);
   }, 120_000);

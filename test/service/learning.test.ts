@@ -133,7 +133,7 @@ describe('with Temporal, a project', () => {
     expect(waits.slice(0, 3)).toEqual([1, 2, 4]);
   });
 
-  it('keeps its batch waiting without attempts while it has no model for memory', async () => {
+  it('keeps its batch waiting without attempts while no model for memory is configured', async () => {
     const gateway = await lend('unrouted', { tiers: { trivial: [] } });
     await say(gateway, 'I am called Cid.', 'cid');
     expect(await untilState(gateway, 'waiting')).toMatchObject({ attempts: 0, error: { code: 'no_route' } });
@@ -142,7 +142,7 @@ describe('with Temporal, a project', () => {
     expect(await memoriesOf(gateway)).toMatchObject([{ text: 'I am called Cid.' }]);
   });
 
-  it('sends no conversation to a model without the tags that the project requires', async () => {
+  it('does not send conversations to a model without the tags that the project requires', async () => {
     const gateway = await lend('tagged', { required_tags: ['eu'], catalog_fill: false, tiers: { 'memory-extract': ['two/echo'] } });
     await say(gateway, 'I am called Eve.', 'eve');
     expect(await untilState(gateway, 'waiting')).toMatchObject({ attempts: 0, error: { code: 'no_route' } });

@@ -44,7 +44,7 @@ describe('a data directory with an entry of the wrong type', () => {
 });
 
 describe('the quarantine', () => {
-  it('is listed for operators, and the next start deletes records older than the deletion period', async () => {
+  it('lists its records for operators and deletes those past the deletion period at the next start', async () => {
     const dataDir = await mkdtemp(join(tmpdir(), 'gateway-quarantine-'));
     const list = async ({ admin }: TestGateway): Promise<unknown> =>
       (await jsonOf<{ data: unknown }>(admin('GET', '/provision/quarantine'))).data;

@@ -293,7 +293,7 @@ describe('an upload', () => {
     }
   });
 
-  it('is forwarded while it arrives if the model precedes the file', async () => {
+  it('forwards the upload while it arrives if the model precedes the file', async () => {
     const started = new Promise<void>((resolve) => {
       onFirstBytes = resolve;
     });
@@ -359,7 +359,7 @@ describe('an upload', () => {
     expect(received).toHaveLength(1);
   });
 
-  it('is buffered, limited and sent with its length if the caller declares no length', async () => {
+  it('buffers, limits and sends the upload with its length if the caller declares none', async () => {
     const send = (chunks: Iterable<Uint8Array>) =>
       fetch(gateway.url + path, {
         method: 'POST',

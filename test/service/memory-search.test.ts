@@ -115,7 +115,7 @@ onBothDatabases('without Temporal', (database) => {
     expect(await search(gateway, { query: 'deployment' })).toMatchObject({ vector: false, memories: [{ matched_by: ['text'] }] });
   });
 
-  it('returns vector false and makes no call if embeddings have no route', async () => {
+  it('returns vector false and does not call a vendor if embeddings have no route', async () => {
     const gateway = await lendProject();
     await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { tiers: { embed: [] } });
     await saveItem(gateway, { text: 'The deployment happens on Thursday evening' });

@@ -209,7 +209,7 @@ test('a 429 cools down all members of the account, and the status, the metrics a
   expect(metrics).not.toContain('key-');
 });
 
-test('429 with accounts: another vendor, then the other account, and never another member of the same account', async () => {
+test('tries another vendor and then another account after a 429, but no other member of the same account', async () => {
   const gateway = await lend();
   const atA = await conversationAt(gateway, 'accounts', 'a');
   behaviours.set('a', refuse(429, { 'retry-after': '30' }));
@@ -292,7 +292,7 @@ function countEach(names: readonly string[]): Record<string, number> {
   return counts;
 }
 
-test('a member with weight 0 gets no calls, and finishes those that it has', async () => {
+test('does not send new calls to a member with weight 0, which finishes its current ones', async () => {
   const gateway = await lend();
   const atEast = await conversationAt(gateway, 'standard', 'east');
   let release = (): void => undefined;

@@ -205,7 +205,7 @@ const waited = startTogether(
 describe.each(callers)('a $vendor vendor that limits a $caller caller', ({ caller, vendor }) => {
   const ask = (tier: string, headers?: Record<string, string>): Promise<Asked> => askTier(caller, `${vendor}-${tier}`, headers);
 
-  it.each(hints)('is retried after the requested wait (%s) before the next model serves the call', async (model, leastMs, mostMs) => {
+  it.each(hints)('retries after the requested wait (%s) before the next model serves the call', async (model, leastMs, mostMs) => {
     const { answer, call, tookMs } = await waited(`${caller} ${vendor} ${model}`);
     expect([answer.status, answer.headers.get('x-gateway-model')]).toEqual([200, `${vendors[vendor]}/echo`]);
     expect(call.attempts).toMatchObject([
@@ -220,13 +220,13 @@ describe.each(callers)('a $vendor vendor that limits a $caller caller', ({ calle
     expect(tookMs).toBeGreaterThanOrEqual(waitMs - 1);
   });
 
-  it('is not waited for if another vendor serves the call', async () => {
+  it('does not delay the call if another vendor can serve it', async () => {
     const { answer, call } = await ask('then-other');
     expect([answer.status, answer.headers.get('x-gateway-model')]).toEqual([200, `${vendors[otherOf(vendor)]}/echo`]);
     expect(call.attempts).toMatchObject([{ status: 429 }, { status: 200, wait_ms: 0 }]);
   });
 
-  it('is not waited for if it has reached a spend limit, because waiting would not help', async () => {
+  it('does not delay the call at a spend limit, because waiting would not help', async () => {
     const next = await ask('spent');
     expect([next.answer.status, next.call.attempts.map(({ status, wait_ms: waitMs }) => [status, waitMs])]).toEqual([
       200,
@@ -258,7 +258,7 @@ describe.each(callers)('a $vendor vendor that limits a $caller caller', ({ calle
     expect(call.attempts.at(-1)).toMatchObject({ status: 429, wait_ms: 0 });
   });
 
-  it('is skipped for another model if the wait exceeds the deadline', async () => {
+  it('skips to another model if the wait exceeds the deadline', async () => {
     const { answer, call } = await ask('long-then-own', { 'x-gateway-timeout-ms': '50000' });
     expect(answer.status).toBe(200);
     expect(call.attempts).toMatchObject([{ status: 429 }, { status: 200, wait_ms: 0 }]);

@@ -101,7 +101,7 @@ describe.each(routes)('$name', (route) => {
     });
   });
 
-  it('400 no_route names the missing tags of each provider, and no vendor is called', async () => {
+  it('names the missing tags of each provider and calls no vendor (400 no_route)', async () => {
     const gateway = await lendRequiring('eu', 'zero-retention', 'on-prem');
     const answer = await ask(gateway, route, tierOf[route.name]);
     const provider = route.name === 'messages' ? 'us-claude' : 'us';
@@ -151,7 +151,7 @@ test('an older process that changes the settings of a project keeps its required
   expect((await ask(gateway, routeOf('chat'), 'us/small')).status).toBe(400);
 });
 
-test('400 for tags with other characters, and for more than 16 of them', async () => {
+test('rejects tags with other characters and more than 16 tags (400)', async () => {
   const { admin, project } = await lend();
   for (const tags of [['e u'], [''], Array.from({ length: 17 }, (_, index) => `tag-${index}`)]) {
     expect((await admin('PUT', `/provision/teams/${project}`, { required_tags: tags })).status).toBe(400);
@@ -166,7 +166,7 @@ describe('catalog fill', () => {
     expect((await ask(gateway, routeOf('chat'), 'american')).headers.get('x-gateway-model')).toMatch(/^eu/);
   });
 
-  it('400 no_route if no substitute has the tags', async () => {
+  it('rejects the call if no substitute has the tags (400 no_route)', async () => {
     const gateway = await lendRequiring('on-prem');
     await change(gateway, { catalog_fill: true });
     const route = routeOf('chat');
@@ -220,7 +220,7 @@ describe('media', () => {
     expect(gateway.vendor.requests()).toEqual([]);
   });
 
-  it('images: 400 no_route for a tier without such a provider', async () => {
+  it('rejects an image call if no provider of the tier has the tags (400 no_route)', async () => {
     const gateway = await lendRequiring('eu');
     const { error } = await jsonOf<{ error: object }>(gateway.call('/v1/images/generations', { model: 'american', prompt: 'a fox' }));
     expect(error).toMatchObject({ code: 'no_route', message: 'required tags are missing: us (eu)' });

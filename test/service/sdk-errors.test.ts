@@ -134,7 +134,7 @@ describe('the error code for a prompt that is too long', () => {
     expect(await raised(gateway, { 'x-gateway-error-codes': 'gateway' })).toEqual(ofGateway);
   });
 
-  it('is not added to errors on messages, which have no code', async () => {
+  it('does not appear in errors on messages, which have no code', async () => {
     const headers = { 'x-gateway-error-codes': 'vendor' };
     const answer = await lent().call(paths.messages, { model: 'three/window-100', max_tokens: 10, messages: long }, headers);
     const { error } = await jsonOf<{ error: object }>(answer);

@@ -138,7 +138,7 @@ describe('no_route', () => {
     },
   );
 
-  it.each(mediaRoutes)('calls no vendor and records no call on $name', async (route) => {
+  it.each(mediaRoutes)('does not call a vendor or record a call on $name', async (route) => {
     const gateway = await lendProject();
     const before = gateway.vendor.requests().length;
     await expectRouteError(await askMedia(gateway, route, 'nobody/x'), route, noRoute(/^unknown/));

@@ -44,7 +44,7 @@ describe('images', () => {
     expect(sentToVendor(gateway).text).toContain('"n":3,"size":"16x8"');
   });
 
-  it('sends no response_format if image_response_format is false', async () => {
+  it('does not send response_format if image_response_format is false', async () => {
     const gateway = await lendProject();
     const answer = await askMedia(gateway, images, 'strict/b64-only');
     expect([answer.status, sentToVendor(gateway).text]).toEqual([200, '{"model":"b64-only","prompt":"a fox","n":1,"size":"8x8"}']);

@@ -56,7 +56,7 @@ describe('400 no_route', () => {
       },
     ));
 
-  it.each(routes)('calls no vendor and is not counted on $name', async (route) => {
+  it.each(routes)('does not call a vendor or count the call on $name', async (route) => {
     const gateway = await lendProject();
     const before = gateway.vendor.requests().length;
     await expectRouteError(await ask(gateway, route, 'unheard-of'), route, noRoute(none));
@@ -65,7 +65,7 @@ describe('400 no_route', () => {
     expect(key.ceilings).toMatchObject({ calls: { used: 0, reserved: 0 }, rpm: { used: 0, reserved: 0 } });
   });
 
-  it.each(routes)('is not returned on $name because of retired models or vendors, which are called last', async (route) => {
+  it.each(routes)('does not occur on $name because of retired models or vendors, which are called last', async (route) => {
     const gateway = await lendProject();
     const path = `/provision/teams/${gateway.project}`;
     await gateway.admin('PUT', path, {
@@ -77,7 +77,7 @@ describe('400 no_route', () => {
     expect((await ask(gateway, route, 'pair')).headers.get('x-gateway-model')).toBe(nameOf(route, 'first/echo'));
   });
 
-  it.each(routes)('is upstream_failed with `client deadline exceeded` on $name if x-gateway-timeout-ms runs out', async (route) => {
+  it.each(routes)('becomes upstream_failed with `client deadline exceeded` on $name if x-gateway-timeout-ms runs out', async (route) => {
     const answer = await ask(await lendProject(), route, 'first/slow-1000', { headers: { 'x-gateway-timeout-ms': '50' } });
     await expectRouteError(answer, route, { status: [502, 503], code: 'upstream_failed', message: /^client deadline exceeded/ });
   });

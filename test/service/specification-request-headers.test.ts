@@ -73,7 +73,7 @@ describe('x-gateway-timeout-ms', () => {
     expect(await callsOf(gateway)).toMatchObject([{ outcome: 'deadline', attempts: [{ outcome: 'failed' }, { outcome: 'deadline' }] }]);
   });
 
-  it.each(routes)('is capped at 120000 and ignored unless it is a positive integer on $name', async (route) => {
+  it.each(routes)('permits at most 120000 and ignores anything but a positive integer on $name', async (route) => {
     const gateway = await lendProject();
     // Without the cap, the timer would overflow and end the call immediately.
     for (const value of ['120001', '99999999999999', '0', '-5', '1.5', '1e1', 'soon', '']) {
@@ -165,7 +165,7 @@ describe('x-gateway-memory-subject', () => {
     expect(await callsOf(gateway)).toHaveLength(wrong.length);
   });
 
-  it.each(routes.filter(({ records }) => !records))('is not read on $name', async (route) => {
+  it.each(routes.filter(({ records }) => !records))('does not affect $name', async (route) => {
     const gateway = await lendProject();
     for (const [, subject] of wrong) {
       expect((await ask(gateway, route, 'first/echo', { headers: { 'x-gateway-memory-subject': subject } })).status).toBe(200);

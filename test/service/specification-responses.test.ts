@@ -77,7 +77,7 @@ describe('a streamed response', () => {
     }
   });
 
-  it.each(streamingRoutes)('has no retry-after on $name unless the error code or a rate-limited vendor sets it', async (route) => {
+  it.each(streamingRoutes)('does not send retry-after on $name unless the error code or a rate-limited vendor sets it', async (route) => {
     const gateway = await lendProject();
     for (const model of ['first/echo', 'first/refuse-400', 'first/fail-500', 'nobody/knows']) {
       const answer = await ask(gateway, route, model);

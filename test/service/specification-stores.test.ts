@@ -75,7 +75,7 @@ describePostgres('503 no_db', () => {
   const processes = createProcesses();
   afterAll(processes.stopAll);
 
-  it('is returned on usage and every memory route without a database, while cached keys stay valid', async () => {
+  it('occurs on usage and every memory route without a database, while cached keys remain valid', async () => {
     const database = await createTestDatabase();
     try {
       const home = await processes.home('empty');

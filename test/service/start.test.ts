@@ -97,7 +97,7 @@ describe('gateway start on one data directory', () => {
     await expectComplaint(other, `port ${port} of 127.0.0.1 is in use; set PORT to another one`);
   });
 
-  it('exits with 0 on SIGINT and leaves no process or address behind', async () => {
+  it('exits with 0 on SIGINT and does not leave a process or address behind', async () => {
     expect(await gateway.end('SIGINT')).toBe(0);
     expect(gateway.stderr()).toBe('');
     expect(await processesOf(home)).toEqual([]);

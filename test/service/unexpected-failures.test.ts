@@ -65,7 +65,7 @@ describe.each([
   ['plain', {}],
   ['streamed', { stream: true }],
 ])('a %s call that fails inside the gateway', (_form, form) => {
-  it('is charged the reported usage if the check of a content rule fails', async () => {
+  it('costs the reported usage if the check of a content rule fails', async () => {
     const lent = await lend([{ class: 'expression', place: 'output', action: 'block', expression: 'never' }]);
     jest.spyOn(RE2JS.prototype, 'test').mockImplementation(() => {
       throw new Error('the check of the rule fails');
@@ -78,7 +78,7 @@ describe.each([
     expect(Math.min(call.input, call.output, call.costNanos)).toBeGreaterThan(0);
   });
 
-  it('is charged the reported usage if the response cannot be cached', async () => {
+  it('costs the reported usage if the response cannot be cached', async () => {
     const lent = await lend();
     const allocate = Buffer.allocUnsafeSlow;
     jest.spyOn(Buffer, 'allocUnsafeSlow').mockImplementation((size) => {

@@ -115,7 +115,7 @@ describePostgres('an upgrade under load', () => {
     return ids.filter((id) => !parts.some((text) => text.includes(id)));
   };
 
-  it('loses no call and keeps ceilings exact during an upgrade and the way back', async () => {
+  it('does not lose calls and keeps ceilings exact during an upgrade and a downgrade', async () => {
     const setup = await start('migrate', 'previous');
     expect([await setup.exited, setup.stderr()]).toEqual([0, '']);
     const oldSchema = await schemaOf(database);

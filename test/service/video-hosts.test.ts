@@ -161,7 +161,7 @@ describe('a file that the vendor redirects', () => {
 });
 
 describe("the vendor's file URL", () => {
-  test('is downloaded from the asset host without the key', async () => {
+  test('downloads from the asset host without the key', async () => {
     const uri = `${assets.url}/made/one.webm`;
     await finishedVideo(uri);
     assets.files.set('/made/one.webm', (response) => sendBytes(response, 5));

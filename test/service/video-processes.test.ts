@@ -110,7 +110,7 @@ describe('a file of 200 MiB', () => {
     expect(vendor.bytesSent() - sentBefore).toBeLessThan(fileBytes);
   });
 
-  test('is cut off for the caller when the vendor cuts it off', async () => {
+  test('breaks off for the caller when the vendor breaks it off', async () => {
     vendor.files.set(filePath, (response) => {
       response.writeHead(200, { 'content-length': fileBytes });
       response.write(Buffer.alloc(mebibyte), () => response.destroy());

@@ -90,7 +90,7 @@ async function vendorRequests(work: () => Promise<unknown>): Promise<readonly st
 }
 
 describe('the life of a video', () => {
-  test('is started, polled, downloaded and charged by the second', async () => {
+  test('starts, polls and downloads a video and charges it by the second', async () => {
     const of = await freshProject();
     const response = await generate({ prompt: 'a cat', model: 'film/video-polls-0', duration_seconds: 4, aspect_ratio: '16:9', n: 2 }, of);
     expect(response.status).toBe(200);
@@ -194,7 +194,7 @@ describe('a video that fails', () => {
   });
 });
 
-test('is counted as an estimate by a cost ceiling and credited when it fails', async () => {
+test('counts toward a cost ceiling as an estimate and returns the quota when it fails', async () => {
   const of = await freshProject();
   const { key: capped } = await jsonOf<{ key: string }>(
     of.admin('POST', `/provision/teams/${of.project}/keys`, { name: 'capped', ceilings: { cost: 1 } }),

@@ -3,7 +3,7 @@ import pg from 'pg';
 import { describePostgres, withPostgres } from './postgres.ts';
 
 describePostgres('the PostgreSQL that tests are given', () => {
-  test('is a separate database in which pgvector works', async () => {
+  test('provides a separate database in which pgvector works', async () => {
     const rows = await withPostgres(async (url) => {
       const client = new pg.Client({ connectionString: url });
       await client.connect();
@@ -15,7 +15,7 @@ describePostgres('the PostgreSQL that tests are given', () => {
     expect(rows).toEqual([{ distance: 0, name: expect.stringMatching(/^gateway_test_/) }]);
   });
 
-  test('is dropped afterwards, even if a connection was left open', async () => {
+  test('drops the database afterwards, even if a connection was left open', async () => {
     const { left, name } = await withPostgres(async (url) => {
       const client = new pg.Client({ connectionString: url });
       client.on('error', () => {});

@@ -267,7 +267,7 @@ describeDatabases('reprice', (database) => {
     }
   });
 
-  test('replaces prices of the window with the ones from "now" for given models, and a later run keeps them', async () => {
+  test('applies current prices to the given models in the window, and a later run keeps them', async () => {
     const later = noon + 2 * hourMs;
     const run = await prepare(database(), [
       [model, noon - hourMs, pricesOf(2)],

@@ -25,7 +25,7 @@ describe.each(Object.entries(compressions))('a response with the encoding %s', (
     setImmediate(() => end(response));
   };
 
-  test('is decoded and reported without its encoding and length', async () => {
+  test('decodes the body and omits its encoding and length from the headers', async () => {
     const bytes = await compress(Buffer.from(text));
     const finish = (response: ServerResponse): void => void response.end(bytes.subarray(bytes.length >> 1));
     await withVendor(respondWith(bytes, finish), async ({ url, httpClient }) => {
@@ -35,7 +35,7 @@ describe.each(Object.entries(compressions))('a response with the encoding %s', (
     });
   });
 
-  test('is rejected if it is larger than the limit after decoding', async () => {
+  test('rejects a body that exceeds the limit after decoding', async () => {
     const bytes = await compress(Buffer.alloc(8 * 1024 * 1024));
     const finish = (response: ServerResponse): void => void response.end(bytes.subarray(bytes.length >> 1));
     await withVendor(respondWith(bytes, finish), async ({ url, httpClient }) => {

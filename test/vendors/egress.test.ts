@@ -100,7 +100,7 @@ describe('a proxy', () => {
     ]);
   });
 
-  test('is used for plain HTTP too', async () => {
+  test('relays plain HTTP too', async () => {
     expect(await request(`http://localhost:${portOf(plain)}/`, providerOf({ proxy: proxyUrl() }))).toBe('plain');
     expect(asked).toHaveLength(1);
   });
@@ -183,14 +183,14 @@ describe('HTTPS_PROXY and NO_PROXY', () => {
     expect(proxyOf(address, { NO_PROXY: exceptions })).toBe(expected);
   });
 
-  test('are read in lower case too, and a provider can have its own proxy or none', () => {
+  test('apply in lower case too, and a provider can have its own proxy or none', () => {
     const lower = { HTTPS_PROXY: '', https_proxy: 'http://lower.test' };
     expect(proxyOf('https://api.example.com/v1', lower)).toBe('http://lower.test');
     expect(proxyOf('https://api.example.com/v1', {}, { proxy: 'none' })).toBeNull();
     expect(proxyOf('https://api.example.com/v1', {}, { proxy: 'http://own.test' })).toBe('http://own.test');
   });
 
-  test('are refused if they are not addresses', () => {
+  test('reject values that are not addresses', () => {
     expect(() => proxyOf('https://api.example.com/v1', { HTTPS_PROXY: 'socks5://proxy' })).toThrow('HTTPS_PROXY: must be an address');
     expect(() => proxyOf('https://api.example.com/v1', {}, { proxy: 'proxy' })).toThrow('proxy: must be an address');
   });

@@ -94,12 +94,12 @@ describe('a hint in the body', () => {
     expect(wait({}, [retryInfo(delay)])).toBe(ms);
   });
 
-  test('is used after the headers and before the resets', () => {
+  test('takes precedence over the resets but not over the headers', () => {
     expect(wait({ 'retry-after': '2', 'x-ratelimit-reset-requests': '9s' }, retryInfo('37s'))).toBe(2000);
     expect(wait({ 'x-ratelimit-reset-requests': '9s' }, retryInfo('37s'))).toBe(37_000);
   });
 
-  test('is ignored in bodies that are not objects', () => {
+  test('has no effect in bodies that are not objects', () => {
     for (const body of ['x', [], [{ error: 1 }], { error: 'x' }, { error: { details: {} } }]) expect(wait({}, body)).toBeUndefined();
     expect(parseRetryAfter({}, Buffer.from('<html>'), now)).toBeUndefined();
   });
@@ -157,7 +157,7 @@ describe('limits that waiting does not lift', () => {
       "Anthropic's spend limit",
       { type: 'error', error: { type: 'rate_limit_error', details: { error_code: 'enforced_spend_limit_reached' } } },
     ],
-  ])('returns null for %s, whatever the headers say', (_name, body) => {
+  ])('returns null for %s, regardless of the headers', (_name, body) => {
     expect(wait({ 'retry-after': '5' }, body)).toBeNull();
     expect(wait({}, body)).toBeNull();
   });

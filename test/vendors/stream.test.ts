@@ -69,7 +69,7 @@ function cut(text: string, places: readonly number[]): Buffer[] {
 }
 
 describe('a complete response', () => {
-  test('is relayed byte for byte in complete events, however it is chunked', async () => {
+  test('relays complete events byte for byte, regardless of chunk boundaries', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.nat(), { maxLength: 8 }), async (places) => {
         const { relayed, text, end } = await relay(chat, cut(whole, places));
@@ -81,7 +81,7 @@ describe('a complete response', () => {
     );
   });
 
-  test('is relayed without usage that the caller did not ask for, however it is chunked', async () => {
+  test('omits usage that the caller did not request, regardless of chunk boundaries', async () => {
     const filtered = { choices: [], prompt_filter_results: [{ prompt_index: 0 }], usage: null };
     const text = `: one\r\n\r\n${streamOf(filtered, delta('é'), finish)}${streamOf(usage).replaceAll('\n', '\r\n')}${streamOf('[DONE]')}`;
     await fc.assert(
@@ -259,14 +259,14 @@ describe('the body', () => {
   test.each<[string, string]>([
     ['the vendor reports an error', streamOf({ error: {} })],
     ['the stream is of another dialect', 'data: x\n\n'],
-  ])('is destroyed if %s', async (_name, text) => {
+  ])('ends if %s', async (_name, text) => {
     const { body, isClosed } = createBody();
     body.add(Buffer.from(text));
     relayEvents(body, chat.createStreamReader()).read();
     expect(isClosed()).toBe(true);
   });
 
-  test('is destroyed if the reader stops early', async () => {
+  test('ends if the reader stops early', async () => {
     const { body, isClosed } = createBody();
     body.add(Buffer.from(streamOf(delta('x'))));
     const stream = relayEvents(body, chat.createStreamReader());

@@ -132,7 +132,7 @@ describe('the request to the vendor', () => {
 });
 
 describe('a plain response', () => {
-  test('is returned byte for byte with its summary', async () => {
+  test('returns the response byte for byte with its summary', async () => {
     const body = ` ${plain}\n`;
     const answer = await ask((response) => response.writeHead(201, { 'content-type': 'application/json; charset=utf-8' }).end(body));
     expect(answer).toMatchObject({
@@ -325,7 +325,7 @@ describe('an error status', () => {
 });
 
 describe('a stream', () => {
-  test('is returned at its first chunk and relayed byte for byte', async () => {
+  test('returns at its first chunk and relays the stream byte for byte', async () => {
     let goOn = (): void => {};
     await withVendor(
       (response) => {
@@ -365,7 +365,7 @@ describe('a stream', () => {
 
   const role = streamOf({ choices: [{ index: 0, delta: { role: 'assistant', content: '' } }] });
 
-  test('is relayed byte for byte if its content follows immediately, even if another model can be tried', async () => {
+  test('relays the stream byte for byte if its content follows immediately, even if another model can be tried', async () => {
     const answer = await ask((response) => response.writeHead(200, eventStream).end(role + opening + rest), {
       stream: true,
       mayFailOver: true,
@@ -373,7 +373,7 @@ describe('a stream', () => {
     expect(await readChunks(streamed(answer))).toEqual({ text: role + opening + rest, end: { kind: 'whole' } });
   });
 
-  test('is returned with its opening alone if its content is late', async () => {
+  test('returns with its opening alone if its content is late', async () => {
     let release: () => void = () => undefined;
     await withVendor(
       (response) =>
@@ -388,7 +388,7 @@ describe('a stream', () => {
     );
   });
 
-  test('is returned if it is silent after its opening, and ends when its reader stops', async () => {
+  test('returns if it is silent after its opening, and ends when its reader stops', async () => {
     await withVendor(
       (response) => void response.writeHead(200, eventStream).write(role),
       async ({ url, httpClient }) => {
@@ -430,7 +430,7 @@ describe('a stream', () => {
       });
   });
 
-  test('is broken after the idle timeout if it stalls', async () => {
+  test('breaks after the idle timeout if it stalls', async () => {
     await withVendor(
       (response) => response.writeHead(200, eventStream).write(opening),
       async ({ url, httpClient, connectionClosed }) => {

@@ -150,7 +150,7 @@ describe('fetching a URL', () => {
       },
     ));
 
-  test('sends no provider headers to an asset host', () =>
+  test('does not send provider headers to an asset host', () =>
     withVendor(
       (response) => response.end('file'),
       async (assets) => {
@@ -183,7 +183,7 @@ describe('fetching a URL', () => {
       },
     ));
 
-  test("never connects to a host that is not the vendor's, whatever the vendor returns", async () => {
+  test("never connects to a host that is not the vendor's, regardless of what the vendor returns", async () => {
     let connections = 0;
     const listener = createServer((_request, response) => response.end());
     listener.on('connection', () => {

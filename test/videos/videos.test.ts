@@ -32,7 +32,7 @@ async function rowOf(database: Database, { projectId }: Video) {
 }
 
 describeDatabases('a video', (database) => {
-  test('is stored with the outbox row of its workflow, whose only input is the call id', async () => {
+  test('stores the video with the outbox row of its workflow, whose only input is the call id', async () => {
     const { video } = await newVideo(database());
     const [entry] = await database().query(`select workflow, workflow_id as id, input from outbox where input->>'call_id' = $1`, [
       video.callId,
@@ -46,7 +46,7 @@ describeDatabases('a video', (database) => {
     expect(await openVideos(database()).get(video.callId)).toEqual(video);
   });
 
-  test('is found in its own project first, even if the vendor reused the operation name', async () => {
+  test('finds the video in its own project first, even if the vendor reused the operation name', async () => {
     const videos = openVideos(database());
     const operation = `models/veo/operations/${randomUUID()}`;
     const { video: first } = await newVideo(database(), { operation });
@@ -80,7 +80,7 @@ describeDatabases('a video', (database) => {
     expect(await rowOf(database(), late.video)).toEqual(expected);
   });
 
-  test('is settled once, and later results change nothing unless the first was unknown', async () => {
+  test('settles once, and later results do not change it unless the first was unknown', async () => {
     const videos = openVideos(database());
     const { video, call } = await newVideo(database());
     await store(database(), call);
@@ -109,7 +109,7 @@ describeDatabases('a video', (database) => {
     expect(await rowOf(database(), video)).toMatchObject({ cost: 0, estimated: false });
   });
 
-  test('is enqueued again while it runs after Temporal lost its state, but not once it is settled', async () => {
+  test('re-enqueues a running video after Temporal lost its state, but not a settled one', async () => {
     const { video: running } = await newVideo(database());
     const { video: settled } = await newVideo(database());
     await openVideos(database()).settle(settled, done, noon);

@@ -160,7 +160,7 @@ describe('dailyCleanup', () => {
     await handle.terminate();
   });
 
-  test("is scheduled once a day without overlap, and a reconnect keeps the schedule and an operator's pause", async () => {
+  test("runs once a day without overlap, and a reconnect keeps the schedule and an operator's pause", async () => {
     const { temporal } = shared();
     const { logger, lines } = createTestLog();
     const schedules = createSchedules(temporal, logger);
@@ -211,7 +211,7 @@ describe('dailyCleanup', () => {
     }
   });
 
-  test('is skipped by the schedule while a run is open', async () => {
+  test('skips a scheduled run while another one is open', async () => {
     const { temporal } = shared();
     await temporal.probe();
     await putSchedules(createSchedules(temporal, createTestLog().logger));

@@ -20,18 +20,18 @@ describe('a committed history', () => {
     codePath = await prepareTestBundle();
   });
 
-  test.each(names)('is replayed by the current workflows: %s', async (name) => {
+  test.each(names)('replays with the current workflows: %s', async (name) => {
     await Worker.runReplayHistory({ workflowBundle: { codePath } }, parseHistory(await readCommittedHistory(name)));
   });
 
-  test('is replayed even if an older version ignored the replay signal', async () => {
+  test('replays even if an older version ignored the replay signal', async () => {
     const committed = await readCommittedHistory('project-learning');
     const history = parseHistory(committed.replace(`"signalName": "${wakeSignal}"`, `"signalName": "${replaySignal}"`));
     expect(history.events[1]?.workflowExecutionSignaledEventAttributes?.signalName).toBe(replaySignal);
     await Worker.runReplayHistory({ workflowBundle: { codePath } }, history);
   });
 
-  test.each(names)('is replayed even if a newer version started it with GatewayState in a rolling deployment: %s', async (name) => {
+  test.each(names)('replays even if a newer version started it with GatewayState in a rolling deployment: %s', async (name) => {
     const history = parseHistory(await readCommittedHistory(name));
     const started = history.events[0]?.workflowExecutionStartedEventAttributes;
     if (!started) throw new Error('the history has no start');
@@ -46,13 +46,13 @@ describe('a committed history', () => {
     expect(types).toContain(workflow);
   });
 
-  test('is required for every workflow that a worker runs', async () => {
+  test('exists for every workflow that a worker runs', async () => {
     const index = await readFile(new URL('../../workflows/index.ts', import.meta.url), 'utf8');
     const exported = [...index.matchAll(/^export \{ (\w+) \}/gm)].map(([, name]) => name);
     expect(exported.sort()).toEqual([...workflowNames].sort());
   });
 
-  test('is rejected if the current workflows cannot produce it', async () => {
+  test('fails to replay if the current workflows cannot produce it', async () => {
     const changed = (await readCommittedHistory('embed-memory')).replaceAll('embedPassages', 'readAnotherThing');
     const replay = Worker.runReplayHistory({ workflowBundle: { codePath } }, parseHistory(changed));
     await expect(replay).rejects.toMatchObject({ name: 'DeterminismViolationError' });

@@ -33,7 +33,7 @@ const submitSignIn = (visitor: Visitor, fields: Record<string, string>, next = '
 const isSignedIn = async (visitor: Visitor) => (await visitor.get('/console/account')).status === 200;
 
 describe('sign-in with a password', () => {
-  test('303 to the page that was asked for, with a session in a new cookie; the old session ends', async () => {
+  test('redirects to the requested page with a new session cookie and ends the old session (303)', async () => {
     const email = uniqueEmail();
     const { id } = await people().accounts.create({ email, password });
     const visitor = visit();
@@ -65,7 +65,7 @@ describe('sign-in with a password', () => {
     ]);
   });
 
-  test('401 with the same page for a wrong password and an unknown account; next never leaves the site', async () => {
+  test('returns the same page for a wrong password and an unknown account, and never redirects off the site (401)', async () => {
     const email = uniqueEmail();
     await people().accounts.create({ email, password });
     const pages = [];
@@ -83,7 +83,7 @@ describe('sign-in with a password', () => {
     expect(pages[0]).toBe(pages[1]);
   });
 
-  test('429 after too many failures', async () => {
+  test('rejects attempts after too many failures (429)', async () => {
     const email = uniqueEmail();
     await gateway().database.query(
       `insert into sign_in_failures select sha256(convert_to($1::text, 'UTF8')), 100, now() + interval '2 minutes'`,
@@ -94,7 +94,7 @@ describe('sign-in with a password', () => {
     expect(await response.text()).toContain('Try again in 2 minutes');
   });
 
-  test('403 without the hidden token, and from another site', async () => {
+  test('rejects a form without the hidden token or from another site (403)', async () => {
     expect((await visit().post('/console/sign-in', { email: 'a@b.example', password })).status).toBe(403);
     expect((await submitSignIn(visit({ 'sec-fetch-site': 'cross-site' }), { email: 'a@b.example', password })).status).toBe(403);
   });
@@ -114,7 +114,7 @@ describe('sign-in with a password', () => {
 describe('a sign-in link', () => {
   const link = '/console/sign-in/link';
 
-  test('is not used by opening it, signs in once, and sets a password', async () => {
+  test('remains valid when it is opened, signs in once and sets a password', async () => {
     const email = uniqueEmail();
     const { id } = await people().accounts.create({ email });
     const { secret } = await people().links.issue(id);
@@ -170,7 +170,7 @@ describe('sign-in with an identity provider', () => {
     return { visitor, callback, response: await visitor.get(callback.pathname + callback.search) };
   };
 
-  test('303 for a person with the verified address, and later by subject alone; the audit log has both', async () => {
+  test('signs in a person by verified address, later by subject alone, and audits both (303)', async () => {
     const email = uniqueEmail();
     const { id } = await people().accounts.create({ email });
     provider.people.set('ann', { email, email_verified: true, name: 'Ann' });
@@ -186,7 +186,7 @@ describe('sign-in with an identity provider', () => {
     );
   });
 
-  test('403 for an address that is not verified or not known; an allowed domain gets an account', async () => {
+  test('rejects unverified and unknown addresses but creates accounts for an allowed domain (403)', async () => {
     const known = uniqueEmail();
     await people().accounts.create({ email: known });
     provider.people.set('mallory', { email: known });
@@ -201,7 +201,7 @@ describe('sign-in with an identity provider', () => {
     expect(await people().accounts.findByEmail('employee@example.org')).toMatchObject({ name: 'Emp Loyee', isAdmin: false });
   });
 
-  test('400 for a callback of another browser, a second use and another state', async () => {
+  test('rejects a callback from another browser, with another state or for the second time (400)', async () => {
     provider.people.set('bob', { email: 'bob@example.org', email_verified: true });
     const { visitor, callback, response } = await signInAs('bob');
     expect(response.status).toBe(303);

@@ -31,7 +31,7 @@ const hidden = (before: string): string => `${before}--${boundary}\r\nContent-Di
 const model = part('form-data; name="model"', 'openai/whisper-1');
 
 describe('a multipart body', () => {
-  it('is unchanged and its fields are found, wherever it is split and whatever a file contains', () => {
+  it('keeps its bytes and exposes its fields, regardless of chunk boundaries and file contents', () => {
     const content = fc.oneof(
       fc.uint8Array({ maxLength: 80 }).map((bytes) => Buffer.from(bytes)),
       // Content that resembles a delimiter.
@@ -111,7 +111,7 @@ describe('a multipart body', () => {
     ),
     ['headers that are too long', bodyOf(part('form-data; name="file"', '', `X: ${'x'.repeat(20_000)}\r\n`)), 'too long'],
     ['a field that is too long', bodyOf(part('form-data; name="prompt"', 'x'.repeat(1024 * 1024 + 1))), 'prompt is too long'],
-  ])('is rejected for %s', (_what, body, message) => {
+  ])('rejects a body with %s', (_what, body, message) => {
     for (const size of [1_000, body.length]) expect(() => scan(body, size)).toThrow(message);
     expect(() => scan(body)).toThrow(expect.objectContaining({ code: 'bad_json' }));
   });

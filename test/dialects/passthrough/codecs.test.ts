@@ -27,11 +27,11 @@ describe.each([embeddings, moderations, rerank, responses])('a request of $route
     expect(codeOf(() => read(json(body)))).toBe('missing_model');
   });
 
-  it('is rejected if the model is duplicated', () => {
+  it('rejects a duplicated model', () => {
     expect(codeOf(() => read(Buffer.from('{"model":"a","model":"b"}')))).toBe('bad_json');
   });
 
-  it('is forwarded unchanged except for the model', () => {
+  it('forwards everything but the model unchanged', () => {
     const body = Buffer.from('{ "input" : [1.0, 1e5] , "model":"a/b", "x":12345678901234567890}');
     const sent = splice(body, rules.patchForVendor(body, scanObject(body), 'b', true));
     expect(sent.toString()).toBe('{ "input" : [1.0, 1e5] , "model":"b", "x":12345678901234567890}');

@@ -40,7 +40,7 @@ describe('chat', () => {
       }),
     ));
 
-  test('loses nothing when it converts there and back', () => {
+  test('converts to the other format and back without loss', () => {
     fc.assert(
       fc.property(whole, (answer) => {
         fc.pre(!isSigned(answer));
@@ -128,7 +128,7 @@ describe('chat', () => {
     ],
     ['no choices', [{ ...head, choices: [] }]],
     ['what is no JSON', ['{"cut']],
-  ])('has no JSON format for a stream with %s', (_what, chunks) => {
+  ])('does not convert a stream with %s to JSON', (_what, chunks) => {
     expect(plain('chat', eventsOf(...chunks, '[DONE]'))).toBeNull();
   });
 
@@ -142,7 +142,7 @@ describe('chat', () => {
     ['no end', { choices: [{ message, finish_reason: null }] }],
     ['no choices', { choices: [] }],
     ['no JSON in it', 'Hi'],
-  ])('has no stream format for a response with %s', (_what, answer) => {
+  ])('does not convert a response with %s to a stream', (_what, answer) => {
     expect(stream('chat', answer)).toBeNull();
   });
 });
@@ -168,7 +168,7 @@ describe('messages', () => {
       }),
     ));
 
-  test('loses nothing when it converts there and back', () => {
+  test('converts to the other format and back without loss', () => {
     fc.assert(
       fc.property(whole, (answer) => {
         const there = messagesAnswer(answer);
@@ -225,7 +225,7 @@ describe('messages', () => {
     ['two beginnings', [start, start, end, stop]],
     ['no end', [start, text, end]],
     ['no reason of its end', [start, text, stop]],
-  ])('has no JSON format for a stream with %s', (_what, events) => {
+  ])('does not convert a stream with %s to JSON', (_what, events) => {
     expect(plain('messages', eventsOf(...events))).toBeNull();
   });
 
@@ -235,7 +235,7 @@ describe('messages', () => {
     ['an invalid block', { content: ['Hi'], stop_reason: 'end_turn', usage: {} }],
     ['input that is no object', { content: [{ type: 'tool_use', input: 'x' }], stop_reason: 'tool_use', usage: {} }],
     ['no JSON in it', 'Hi'],
-  ])('has no stream format for a response with %s', (_what, answer) => {
+  ])('does not convert a response with %s to a stream', (_what, answer) => {
     expect(stream('messages', answer)).toBeNull();
   });
 });

@@ -77,7 +77,7 @@ test('reads long numbers as text, even if they look like an identifier, an API n
   expect(extractRequestTexts({ messages: ids.map((id) => ({ id, type: 'text_editor_20250429', role: 'tool' })) })).toEqual([]);
 });
 
-test('reads unknown members of a request as text, whatever their names are', () => {
+test('reads unknown members of a request as text, regardless of their names', () => {
   const names = { id: 'falcon', status: 'falcon-1', object: 'falcon-2', role: 'falcon-3' };
   expect(extractRequestTexts({ ...names, previous_response_id: 'resp_1' })).toEqual(Object.values(names));
 });

@@ -174,7 +174,7 @@ describe('a chat request for a messages vendor', () => {
       expect(toMessages({ response_format: format, tools: [tool], tool_choice: 'none' }).tool_choice).toEqual(onlyAnswer);
     });
 
-    test('is ignored if a tool call is forced', () => {
+    test('ignores response_format if the caller forces a tool call', () => {
       const request = toMessages({ response_format: format, tools: [tool], tool_choice: 'required' });
       expect(request).toMatchObject({ tools: [nativeTool], tool_choice: { type: 'any' } });
     });

@@ -125,7 +125,7 @@ describe('messages', () => {
       ['reasoning_details', { reasoning_content: 'Hm', reasoning_details: details }],
       ['reasoning_details in the pieces of a stream', { reasoning: 'Hm', reasoning_details: pieces }],
       ['thinking_blocks', { reasoning_content: 'Hm', thinking_blocks: [thinking, sealed] }],
-    ])('is sent from %s before the tool call, and the model continues thinking', (_form, members) => {
+    ])('sends %s before the tool call, so that the model continues thinking', (_form, members) => {
       const request = loop(members);
       expect(request.thinking).toEqual({ type: 'enabled', budget_tokens: 1024 });
       expect(asArray(request.messages)[1]).toMatchObject({
@@ -134,7 +134,7 @@ describe('messages', () => {
       });
     });
 
-    test('is kept without its text, as some models return it', () => {
+    test('keeps signed reasoning without text, as some models return it', () => {
       const omitted = [{ type: 'reasoning.text', text: '', signature: 'c2ln', format, index: 0 }];
       expect(asArray(loop({ reasoning_details: omitted }).messages)[1]).toMatchObject({ content: [{ ...thinking, thinking: '' }, {}] });
     });
@@ -155,19 +155,19 @@ describe('messages', () => {
         ],
       ],
       ['of an unknown type', [{ type: 'reasoning.server_tool_call' }, null, 7]],
-    ])('is not sent if it is %s', (_what, entries) => {
+    ])('does not send reasoning %s', (_what, entries) => {
       const request = loop({ reasoning_details: entries });
       expect(asArray(request.messages)[1]).toMatchObject({ content: [{ type: 'tool_use' }] });
       expect(request).not.toHaveProperty('thinking');
     });
 
-    test('is needed only in the first step of a turn if later steps have no thinking', () => {
+    test('requires signed reasoning only in the first step of a turn if later steps have no thinking', () => {
       const first = { role: 'assistant', tool_calls: [call], reasoning_details: details };
       const messages = [hello, first, result, { role: 'assistant', tool_calls: [call] }, result];
       expect(toMessages({ messages, tools: [tool], reasoning_effort: 'low', max_tokens: 9000 })).toHaveProperty('thinking');
     });
 
-    test('is dropped with a message that has nothing else', () => {
+    test('drops signed reasoning with a message that has nothing else', () => {
       expect(turns(hello, { role: 'assistant', content: '', reasoning_details: details }, hello)).toEqual([
         {
           role: 'user',

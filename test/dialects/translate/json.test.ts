@@ -24,7 +24,7 @@ describe('an object that arrives in pieces', () => {
     return text.isComplete();
   };
 
-  test('is complete at its last brace, wherever it is cut', () => {
+  test('completes at its last brace, regardless of chunk boundaries', () => {
     fc.assert(
       fc.property(objectText, fc.nat(), (text, place) => {
         const cut = place % (text.length + 1);

@@ -105,7 +105,7 @@ describe('a messages request for a chat vendor', () => {
       const loop = [hello, { role: 'assistant', content: [thinking, sealed, use] }, results];
       const answered = { role: 'assistant', content: null, tool_calls: [{ id: 't' }] };
 
-      test('is dropped for a vendor that would reject it', () => {
+      test('drops thinking for a vendor that would reject it', () => {
         expect(said('none', ...loop)).toEqual([expect.not.objectContaining({ reasoning_content: expect.anything() })]);
       });
 
@@ -125,7 +125,7 @@ describe('a messages request for a chat vendor', () => {
         expect(said('details', ...loop)).toMatchObject([{ ...answered, reasoning_content: 'Hm', reasoning_details }]);
       });
 
-      test('is blank with tool calls if the vendor requires it and did not write it', () => {
+      test('adds blank thinking to tool calls if the vendor requires it and did not write it', () => {
         const silent = [hello, { role: 'assistant', content: [use] }, results, { role: 'assistant', content: 'A' }, hello];
         expect(said('text', ...silent)).toMatchObject([
           { ...answered, reasoning_content: ' ' },

@@ -52,7 +52,7 @@ describe('from messages to chat', () => {
     });
   });
 
-  test('numbers tool calls from 0, whatever the index of their block', () => {
+  test('numbers tool calls from 0, regardless of the index of their block', () => {
     const datas = [
       block(0, { type: 'text', text: '' }),
       stop(0),
@@ -151,7 +151,7 @@ describe('from messages to chat', () => {
     expect(pieces(toolBlock(0, { name: jsonAnswerToolName }), stop(0))).toEqual([chunk({ content: '{}' })]);
   });
 
-  test('replaces earlier counts with later ones and sends no usage chunk without counts', () => {
+  test('replaces earlier counts with later ones and does not send a usage chunk without counts', () => {
     const counted = pieces(
       { type: 'message_delta', delta: {}, usage: { input_tokens: 7, cache_read_input_tokens: 0, output_tokens: 3 } },
       { type: 'message_stop' },

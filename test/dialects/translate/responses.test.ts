@@ -246,7 +246,7 @@ describe('a messages response for a chat caller', () => {
     expect(ofMessages([], { id })).toMatchObject({ id: expected });
   });
 
-  test('has no reasoning_details for thinking without a signature', () => {
+  test('does not return reasoning_details for thinking without a signature', () => {
     const { message } = choiceOf(ofMessages([{ type: 'thinking', thinking: 'Hm' }, text('A')]));
     expect(message).toEqual({ role: 'assistant', content: 'A', refusal: null, reasoning_content: 'Hm' });
   });

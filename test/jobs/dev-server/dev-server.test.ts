@@ -100,7 +100,7 @@ describe('the Temporal dev server', () => {
     expect(await identifyProcess(parent.server.pid)).toBeNull();
   });
 
-  test('is terminated and replaced if an earlier process used another namespace', async () => {
+  test('replaces a server that an earlier process started with another namespace', async () => {
     const parent = await startInOtherProcess();
     await parent.kill('SIGKILL');
     await writeFile(join(dataDir, 'id'), '0123456789ab\n');
@@ -109,7 +109,7 @@ describe('the Temporal dev server', () => {
     expect(await identifyProcess(parent.server.pid)).toBeNull();
   });
 
-  test('is not terminated if its process id belongs to another program', async () => {
+  test('does not terminate another program that has its process id', async () => {
     const other = spawn('sleep', ['60'], { stdio: 'ignore' });
     try {
       const record = { pid: other.pid, startTime: '1', address: '127.0.0.1:1', uiUrl: 'http://127.0.0.1:2', namespace: 'gateway-x' };
@@ -122,7 +122,7 @@ describe('the Temporal dev server', () => {
     }
   });
 
-  test('is restarted at the same address with its state if it dies', async () => {
+  test('restarts at the same address with its state if it dies', async () => {
     let restarts = 0;
     const server = await start(() => restarts++);
     const { pid, startTime } = await identity(server);
@@ -166,7 +166,7 @@ describe('the Temporal dev server', () => {
     }
   });
 
-  test('rejects and leaves no process if it fails to start', async () => {
+  test('rejects and does not leave a process behind if it fails to start', async () => {
     await expect(startDevServer({ binary: '/bin/false', dataDir, logger, servesNamespace })).rejects.toThrow(
       /did not come up|exited immediately/,
     );

@@ -134,7 +134,7 @@ function promises(open: () => Promise<{ connections: readonly [Database, Databas
     expect([changes[0], changes.at(-1)]).toEqual([false, true]);
   });
 
-  test('loses no row in an outage and re-enqueues unfinished work after it', async () => {
+  test('does not lose rows in an outage and re-enqueues unfinished work afterwards', async () => {
     const temporal = createFakeTemporal();
     dispatch(database, temporal);
     await until('it is connected', () => temporal.repairs === 1);

@@ -15,7 +15,7 @@ async function roundTrip(writing: Uint8Array, reading: readonly [Uint8Array, ...
 describe('an encrypted payload', () => {
   const [old, young] = [randomBytes(32), randomBytes(32)];
 
-  test('is decrypted with its key and reveals nothing without it', async () => {
+  test('decrypts with its key and reveals nothing without it', async () => {
     expect(await roundTrip(old, [old])).toEqual(value);
     const [written] = await createEncryptionCodec([old]).encode([payload()]);
     expect(Buffer.from(written?.metadata?.['encoding'] ?? []).toString()).toBe('binary/encrypted');
@@ -26,7 +26,7 @@ describe('an encrypted payload', () => {
     expect(bytes.includes(old)).toBe(false);
   });
 
-  test('is written with the first key at that time and read with every key of that time', async () => {
+  test('encrypts with the first current key and decrypts with every current key', async () => {
     let keys = [old];
     const codec = createEncryptionCodec(() => keys);
     const before = await codec.encode([payload()]);
@@ -38,7 +38,7 @@ describe('an encrypted payload', () => {
     await expect(codec.decode(before)).rejects.toThrow('TEMPORAL_PAYLOAD_KEY does not contain the key');
   });
 
-  test('is not used for notes and metadata of a workflow, which operators read without the key', async () => {
+  test('does not encrypt notes and metadata of a workflow, which operators read without the key', async () => {
     const codec = createEncryptionCodec([old]);
     for (const open of ['cleanup: old conversations', { definition: { type: 'learningBatch' }, currentDetails: '' }]) {
       const [written] = await codec.encode([defaultPayloadConverter.toPayload(open)]);
@@ -55,16 +55,16 @@ describe('an encrypted payload', () => {
     expect(Buffer.from(first?.data ?? [])).not.toEqual(Buffer.from(second?.data ?? []));
   });
 
-  test('is decrypted with the previous key during a key rotation, in either order', async () => {
+  test('decrypts with the previous key during a key rotation, in either order', async () => {
     expect(await roundTrip(old, [young, old])).toEqual(value);
     expect(await roundTrip(young, [old, young])).toEqual(value);
   });
 
-  test("is rejected with the setting and the key's fingerprint if its key is unknown", async () => {
+  test("names the setting and the key's fingerprint in the error if its key is unknown", async () => {
     await expect(roundTrip(old, [young])).rejects.toThrow(/^TEMPORAL_PAYLOAD_KEY does not contain the key [0-9a-f]{16}$/);
   });
 
-  test('is rejected if it was modified or truncated', async () => {
+  test('rejects a modified or truncated payload', async () => {
     const codec = createEncryptionCodec([old]);
     const [written] = await codec.encode([payload()]);
     const changed = Buffer.from(written?.data ?? []);

@@ -51,7 +51,7 @@ describe('a workflow payload', () => {
     if (!(value instanceof Uint8Array)) expect(() => checkPayload(value)).toThrow(PayloadRejectedError);
   });
 
-  test('is rejected wherever it contains text, and the error does not quote it', async () => {
+  test('rejects text at any position without quoting it in the error', async () => {
     const clean = fc.stringMatching(/^[a-z0-9]{0,8}$/);
     const text = fc.stringMatching(/^[a-z]{4,8} [a-z]{4,8}$/).map((text) => `${text} 4111`);
     const tree = fc.letrec<{ tree: unknown; leaf: unknown }>((tie) => ({
@@ -95,13 +95,13 @@ describe('a workflow payload', () => {
       await expect(encode(bad)).rejects.toBeInstanceOf(PayloadRejectedError);
   });
 
-  test('is checked completely even if it is nested deeply', () => {
+  test('checks deeply nested payloads completely', () => {
     const deep = (leaf: string): unknown => JSON.parse(`${'['.repeat(1_000)}"${leaf}"${']'.repeat(1_000)}`);
     checkPayload(deep('id'));
     expect(() => checkPayload(deep('two terms'))).toThrow(PayloadRejectedError);
   });
 
-  test('is rejected if it is not JSON', () => {
+  test('rejects a payload that is not JSON', () => {
     expect(() => checkPayload({ big: 1n })).toThrow(PayloadRejectedError);
   });
 });

@@ -28,14 +28,14 @@ describe('the workflow bundle', () => {
     expect(code).not.toContain('activities/');
   });
 
-  test('is built once and replaces an older one', async () => {
+  test('builds once and replaces an older bundle', async () => {
     const { mtimeMs } = await stat(built);
     expect(await prepareWorkflowBundle({ dataDir, logger })).toBe(built);
     expect((await stat(built)).mtimeMs).toBe(mtimeMs);
     expect(await readdir(dataDir)).toEqual([basename(built)]);
   });
 
-  test('is taken from the image if it was built from the same sources', async () => {
+  test('comes from the image if that was built from the same sources', async () => {
     const own = join(dataDir, 'own');
     expect(await prepareWorkflowBundle({ dataDir: own, logger, shippedDir: dataDir })).toBe(built);
     const shippedDir = join(dataDir, 'shipped');
@@ -49,12 +49,12 @@ describe('the workflow bundle', () => {
     expect(await prepareWorkflowBundle({ dataDir: own, logger, shippedDir })).toBe(join(own, basename(built)));
   });
 
-  test("is built outside this process's event loop", () => {
+  test("builds outside this process's event loop", () => {
     // We compare a ratio, because a slow machine is slow in both. A build on the event loop would use nearly all of it.
     expect(utilization).toBeLessThan(0.9);
   });
 
-  test('leaves no files if its build is aborted', async () => {
+  test('does not leave files behind if its build is aborted', async () => {
     const stopping = new AbortController();
     const empty = join(dataDir, 'empty');
     const making = prepareWorkflowBundle({ dataDir: empty, logger, signal: stopping.signal });

@@ -76,7 +76,7 @@ describeDatabases('episodes', (database) => {
     expect(await getEpisode(projectId, id)).toEqual(read);
   });
 
-  test('returns the remaining idle time by the database clock until then', async () => {
+  test('returns the remaining idle time by the database clock while the conversation is not idle', async () => {
     const { projectId, id } = await storeConversation();
     await setLastTurn(id, idleMs - 5_000);
     const result = await episodes().closeConversation({ conversationId: id, opened: 1, idleMs });

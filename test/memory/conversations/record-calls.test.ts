@@ -189,7 +189,7 @@ describeDatabases('recording calls', (database) => {
     expect((await listConversations(database(), projectId)).map(({ lines }) => lines)).toEqual([['u q2', 'a r2']]);
   });
 
-  test('follows what the call says about its recording, whatever the settings are when it is stored', async () => {
+  test('records a call as the call itself specifies, regardless of the settings when it is stored', async () => {
     const projectId = await createProject(database());
     const call = (isRecorded: boolean, at: number) =>
       settledCall({ projectId, at, isRecorded, body: chatBody(`u ${isRecorded} ${at}`), answer: 'r' });

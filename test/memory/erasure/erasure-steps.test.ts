@@ -31,7 +31,7 @@ describeDatabases('the end of an erasure', (database) => {
     expect(rows).toEqual([{ state: 'done' }]);
   });
 
-  test('is not delayed by rows that a host with a slow clock stored later', async () => {
+  test('does not wait for rows that a host with a slow clock stored later', async () => {
     const projectId = await createProject(database());
     const erase = createErase({ database: database(), clock: systemClock });
     const { id } = await erase({ projectId, subject: 'Ada', askedBy: 'key:a' });

@@ -80,7 +80,7 @@ describeDatabases('a shorter deletion period', (database) => {
     expect(await settings.read(projectId)).toMatchObject({ delete_conversations_after_days: 90 });
   });
 
-  test('is dropped if a process of an older version changes the period in the meantime', async () => {
+  test('drops the change if a process of an older version changes the period in the meantime', async () => {
     const projectId = await createTalk();
     const settings = settingsOf(database());
     await settings.update(projectId, week);

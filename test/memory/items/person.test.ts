@@ -77,7 +77,7 @@ describeDatabases('memories of people', (database) => {
     expect(await database().query(`select kind from memory_batches where project_id = $1::uuid`, [projectId])).toEqual([{ kind: 'page' }]);
   });
 
-  test('accepts exactly one of several concurrent corrections and removals, and loses no pin', async () => {
+  test('accepts exactly one of several concurrent corrections and removals, and keeps all pins', async () => {
     const projectId = await createProject(database());
     const { id } = await write(projectId, 'Original', key);
     const results = await Promise.allSettled([

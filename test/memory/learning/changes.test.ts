@@ -48,7 +48,7 @@ describeDatabases('a running batch', (database) => {
     expect(await learner.batches.list(projectId, 'done')).toHaveLength(1);
   });
 
-  test('keeps what it learned if memory is turned off before consolidation, and resumes there', async () => {
+  test('keeps what it learned if memory is turned off before consolidation, and resumes with consolidation', async () => {
     const { projectId, learner } = await begin();
     learner.respond = async ({ job }) => {
       if (job === 'consolidate') return nothingToMerge;
@@ -90,7 +90,7 @@ describeDatabases('a running batch', (database) => {
     ]);
   });
 
-  test('is enqueued again by the next check in case its run was terminated, unless it waits for a retry', async () => {
+  test('re-enqueues at the next check in case its run was terminated, unless it waits for a retry', async () => {
     const { projectId, learner, workflowId } = await begin();
     await deliver(database(), projectId);
     const check = () => learner.activities.checkLearning(projectId);

@@ -110,7 +110,7 @@ describeDatabases('the learning lag', (database) => {
     expect(await lagMinutes(projectId)).toBe(0);
   });
 
-  test('is that of the project which is furthest behind', async () => {
+  test('reports the project that is furthest behind', async () => {
     const [one, other] = [await setUp(), await setUp()];
     await storeConversation(one.projectId, { minutesAgo: 10_000 });
     await storeConversation(other.projectId, { minutesAgo: 20_000 });

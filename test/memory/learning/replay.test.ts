@@ -164,7 +164,7 @@ describeDatabases('replay', (database) => {
     expect((await listItems(database(), projectId)).map(({ text }) => text)).toEqual(['I am Ann.']);
   });
 
-  test('makes no call in a run that ended while it waited for the call of another run', async () => {
+  test('does not call the model in a run that ended while it waited for the call of another run', async () => {
     const { id, learning, stateOf, end } = await startBatch();
     await callFrom('run-1', id, '1 hour');
     expect(await learn(learning, id, 'run-2')).toMatchObject({ kind: 'wait' });

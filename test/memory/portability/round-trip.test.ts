@@ -29,7 +29,7 @@ describeDatabases('memory in a file', (database) => {
       ...options,
     });
 
-  test('is exported once at a time per project, and again after the export ends or its reader leaves', async () => {
+  test('exports once at a time per project, and again after the export ends or its reader leaves', async () => {
     const exportMemory = createExportMemory({ database: database() });
     const [one, two] = [await createProject(database()), await createProject(database())];
     const exportFrom = (projectId: string) => exportMemory({ projectId, project: 'acme', subject: null });
@@ -163,7 +163,7 @@ describeDatabases('memory in a file', (database) => {
     await expect(importInto(projectId, '', { chunks: endless() })).rejects.toMatchObject({ message: /^line 1: longer than/ });
   });
 
-  test('is restored into an empty project, wherever an earlier import was cut off, and adds nothing again', async () => {
+  test('restores into an empty project wherever an earlier import was cut off, and does not add anything twice', async () => {
     const projectId = await getProject();
     const file = await exportOf(projectId);
     const before = await rowsOf(database(), projectId);
@@ -181,7 +181,7 @@ describeDatabases('memory in a file', (database) => {
     expect(await rowsOf(database(), projectId)).toEqual(before);
   });
 
-  test('is restored row by row after an erasure on request only, and late calls stay rejected', async () => {
+  test('restores erased rows only on request, and late calls remain rejected', async () => {
     const projectId = await getProject();
     const file = await exportOf(projectId);
     const before = await rowsOf(database(), projectId);

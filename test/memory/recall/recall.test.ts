@@ -73,7 +73,7 @@ test.each([
   expect(warnings).toEqual([]);
 });
 
-test('searches only text without an embedding call if the ceilings have no room for one', async () => {
+test('searches only text if the ceilings do not permit an embedding call', async () => {
   const { ask, queries } = recallWith({});
   const asked: string[] = [];
   const embed = async () => {
@@ -115,7 +115,7 @@ test.each<[string, () => Promise<(number | null)[]>, string[]]>([
   expect([asked.length, queries]).toEqual([1, []]);
 });
 
-test('calls no reranking model if the embedding has used up the deadline', async () => {
+test('does not call a reranking model if the embedding has used up the deadline', async () => {
   const { promise: isOver, resolve } = Promise.withResolvers<void>();
   let reranks = 0;
   const { ask } = recallWith({

@@ -20,7 +20,7 @@ describeDatabases('wake-up', (database) => {
     createWakeUp({ database: database() })(projectId, subject);
   const texts = (list: readonly { readonly text: string }[]): string[] => list.map(({ text }) => text).sort();
 
-  test('is empty without memories', async () => {
+  test('returns nothing without memories', async () => {
     const nothing = { pinned: [], trusted: [], subject_memories: [], episodes: [], knowledge_page: null, profile: null, text: '' };
     expect(toWakeUpJson(await wakeUp(await createProject(database())))).toEqual(nothing);
   });

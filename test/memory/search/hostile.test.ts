@@ -72,13 +72,13 @@ test('tokenizes and compares 300,000 combining marks, whose normalization takes 
 });
 
 describe('a trimmed history', () => {
-  test('is compared with an equal conversation of 200,000 equal messages', () => {
+  test('matches an equal conversation of 200,000 equal messages', () => {
     const many = 'a'.repeat(200_000);
     expect(matchTrimmedHistory(many, `u${many}`, 'ann')).toBe(200_000);
     expect(matchTrimmedHistory(many, `${many}aaaaa`, 'ann')).toBe(null);
   });
 
-  test('is matched like by the quadratic definition', () => {
+  test('matches the quadratic definition', () => {
     const word = fc.array(fc.constantFrom('u', 'a', 'v'), { minLength: 1, maxLength: 9 }).map((letters) => letters.join(''));
     fc.assert(
       fc.property(word, word, fc.constantFrom('ann', null), (request, known, subject) => {

@@ -96,7 +96,7 @@ describe('the cache key', () => {
     expect(keyOf(callOf(body))).toBe(key);
   });
 
-  test('is equal for a retry with another idempotency key', () => {
+  test('ignores the idempotency key of a retry', () => {
     expect(keyOf(callOf('{"messages":[]}', { forwardedHeaders: { 'idempotency-key': 'a' } }))).toBe(key);
   });
 
@@ -123,7 +123,7 @@ describe('the cache key', () => {
 });
 
 describe('a response', () => {
-  test('is returned unchanged with its summary and model', () => {
+  test('returns the response unchanged with its summary and model', () => {
     const { lookup, store, cache } = createCache();
     expect(lookup(call).hit).toBeNull();
     store(call, answer('Hi'));
@@ -134,13 +134,13 @@ describe('a response', () => {
     expect(cache.state()).toMatchObject({ entries: 1, hits: 1, misses: 2, stored: 1, evicted: 0 });
   });
 
-  test('is stored only when it is committed', () => {
+  test('stores the response only when it is committed', () => {
     const { lookup, isCached } = createCache();
     lookup(call).writer?.append(answer('Hi'));
     expect(isCached(call)).toBe(false);
   });
 
-  test('is stored in a separate buffer, even if its chunks are views', () => {
+  test('stores the response in a separate buffer, even if its chunks are views', () => {
     const { lookup } = createCache();
     const large = Buffer.alloc(1_000_000, 0x20);
     const bytes = answer('Hi');
@@ -155,7 +155,7 @@ describe('a response', () => {
     expect(hit?.bytes.buffer.byteLength).toBe(bytes.length);
   });
 
-  test('is returned until it expires', () => {
+  test('returns the response until it expires', () => {
     const { store, isCached, advance, cache } = createCache();
     store(call, answer('Hi'));
     advance(599_999);
@@ -165,7 +165,7 @@ describe('a response', () => {
     expect(cache.state()).toMatchObject({ entries: 0, bytes: 0 });
   });
 
-  test("is stored under its call's configuration, so a reload before it ends does not make it valid for later calls", () => {
+  test("stores the response under its call's configuration, so calls after a reload do not get it", () => {
     const { lookup } = createCache();
     const { writer } = lookup(call, { revision: 1 });
     writer?.append(answer('Hi'));
@@ -182,7 +182,7 @@ describe('a response', () => {
     expect(lookup(call, { ttlMs: 1_000 }).hit).toBeNull();
   });
 
-  test('is deleted after its expiry when another one is stored', () => {
+  test('deletes an expired response when another one is stored', () => {
     const { store, advance, cache } = createCache();
     store(call, answer('Hi'));
     advance(600_000);
@@ -190,7 +190,7 @@ describe('a response', () => {
     expect(cache.state()).toMatchObject({ entries: 1, evicted: 0 });
   });
 
-  test('is not stored if it exceeds the size limit', () => {
+  test('does not store a response that exceeds the size limit', () => {
     const { store, isCached } = createCache({ maxResponseBytes: 2_000 });
     store(call, answer('x'.repeat(2_000)));
     expect(isCached(call)).toBe(false);
@@ -198,7 +198,7 @@ describe('a response', () => {
     expect(isCached(call)).toBe(true);
   });
 
-  test('is evicted least recently used first if the cache exceeds its size', () => {
+  test('evicts the least recently used response first if the cache exceeds its size', () => {
     const { store, isCached, cache } = createCache({ maxBytes: 80_000 });
     const [a, b, c] = ['[1]', '[2]', '[3]'].map((list) => callOf(`{"messages":${list}}`));
     if (!a || !b || !c) throw new Error('three calls');
@@ -242,7 +242,7 @@ describe('opting out', () => {
     expect(lookup(callOf('{"messages":[]}', { cache: { reads: false, writes: false } }))).toEqual({ hit: null, writer: null });
   });
 
-  test('replaces entries older than max-age but keeps them for other callers until then', () => {
+  test('ignores entries older than max-age, which other callers still get, and replaces them', () => {
     const { store, lookup, isCached, advance } = createCache();
     const within = (maxAgeMs: number): Call => callOf('{"messages":[]}', { cache: { reads: true, writes: true, maxAgeMs } });
     store(call, answer('old'));
@@ -253,7 +253,7 @@ describe('opting out', () => {
     expect(isCached(within(1))).toBe(true);
   });
 
-  test('is ignored on routes without a cache', () => {
+  test('ignores the headers on routes without a cache', () => {
     const { lookup } = createCache();
     expect(lookup(callOf('{"messages":[]}', { route: 'responses' }))).toEqual({ hit: null, writer: null });
   });
@@ -309,7 +309,7 @@ test.each([
   ['LF', '\n'],
   ['CRLF', '\r\n'],
   ['CR', '\r'],
-])('cuts a replayed stream between events, whatever their size (%s)', async (_what, lineEnd) => {
+])('cuts a replayed stream between events, regardless of their size (%s)', async (_what, lineEnd) => {
   const { lookup, store } = createCache();
   const stream = { ...call, stream: true };
   const sizes = [1, 100, 7_000, 9_000, 40_000, 2, 16_383, 16_384, 3, 20_000];

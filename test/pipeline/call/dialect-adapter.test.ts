@@ -214,7 +214,7 @@ function plainOf(dialect: Dialect, text: string): VendorResponse {
 }
 
 describe('a plain response of the other dialect', () => {
-  it("is translated to the caller's dialect, and memory gets the translated turn", () => {
+  it("translates the response to the caller's dialect and passes the translated turn to memory", () => {
     const use = '{"type":"tool_use","id":"t","name":"gateway_json_answer","input":{"a":1.0}}';
     const answer = plainOf(
       'messages',
@@ -311,7 +311,7 @@ describe('a streamed response of the other dialect', () => {
     }
   }
 
-  it('is translated chunk by chunk, and its last chunk is marked', async () => {
+  it('translates the stream chunk by chunk and marks its last chunk', async () => {
     const { answer, isClosed } = streamOf(
       [
         [start, false],
@@ -329,7 +329,7 @@ describe('a streamed response of the other dialect', () => {
     expect([lasts, end, isClosed()]).toEqual([[false, false, true], { kind: 'whole' }, true]);
   });
 
-  it('is broken without a forwarded error if the relay reports it as broken', async () => {
+  it('breaks without a forwarded error if the relay reports it as broken', async () => {
     const { answer } = streamOf([[start + text('Hel'), false]], {
       kind: 'broken',
       message: 'the response ended early',
@@ -354,7 +354,7 @@ describe('a streamed response of the other dialect', () => {
     expect([end, isClosed()]).toEqual([{ kind: 'broken', message: 'Overloaded', errorForwarded: false }, true]);
   });
 
-  it('is broken if the relay treats it as complete but its dialect has no end', async () => {
+  it('breaks if the relay treats it as complete but its dialect has no end', async () => {
     const { answer } = streamOf([[start + text('Hel'), true]], { kind: 'whole' });
     expect(await readChunks(translateStream(answer))).toMatchObject({
       lasts: [false],

@@ -61,7 +61,7 @@ test.each<[string, object, Partial<ResponseSummary>, number, string | undefined]
   expect([settled.units?.serviceTier, settled.estimated]).toEqual([serviceTier, false]);
 });
 
-test('assumes no tier for a translated request, whatever the caller asked for', () => {
+test('does not assume a tier for a translated request, regardless of the tier that the caller requested', () => {
   expect(settle({ service_tier: 'priority' }, {}, { route: 'chat', dialect: 'messages' })).toMatchObject({ usd: 0.001, estimated: false });
   expect(settle({ service_tier: 'flex' }, {}, { responses: 'translated' })).toMatchObject({ usd: 0.001, estimated: false });
 });

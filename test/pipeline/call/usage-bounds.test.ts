@@ -224,12 +224,12 @@ describe('the input whose cost is reserved', () => {
   };
   const size = Buffer.byteLength(JSON.stringify(hello));
 
-  test('is priced at the cache write rate if that is higher, even if the body does not ask for caching', () => {
+  test('costs the cache write rate if that is higher, even if the body does not ask for caching', () => {
     const cost = inputOf('chat', hello, { inputNanos: 4_000_000_000n, cacheWriteNanos: 5_000_000_000n, cacheWrite1hNanos: 8_000_000_000n });
     expect(cost).toBe(size * 5_000);
   });
 
-  test('is priced at the one-hour cache write rate if the body may ask for it', () => {
+  test('costs the one-hour cache write rate if the body may ask for it', () => {
     const rates = { inputNanos: 1_000_000_000n, cacheWriteNanos: 1_250_000_000n, cacheWrite1hNanos: 2_000_000_000n };
     const plain = JSON.stringify({ ...hello, cache_control: { type: 'ephemeral', ttl: '1h' } });
     const escaped = plain.replace('cache_control', 'cach\\u0065_control');

@@ -28,7 +28,7 @@ function newProject() {
 }
 
 describeDatabases('the list of calls', (database) => {
-  test('is paged newest first and streamed completely within the range and the project', async () => {
+  test('returns pages newest first and streams all calls within the range and the project', async () => {
     const { call, projectId } = newProject();
     const calls = Array.from({ length: 270 }, (_value, index) => call({ metadata: { startedAt: noon + index } }));
     const outside = [call({ metadata: { startedAt: from - 1 } }), call({ metadata: { startedAt: to } }), newProject().call()];
@@ -45,7 +45,7 @@ describeDatabases('the list of calls', (database) => {
     expect(streamed[0]).toMatchObject({ attempts: 1, costNanos: 1_000, input: 10, cachedInput: 2 });
   });
 
-  test('includes the calls of each task, whatever its name', async () => {
+  test('includes the calls of each task, regardless of its name', async () => {
     const { call, projectId } = newProject();
     const tasks = [null, '-', '--', '\u00a0', '\u200b', 'x'.repeat(5_000)];
     await store(
@@ -60,7 +60,7 @@ describeDatabases('the list of calls', (database) => {
     expect(() => parseCallFilter(new URLSearchParams({ task: 'x'.repeat(20_000) }))).toThrow(/^task: /);
   });
 
-  test('is not read to find out when a key without calls was last used', async () => {
+  test('does not read calls to determine the last use of a key without calls', async () => {
     const busy = newProject();
     await store(
       database(),

@@ -96,7 +96,7 @@ describeDatabases('models in force', (database) => {
     expect(pricesOf((await begin(configured)).models())).toEqual(wanted);
   });
 
-  test('removes an imported row for null and makes the built-in row active again', async () => {
+  test('removes an imported row that is set to null and makes the built-in row active again', async () => {
     const models = await begin({ 'a/starter': row('starter', 2) });
     await models.import({ 'a/starter': { nanos: 20 }, 'a/new': { nanos: 30 } });
     const receipt = await models.import({ 'a/starter': null, 'a/new': null, 'a/never': null });
@@ -152,7 +152,7 @@ describeDatabases('models in force', (database) => {
     expect(warnings).toEqual(['invalid imported models skipped']);
   });
 
-  test('retries an outage at the start and uses the configuration until then', async () => {
+  test('uses the configuration during an outage at the start and retries until it ends', async () => {
     await database().query(`insert into catalog_models (model, content, imported_at) values ('a/x', '{"nanos": 2}', now())`);
     let isDown = true;
     const failing: Database = {

@@ -129,7 +129,7 @@ describe('the credential chain', () => {
 describe('bearer tokens of Bedrock', () => {
   const credentials = { ...staticKey, sessionToken: 'session/+=' };
 
-  test("are those of AWS's own generator", async () => {
+  test("match those of AWS's own generator", async () => {
     const expected = await getToken({ credentials, region: 'eu-west-1', expiresInSeconds: 43_200 });
     const address = Buffer.from(expected.replace('bedrock-api-key-', ''), 'base64').toString();
     const [, date = ''] = /X-Amz-Date=(\w+)/.exec(address) ?? [];
@@ -138,7 +138,7 @@ describe('bearer tokens of Bedrock', () => {
     expect(await mintBedrockToken(signer, 43_200, signedAt)).toBe(expected);
   });
 
-  test('are sent as they are, and end with the credentials that they are derived from', async () => {
+  test('expire with the credentials that they are derived from and are sent unchanged', async () => {
     clouds.lifetimeMs = 900_000;
     const credential = await load({ scheme: 'bearer', roleArn: role }, inEnvironment);
     expect(credential.expiresAtMs).toBeLessThan(Date.now() + 900_000);

@@ -112,7 +112,7 @@ test('another service account is impersonated', async () => {
 describe('the metadata server', () => {
   const detect = { METADATA_SERVER_DETECTION: 'ping-only', NO_PROXY: '127.0.0.1' };
 
-  test('is asked without a file, even if it was not available at first', async () => {
+  test('provides the credential without a file, even if it was not available at first', async () => {
     const closed = `127.0.0.1:${await closedPort()}`;
     await expect(load({}, { ...detect, GCE_METADATA_HOST: closed })).rejects.toThrow();
     const credential = await load({}, { ...detect, GCE_METADATA_HOST: clouds.url.replace('http://', '') });

@@ -43,7 +43,7 @@ function errorOf(credential: RefreshedCredential): VendorError {
 }
 
 describe('a credential', () => {
-  test('is replaced before it expires, so that there is always a valid one', async () => {
+  test('refreshes before it expires, so that it is always valid', async () => {
     const { cloud, credential } = createCloud(2_000);
     credential.start();
     await credential.firstAttempt(10_000);
@@ -57,7 +57,7 @@ describe('a credential', () => {
     expect(credential.state()).toMatchObject({ isValid: true, failures: 0, problem: null });
   });
 
-  test('is used until it expires while the cloud fails, and calls then fail at once', async () => {
+  test('serves calls until it expires while the cloud fails, and calls then fail at once', async () => {
     const { cloud, credential, failed, recovered } = createCloud(3_000);
     credential.start();
     await credential.firstAttempt(10_000);
@@ -82,7 +82,7 @@ describe('a credential', () => {
     expect(credential.secrets()).toEqual(['token-2', 'token-1']);
   });
 
-  test('is not requested in a busy loop while the cloud fails', async () => {
+  test('does not refresh in a busy loop while the cloud fails', async () => {
     const { cloud, credential } = createCloud(null);
     cloud.failure = new Error('down');
     credential.start();
@@ -103,7 +103,7 @@ describe('a credential', () => {
     expect(errorOf(credential).detail).toMatch(/the first one has not arrived yet$/);
   });
 
-  test('is replaced early once if the vendor rejects it', async () => {
+  test('refreshes early once if the vendor rejects it', async () => {
     const { cloud, credential } = createCloud(3_600_000);
     credential.start();
     await credential.firstAttempt(10_000);
@@ -121,7 +121,7 @@ describe('a credential', () => {
     expect(credential.state().problem).toMatch(/has already expired; check the clock/);
   });
 
-  test('is no longer requested after the end', async () => {
+  test('stops refreshing after the end', async () => {
     const { cloud, credential } = createCloud(1_000);
     credential.start();
     await credential.firstAttempt(10_000);

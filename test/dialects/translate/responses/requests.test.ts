@@ -208,7 +208,7 @@ describe('items of a response that the caller sends back', () => {
     expect(toChat(continued(response?.output), form).messages[1]).toEqual({ ...message, ...kept });
   });
 
-  test('returns its own blocks to a messages vendor', () => {
+  test('returns blocks of a messages vendor to that vendor unchanged', () => {
     const content = [
       { type: 'thinking', thinking: 'Hm.', signature: 's' },
       { type: 'redacted_thinking', data: 'eA==' },

@@ -133,7 +133,7 @@ describe.each(['chat', 'messages'] as const)('from a %s vendor', (dialect) => {
   });
 });
 
-test('seals thinking with its signature, keeps the order of interleaved blocks and sends no text for redacted thinking', () => {
+test('seals thinking with its signature, keeps the order of interleaved blocks and does not send text for redacted thinking', () => {
   const content = [
     { type: 'thinking', thinking: 'One.', signature: 's1' },
     { type: 'text', text: 'First.' },
