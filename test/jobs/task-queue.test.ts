@@ -135,7 +135,7 @@ describe('the watch', () => {
     const { lines, current } = await linesAfter(fair, early, late, late, new Error('unavailable'), late, fair);
     expect(lines).toEqual([
       ['warn', 'Temporal tasks waiting for a worker', { queue: 'memory', tasks: 900, seconds: 61 }],
-      ['info', 'Temporal tasks no longer waitinging', { queue: 'memory' }],
+      ['info', 'Temporal tasks no longer waiting', { queue: 'memory' }],
     ]);
     expect(current).toBe(fair);
   });
