@@ -110,6 +110,8 @@ const requests: Readonly<Record<string, Input>> = {
   'PUT /provision/teams/{project}': ({ provision }) => provision('PUT', team, { name: 'Tea', time_zone: 'Europe/Berlin' }),
   'POST /provision/teams/{project}/keys': ({ provision }) => provision('POST', `${team}/keys`, { name: 'the key' }),
   'DELETE /provision/teams/{project}/keys/{prefix}': async ({ provision, prefix }) => provision('DELETE', `${team}/keys/${await prefix()}`),
+  'PATCH /provision/teams/{project}/keys/{prefix}': async ({ provision, prefix }) =>
+    provision('PATCH', `${team}/keys/${await prefix()}`, { name: 'the changed key' }),
   'POST /provision/teams/{project}/keys/{prefix}/rotate': async ({ provision, prefix }) =>
     provision('POST', `${team}/keys/${await prefix()}/rotate`, { grace_seconds: 60 }),
   'PUT /provision/teams/{project}/applications/{source}': ({ provision }) =>
@@ -185,6 +187,11 @@ const visit = async ({ gateway }: Acme, page: string, path: string, fields: Reco
 /** Submissions of all console forms, keyed by the path of the route. */
 const forms: Readonly<Record<string, Input>> = {
   '/keys': ({ owner }) => owner.post(`${base}/keys`, { name: 'the key' }),
+  '/keys/:prefix/edit': async ({ owner, prefix }) => {
+    const path = `${base}/keys/${await prefix()}/edit`;
+    const windows = { 'windows.calls': 'month', 'windows.cost': 'month' };
+    return owner.post(path, { read: await readOf(owner.get(path)), name: 'the changed key', ...windows });
+  },
   '/keys/:prefix/rotate': async ({ owner, prefix }) => owner.post(`${base}/keys/${await prefix()}/rotate`, { grace: '0' }),
   '/keys/:prefix/revoke': async ({ owner, prefix }) => {
     const name = await prefix();
@@ -273,6 +280,7 @@ const lines: Readonly<Record<string, (acme: Acme) => Promise<string>>> = {
   'projects set': async () => 'projects set acme --name Tearoom',
   'keys create': async () => 'keys create --project acme --name the-key',
   'keys revoke': async ({ prefix }) => `keys revoke ${await prefix()} --project acme`,
+  'keys set': async ({ prefix }) => `keys set ${await prefix()} --project acme --name the-changed-key`,
   'keys rotate': async ({ prefix }) => `keys rotate ${await prefix()} --project acme`,
   'applications set': async () => 'applications set bot --project acme --tier standard=two/echo',
   'applications reset': async () => 'applications reset bot --project acme',

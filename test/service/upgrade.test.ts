@@ -146,7 +146,7 @@ describePostgres('an upgrade under load', () => {
       await load.use([young]);
       // A process on a busy machine may end before it has stored all of its calls. They are in its journal then, which isn't part of the backup.
       // The calls that the other process handles meanwhile don't count.
-      const served = load.ids();
+      const served = [...load.ids()];
       await eventually(async () => {
         const [row] = await database.query<{ stored: number }>(
           'select count(*)::integer as stored from calls where id = any($1::uuid[]) or key_prefix = $2::text',

@@ -38,7 +38,7 @@ describe('a note', () => {
   test('shows a question mark for a value that does not fit its slot', () => {
     expect(note('call', planted)).toBe('- Call: ?');
     expect(note('cleanupStep', `expired videos ${planted}`)).toBe('cleanup: ?');
-    expect(note('conversationIdle', '')).toBe('?: read a conversation when it is idle');
+    expect(note('conversationIdle', '')).toBe('?: close a conversation when it is idle');
     expect(isNote(note('call', planted))).toBe(true);
   });
 
