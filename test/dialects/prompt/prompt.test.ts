@@ -96,7 +96,7 @@ describe('chat', () => {
     expect(parsePrompt('chat', { messages: [{ role: 'user', content: text }] }).messages).toEqual([user(text)]);
   });
 
-  test('reads a text with two million data URL markers as fast as any other', () => {
+  test('finishes reading 2 MB that consist of data URL markers', () => {
     const text = ';base64,'.repeat(250_000);
     expect(parsePrompt('chat', { messages: [{ role: 'user', content: text }] }).messages).toEqual([user(text)]);
   });
