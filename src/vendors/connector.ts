@@ -28,7 +28,8 @@ async function openTunnel(
   { hostname, port, protocol }: buildConnector.Options,
   tls: buildConnector.BuildOptions & { readonly timeout: number },
 ): Promise<Socket> {
-  const host = `${hostname}:${port || (protocol === 'https:' ? 443 : 80)}`;
+  // Undici removes the brackets of an IPv6 address.
+  const host = `${hostname.includes(':') ? `[${hostname}]` : hostname}:${port || (protocol === 'https:' ? 443 : 80)}`;
   const credentials = [proxy.username, proxy.password].map(decodeURIComponent).join(':');
   const authorization = credentials === ':' ? {} : { 'proxy-authorization': `Basic ${Buffer.from(credentials).toString('base64')}` };
   // The client has no other connection, so nothing has to be closed once it has handed over its socket.
