@@ -80,11 +80,13 @@ export async function updateKey(tx: Queries, id: string, settings: KeySettings, 
 
 /** Reads the keys with this `quotaKeyId` and locks their rows until the transaction ends. */
 export async function lockKeyChain(tx: Queries, quotaKeyId: string): Promise<KeyRow[]> {
-  const rows = await tx.query<StoredKey>(
-    `select ${keyColumns} from virtual_keys where id = $1::uuid or counted_as = $1::uuid order by id for update`,
-    [quotaKeyId],
-  );
-  return rows.map(toKeyRow);
+  const lock = () =>
+    tx.query<StoredKey>(`select ${keyColumns} from virtual_keys where id = $1::uuid or counted_as = $1::uuid order by id for update`, [
+      quotaKeyId,
+    ]);
+  await lock();
+  // While the first statement waited for a rotation, the rotation may have added a key, which only a new one sees.
+  return (await lock()).map(toKeyRow);
 }
 
 /** Invalidates the cached key in every process when the transaction commits. */

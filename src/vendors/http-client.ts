@@ -258,9 +258,9 @@ export function toVendorError(cause: unknown, phase: 'unsent' | 'start' | 'body'
 const closingErrors = new WeakSet<object>();
 
 /**
- * Records whether a closing connection had sent its whole request. If not, the vendor can't
- * have processed it. We know this if a write failed, or if the operating system hasn't accepted the last bytes. A reset
- * after this point proves nothing, because the vendor may have read the request first.
+ * Records whether a closing connection had sent its whole request. If not, the vendor can't have processed it. We know
+ * this if a write failed, or if the operating system hasn't accepted the last bytes. A reset after this point proves
+ * nothing, because the vendor may have read the request first.
  */
 function watchClosing(connect: buildConnector.connector): buildConnector.connector {
   return (options, callback) => {

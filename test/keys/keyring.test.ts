@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { Database } from '../../src/db/database.ts';
 import { createKeyring, type Keyring } from '../../src/keys/keyring.ts';
@@ -184,6 +185,31 @@ describeDatabases('a keyring', (database) => {
       otherKeyring.rotate(project.id, old.record.prefix, {}),
     ]);
     expect(results.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
+  });
+
+  test('changes the ceilings of a successor that is being inserted', async () => {
+    const old = await keyring.issue(project.id, { name: 'ci', ceilings: { calls: 5 } });
+    const inserted = Promise.withResolvers<void>();
+    const gate = Promise.withResolvers<void>();
+    const slow: Database = {
+      ...database(),
+      transaction: (work) =>
+        database().transaction(async (tx) => {
+          const result = await work(tx);
+          inserted.resolve();
+          await gate.promise;
+          return result;
+        }),
+    };
+    const rotated = createKeyring({ database: slow, clock }).rotate(project.id, old.record.prefix, { grace_seconds: 60 });
+    await inserted.promise;
+    const changed = otherKeyring.change(project.id, old.record.prefix, { ceilings: { calls: 2 } });
+    // The change now waits for the rotation, or will see its result.
+    await setTimeout(100);
+    gate.resolve();
+    const { record } = await rotated;
+    await changed;
+    expect((await keyring.read(project.id, record.prefix)).ceilings.calls.limit).toBe(2);
   });
 
   test('lists keys per project, newest first, with ceilings and without secrets', async () => {

@@ -100,6 +100,11 @@ describe('a proxy', () => {
     ]);
   });
 
+  test('gets an IPv6 address in brackets', async () => {
+    expect(await request(`http://[::1]:${portOf(plain)}/`, providerOf({ proxy: proxyUrl() }))).toBe('plain');
+    expect(asked.map(({ url }) => url)).toEqual([`[::1]:${portOf(plain)}`]);
+  });
+
   test('relays plain HTTP too', async () => {
     expect(await request(`http://localhost:${portOf(plain)}/`, providerOf({ proxy: proxyUrl() }))).toBe('plain');
     expect(asked).toHaveLength(1);
