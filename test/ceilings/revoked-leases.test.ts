@@ -33,7 +33,7 @@ describeDatabases('revoked leases', (database) => {
     const running = await admitted(cutOff, limits, 1);
     expect(await cutOff.admission.leases.revokeAll(cutOff.id)).toBe(1);
     cutOff.admission.verifyLeases();
-    // The others now have the whole ceiling. The call of the process that was considered dead runs in addition.
+    // The other processes can now use the whole ceiling, although a call of the process that seemed dead is still running.
     expect(await admitted(other, limits, 120)).toHaveLength(100);
     expect(await admitted(cutOff, limits, 3)).toHaveLength(0);
     for (const call of running) cutOff.settle(call);

@@ -136,7 +136,7 @@ export const cases = {
 } as const satisfies Record<string, Case>;
 
 export type CaseName = keyof typeof cases;
-/** Also what only the failures need: a call with a short timeout, and streamed structured output. */
+/** The cases, and two more for the table of failures: a call with a short timeout, and streamed structured output. */
 export type DriverCase = CaseName | 'timeout' | 'partial';
 export const caseNames = Object.keys(cases) as readonly CaseName[];
 

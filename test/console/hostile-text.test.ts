@@ -108,8 +108,8 @@ const findWide = `[...document.querySelectorAll('main *, header *')].filter((ele
   && !element.closest('svg, .hidden, details:not([open]) > :not(summary)')).map((element) => element.outerHTML.slice(0, 150)).slice(0, 5)`;
 
 /**
- * Opens the pages without the Content-Security-Policy. Returns a line for everything that only hostile text can have
- * done, and for each page with an unexpected status.
+ * Opens the pages without the Content-Security-Policy. Returns a line for each sign that hostile text
+ * was executed, and for each page with an unexpected status.
  */
 async function findProblems(
   paths: readonly string[],

@@ -252,7 +252,7 @@ const failingOver = {
 /** A breaker that opens once and closes after its second probe. */
 const openedOnce = { 'gateway_breakers{provider="one",state="open"}': '0x40 1x6 0x80' };
 
-/** Long after the fault, however long the alert waits. */
+/** This is long enough after the fault that every alert must have fired. */
 const firedAt = '80m';
 const healthyAt = '10m';
 
@@ -350,7 +350,7 @@ test('reads only existing metrics in boards, and boards and alerts together use 
       .filter(({ name }) => !new RegExp(`\\b${name}(?:_bucket)?\\b`).test(used))
       .map(({ name }) => name),
   ).toEqual([
-    // These metrics answer questions beyond the board.
+    // The board doesn't show these metrics. They answer more detailed questions.
     'gateway_response_cache_entries',
     'gateway_response_cache_bytes',
     'gateway_prompts_to_convert',

@@ -3,7 +3,7 @@ import { clientAddress } from '../../src/http/client-address.ts';
 
 test.each([
   ['203.0.113.7', undefined, '203.0.113.7'],
-  // A client outside cannot claim another address.
+  // A client that connects directly can't pretend to have another address.
   ['203.0.113.7', '198.51.100.1', '203.0.113.7'],
   ['::ffff:127.0.0.1', '198.51.100.1', '198.51.100.1'],
   ['10.0.0.5', '198.51.100.9, 198.51.100.1', '198.51.100.1'],

@@ -17,7 +17,7 @@ const early = ['break-before-first', 'error-before-first', 'stall-before-first',
 const late = ['break-after-3', 'error-after-3', 'stall-after-3', 'break-after-20', 'error-after-20', 'break-after-0', 'error-after-0'];
 const contents = ['long-20', 'tools-parallel'];
 
-/** This vendor has a short timeout, but only where it stops sending. */
+/** We only use the provider with a short timeout for faults in which the vendor stops sending. */
 const providerOf = (vendor: Dialect, fault: string): string => (fault.startsWith('stall') ? hasty : vendors)[vendor];
 
 /** The second model of each tier belongs to a vendor of the other dialect. */

@@ -136,7 +136,10 @@ onBothDatabases('the reason of a failed attempt', (database) => {
     ['faulty/hangs', { reason: 'timeout', type: null, message: 'no response in time' }],
     ['faulty/resets', { reason: 'connect', type: null, message: expect.stringMatching(/^the connection was (?:reset|closed) before/) }],
     ['dead/any', { reason: 'connect', type: null, code: 'ECONNREFUSED', message: 'the connection was refused' }],
-    ['nowhere/any', { reason: 'connect', type: null, message: expect.stringMatching(/^the (?:host name does not exist|DNS server did not respond)$/) }],
+    [
+      'nowhere/any',
+      { reason: 'connect', type: null, message: expect.stringMatching(/^the (?:host name does not exist|DNS server did not respond)$/) },
+    ],
     ['insecure/any', { reason: 'connect', type: null, message: 'the TLS handshake failed' }],
   ])("keeps the vendor's message of a failed attempt: %s", async (model, error) => {
     expect(await errorOf(model)).toMatchObject(error);

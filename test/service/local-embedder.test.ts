@@ -74,7 +74,7 @@ it('embeds a short text without waiting for the rest of a long request', async (
   const long = embed(Array.from({ length: 60 }, (_, index) => `${index} and the rest of a passage `.repeat(20))).then(() =>
     order.push('long'),
   );
-  // The long job started before the short one, because its first text has been taken.
+  // Once the first text has been embedded, the long job must have started before the short one.
   await embed('first');
   await embed('second').then(() => order.push('short'));
   await long;

@@ -206,8 +206,8 @@ onBothDatabases('hostile inputs', (database) => {
     await gateway.admin('PUT', `/provision/teams/${gateway.project}/memory`, { only_senders: [] });
     const chat = await asJson(gateway.call('/v1/chat/completions', said('still there?'), { 'x-gateway-memory': 'recall' }));
     expect(chat).toMatchObject({ status: 200, text: expect.stringContaining('still there?') });
-    // Records are drained in order, so everything that came before is stored as well. A busy machine takes longer than
-    // a read waits.
+    // Records are drained in order, so everything that came before is stored as well. On a busy machine, that takes
+    // longer than a single read would wait.
     await eventually(async () => {
       expect(await findTablesHolding(gateway.database, 'still there?')).toEqual(expect.arrayContaining(['parts', 'memory_passages']));
     }, 300_000);

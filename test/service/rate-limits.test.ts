@@ -20,7 +20,7 @@ const kinds = Object.keys(behaviours) as readonly Behaviour[];
 interface Candidate {
   readonly kind: Behaviour;
   readonly vendor: Dialect;
-  /** `<provider>/<model>`. Each position has a separate model. */
+  /** The id of the model, as `<provider>/<model>`. We use another model at each position of the chain. */
   readonly id: string;
 }
 

@@ -117,7 +117,7 @@ const routesByPath: Readonly<Record<string, RecordedRoute>> = {
   '/v1/messages': 'messages',
   '/v1/responses': 'responses',
   '/v1/images/generations': 'images',
-  // Vendors of the artifacts format have the model in the path.
+  // In the artifacts format, the path contains the model.
   '/v1/artifacts': 'images',
 };
 

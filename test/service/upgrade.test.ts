@@ -101,8 +101,8 @@ describePostgres('an upgrade under load', () => {
     });
 
   /**
-   * Returns the calls that no part of the backup contains, if all of the journal is stored and deleted right before the
-   * second command runs.
+   * Returns the calls that are missing from the backup in the worst case, in which the service stores and deletes its whole
+   * journal between the two commands of the backup.
    */
   const findMissing = async (ids: readonly string[], gateway: Service): Promise<string[]> => {
     const folder = join(backupFolder, 'late');

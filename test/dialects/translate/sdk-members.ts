@@ -34,7 +34,7 @@ export function documentedMembers(file: keyof typeof declarations, name: string)
   const members: string[] = [];
   let depth = 1;
   let comment = '';
-  // A statement at depth 1 is a member: a comment, followed by its name up to the colon.
+  // At depth 1, each member consists of a comment and a name that ends with a colon.
   const tokens = /\/\*[\s\S]*?\*\/|[{}]|([A-Za-z_]\w*)\??:/g;
   tokens.lastIndex = opening.index + opening[0].length;
   for (let token = tokens.exec(source); token && depth > 0; token = tokens.exec(source)) {

@@ -243,7 +243,7 @@ const rowsSql: Readonly<Record<string, string>> = {
   conversations: `select id, source, subject, state, opened, learnable, title, text, calls, messages, batched_messages, tip_key, tip_message_key,
                          started_at::text, last_turn_at::text from conversations where project_id = $1::uuid`,
   conversation_parts: `select slot.* from conversation_parts slot join conversations on conversations.id = conversation_id where project_id = $1::uuid`,
-  // Without the parts of calls that belong to no conversation.
+  // Leaves out the parts of calls that don't belong to a conversation.
   parts: `select hash, parent_hash, role, content from parts
            where project_id = $1::uuid and hash in (select part_hash from conversation_parts)`,
   // An import that was cut off in the middle of a turn leaves a different call text there.
