@@ -15,7 +15,7 @@ const text = z.string().regex(/^\S+$/, 'must not be empty or contain spaces');
 const shared = {
   allow_hosts: setting(
     z.array(z.string().regex(/^[A-Za-z0-9.-]+$/, 'must be a host, without a scheme and port')),
-    'Hosts outside the cloud that may get its credentials, such as a private endpoint with a name of your own.',
+    'Other hosts that may get the credentials, such as a private endpoint with a name of your own.',
     'none',
   ),
 };

@@ -21,17 +21,31 @@ export function readProxies(env: Environment, errors: string[]): FindProxy {
   const read = (name: string): string | null => env[name]?.trim() || env[name.toLowerCase()]?.trim() || null;
   const readAddress = (name: string): string | null => {
     const text = read(name);
-    if (text === null || isProxyAddress(text)) return text;
-    errors.push(`${name}: must be an address such as http://proxy.example.com:3128`);
-    return null;
+    if (text === null) return null;
+    const address = parseProxyAddress(text);
+    if (address === null) errors.push(`${name}: must be an address such as http://proxy.example.com:3128`);
+    return address;
   };
   const proxies: Readonly<Record<string, string | null>> = { 'https:': readAddress('HTTPS_PROXY'), 'http:': readAddress('HTTP_PROXY') };
-  const isExcepted = parseExceptions(read('NO_PROXY') ?? '');
+  const isExcepted = parseExceptions(read('NO_PROXY') ?? '', errors);
   return (address) => (isLoopback(address.hostname) || isExcepted(address) ? null : (proxies[address.protocol] ?? null));
 }
 
-function isProxyAddress(text: string): boolean {
-  return URL.canParse(text) && /^https?:$/.test(new URL(text).protocol) && new URL(text).hostname !== '';
+/** Returns the URL of a proxy. Without a scheme it's http, as it is for curl. Null if the text isn't an address. */
+function parseProxyAddress(text: string): string | null {
+  const address = text.includes('://') ? text : `http://${text}`;
+  if (!URL.canParse(address)) return null;
+  const { protocol, hostname, username, password } = new URL(address);
+  return /^https?:$/.test(protocol) && hostname !== '' && canDecode(username) && canDecode(password) ? address : null;
+}
+
+function canDecode(text: string): boolean {
+  try {
+    decodeURIComponent(text);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function isLoopback(hostname: string): boolean {
@@ -40,28 +54,41 @@ function isLoopback(hostname: string): boolean {
 
 /**
  * Parses the hosts that aren't proxied. `example.com` and `.example.com` include all hosts below it, a port restricts
- * an entry to that port, and addresses may have a prefix length.
+ * an entry to that port, and addresses may have a prefix length. Adds invalid networks to `errors`.
  */
-function parseExceptions(text: string): (address: URL) => boolean {
+function parseExceptions(text: string, errors: string[]): (address: URL) => boolean {
   const entries = text.split(/[\s,]+/).filter((entry) => entry !== '');
   const networks = new BlockList();
+  const names: { readonly domain: string; readonly port: string | undefined }[] = [];
   for (const entry of entries) {
-    const [network = '', prefix] = entry.split('/');
-    const family = isIP(network) === 6 ? 'ipv6' : 'ipv4';
-    const length = Number(prefix);
-    if (isIP(network) > 0 && prefix !== undefined && length <= (family === 'ipv6' ? 128 : 32)) networks.addSubnet(network, length, family);
+    const [, network = '', prefix = ''] = /^(.*)\/(.*)$/.exec(entry) ?? [];
+    const [, hostOfEntry = entry, port] = isIP(entry) > 0 ? [] : (/^(.*):(\d+)$/.exec(entry) ?? []);
+    const address = withoutBrackets(network || hostOfEntry);
+    const version = isIP(address);
+    const family = version === 6 ? 'ipv6' : 'ipv4';
+    if (version > 0 && network !== '') {
+      const isLength = /^\d{1,3}$/.test(prefix) && Number(prefix) <= (version === 6 ? 128 : 32);
+      if (isLength) networks.addSubnet(address, Number(prefix), family);
+      else errors.push(`NO_PROXY: ${entry} is not a network such as 10.0.0.0/8`);
+    } else if (version > 0 && port === undefined) networks.addAddress(address, family);
+    else names.push({ domain: version === 6 ? shortenAddress(address) : address.toLowerCase().replace(/^\*?\./, ''), port });
   }
   return ({ hostname, port, protocol }) => {
-    const host = hostname.replace(/^\[|\]$/g, '');
+    const host = withoutBrackets(hostname);
+    if (entries.includes('*')) return true;
     if (isIP(host) > 0 && networks.check(host, isIP(host) === 6 ? 'ipv6' : 'ipv4')) return true;
     const ownPort = port || (protocol === 'https:' ? '443' : '80');
-    return entries.some((entry) => {
-      if (entry === '*') return true;
-      const [, name = entry, entryPort] = /^(.*[^:]):(\d+)$/.exec(entry) ?? [];
-      const domain = name.toLowerCase().replace(/^\*?\.|^\[|\]$/g, '');
-      return (entryPort === undefined || entryPort === ownPort) && (host === domain || host.endsWith(`.${domain}`));
-    });
+    return names.some((name) => (name.port ?? ownPort) === ownPort && (host === name.domain || host.endsWith(`.${name.domain}`)));
   };
+}
+
+function withoutBrackets(host: string): string {
+  return host.replace(/^\[|\]$/g, '');
+}
+
+/** Writes an IPv6 address the way URLs do. */
+function shortenAddress(address: string): string {
+  return withoutBrackets(new URL(`http://[${address}]`).hostname);
 }
 
 /** Returns null if a provider's connections are the usual ones. */
@@ -71,11 +98,11 @@ export function buildEgress(
   findProxy: FindProxy,
   addError: AddError,
 ): Egress | null {
-  if (own !== undefined && own !== 'none' && !isProxyAddress(own))
+  const ownProxy = own === undefined || own === 'none' ? null : parseProxyAddress(own);
+  if (own !== undefined && own !== 'none' && ownProxy === null)
     addError(['proxy'], 'must be an address such as http://proxy.example.com:3128, or none');
   const ca = file === undefined ? null : readCertificates(file, addError);
-  const fromEnvironment = own === undefined && URL.canParse(baseUrl) ? findProxy(new URL(baseUrl)) : null;
-  const proxy = own === undefined || own === 'none' ? fromEnvironment : own;
+  const proxy = own === undefined && URL.canParse(baseUrl) ? findProxy(new URL(baseUrl)) : ownProxy;
   return proxy === null && ca === null ? null : { key: createHash('sha256').update(`${proxy} ${ca}`).digest('hex'), proxy, ca };
 }
 

@@ -50,7 +50,10 @@ function checkHost({ type, allow_hosts: allowed = [] }: CloudAuth, { baseUrl }: 
   const { protocol, hostname } = new URL(baseUrl);
   if (allowed.some((host) => host.toLowerCase() === hostname)) return;
   if (!isCloudHost(type, hostname))
-    addError(['auth'], `${hostname} is not a host of ${type}, so it gets no credentials of it; add a private endpoint to auth.allow_hosts`);
+    addError(
+      ['auth'],
+      `${hostname} does not serve models of ${type}, so it gets no credentials; add it to auth.allow_hosts if it is yours`,
+    );
   else if (protocol !== 'https:') addError(['base_url'], 'must begin with https://, because the requests contain credentials');
 }
 

@@ -38,17 +38,25 @@ export interface AzureIdentitySettings {
 
 export type CloudType = CloudIdentitySettings['type'];
 
-/** The domains of each cloud, including its sovereign regions. Credentials only go to hosts below them. */
-const cloudDomains: Readonly<Record<CloudType, readonly string[]>> = {
-  aws: ['amazonaws.com', 'amazonaws.com.cn', 'amazonaws.eu', 'api.aws', 'api.amazonwebservices.com.cn', 'api.amazonwebservices.eu'],
-  google: ['googleapis.com'],
-  azure: ['azure.com', 'azure.us', 'azure.cn', 'windows.net', 'azure-api.net', 'azure-api.us', 'azure-api.cn'],
+const region = '[a-z]{2,4}(?:-[a-z]+)+-\\d{1,2}';
+const bedrock = `bedrock(?:-[a-z]+)*\\.${region}`;
+const awsDomain =
+  '(?:amazonaws\\.com|amazonaws\\.com\\.cn|amazonaws\\.eu|api\\.aws|api\\.amazonwebservices\\.com\\.cn|api\\.amazonwebservices\\.eu)';
+
+/**
+ * The hosts of each cloud's models, including its sovereign regions. Other hosts of a cloud may run the programs of its
+ * customers, who must not get our credentials.
+ */
+const modelHosts: Readonly<Record<CloudType, RegExp>> = {
+  // The second form is that of VPC endpoints, such as vpce-1a2b.bedrock-runtime.eu-west-1.vpce.amazonaws.com.
+  aws: new RegExp(`^(?:${bedrock}|aws-external-anthropic\\.${region}|vpce-[a-z0-9-]+\\.${bedrock}\\.vpce)\\.${awsDomain}$`),
+  google: /\.googleapis\.com$/,
+  azure: /^[a-z0-9-]+\.(?:openai|cognitiveservices|services\.ai)\.azure\.(?:com|us|cn)$/,
 };
 
-/** Reports whether a host belongs to the cloud, so that it may get the identity's credentials. */
+/** Reports whether a host serves the cloud's models, so that it may get the identity's credentials. */
 export function isCloudHost(type: CloudType, hostname: string): boolean {
-  const name = hostname.toLowerCase();
-  return cloudDomains[type].some((domain) => name.endsWith(`.${domain}`));
+  return modelHosts[type].test(hostname.toLowerCase());
 }
 
 /** Returns the AWS region in a host such as `bedrock-runtime.eu-west-1.amazonaws.com`, or null. */

@@ -53,27 +53,26 @@ export interface Chain<Success> {
 export async function runChain<Success>(chain: Chain<Success>): Promise<ChainResult<Success>> {
   const failures: AttemptFailure[] = [];
   let queue = chain.candidates.slice();
-  /** The candidate that we retry, and the delay. Null if we go on to the next one. */
-  let retry: Retry | null = null;
+  /** Null if we go on to the next candidate. */
+  let retry: Attempt | null = null;
   for (;;) {
-    const isRetry: boolean = retry !== null;
-    const waitMs: number = retry?.waitMs ?? 0;
-    const candidate: Candidate | undefined = retry ? retry.candidate : queue.shift();
+    const attempt: Attempt = retry ?? { candidate: queue.shift(), waitMs: 0, reason: 'next' };
+    const { candidate, waitMs, reason } = attempt;
     if (!candidate) return { kind: 'exhausted', failures };
     retry = null;
     const remaining = chain.remainingMs();
     if (remaining !== null && remaining <= 0) return { kind: 'aborted', failures, cut: null };
     if (failures.length > 0 && !(await chain.reserveNext())) return { kind: 'exhausted', failures };
     try {
-      if (isRetry) await chain.pause(waitMs);
+      if (reason !== 'next') await chain.pause(waitMs);
       return { kind: 'responded', response: await chain.attempt(candidate, waitMs, queue.length === 0) };
     } catch (error) {
       if (!(error instanceof VendorError)) throw error;
       const kind = classifyFailure(error);
       if (kind === 'aborted') return { kind: 'aborted', failures, cut: { candidate, error } };
       failures.push({ candidate, error });
-      if (error.closedWhileSending && !isRetry) {
-        retry = { candidate, waitMs: 0 };
+      if (error.closedWhileSending && reason === 'next') {
+        retry = { candidate, waitMs: 0, reason: 'connection_closed' };
         continue;
       }
       if (isContextOverflow(error)) {
@@ -89,16 +88,19 @@ export async function runChain<Success>(chain: Chain<Success>): Promise<ChainRes
         queue = [...queue.filter((other) => !isSameProvider(other)), ...queue.filter(isSameProvider)];
       } else if (queue.some(isSameModel)) {
         queue = [...queue.filter(isSameModel), ...queue.filter((other) => !isSameModel(other))];
-      } else if (!isRetry) {
+      } else if (reason !== 'rate_limited') {
         retry = shortestRetry(failures, candidate, chain.remainingMs());
       }
     }
   }
 }
 
-interface Retry {
-  readonly candidate: Candidate;
+interface Attempt {
+  /** Undefined if none is left. */
+  readonly candidate: Candidate | undefined;
   readonly waitMs: number;
+  /** Why we try this candidate: it's the next one, or we retry it for one of the other reasons. */
+  readonly reason: 'next' | 'connection_closed' | 'rate_limited';
 }
 
 /** After this many members have failed, the vendor has a problem that other members probably share. */
@@ -126,10 +128,10 @@ function withoutUselessMembers(
  * Returns the retry of a model after a 429. Other members of its pool may have responded with a 429 before, and we retry
  * the one that asked for the shortest delay. Null if the model isn't retried.
  */
-function shortestRetry(failures: readonly AttemptFailure[], { id }: Candidate, remainingMs: number | null): Retry | null {
+function shortestRetry(failures: readonly AttemptFailure[], { id }: Candidate, remainingMs: number | null): Attempt | null {
   const delays = failures.flatMap(({ candidate, error }) => {
     const waitMs = candidate.id === id && classifyFailure(error) === 'rate_limited' ? retryDelay(error, remainingMs) : null;
-    return waitMs === null ? [] : [{ candidate, waitMs }];
+    return waitMs === null ? [] : [{ candidate, waitMs, reason: 'rate_limited' as const }];
   });
-  return delays.reduceRight<Retry | null>((best, delay) => (best === null || delay.waitMs < best.waitMs ? delay : best), null);
+  return delays.reduceRight<Attempt | null>((best, delay) => (best === null || delay.waitMs < best.waitMs ? delay : best), null);
 }

@@ -78,15 +78,18 @@ export async function updateKey(tx: Queries, id: string, settings: KeySettings, 
   for (const { prefix } of chain) await notifyKeyChange(tx, prefix);
 }
 
-/** Reads the keys with this `quotaKeyId` and locks their rows until the transaction ends. */
+/**
+ * Reads the keys with this `quotaKeyId` and locks their rows until the transaction ends. The first key is locked before
+ * the others, so that transactions wait for each other there and can't deadlock. Once it's locked, no rotation can add a
+ * key.
+ */
 export async function lockKeyChain(tx: Queries, quotaKeyId: string): Promise<KeyRow[]> {
-  const lock = () =>
-    tx.query<StoredKey>(`select ${keyColumns} from virtual_keys where id = $1::uuid or counted_as = $1::uuid order by id for update`, [
-      quotaKeyId,
-    ]);
-  await lock();
-  // While the first statement waited for a rotation, the rotation may have added a key, which only a new one sees.
-  return (await lock()).map(toKeyRow);
+  await tx.query('select 1 from virtual_keys where id = $1::uuid for no key update', [quotaKeyId]);
+  const rows = await tx.query<StoredKey>(
+    `select ${keyColumns} from virtual_keys where id = $1::uuid or counted_as = $1::uuid order by id for no key update`,
+    [quotaKeyId],
+  );
+  return rows.map(toKeyRow);
 }
 
 /** Invalidates the cached key in every process when the transaction commits. */
@@ -142,17 +145,6 @@ export function listNewestKeys(
       where revoked_at is null and (expires_at is null or expires_at > $1::timestamptz) order by id desc limit $2::integer`,
     [new Date(now), limit],
   );
-}
-
-/**
- * Reads a key of the project and locks its row until the transaction ends. Returns null if the project has no such key.
- */
-export async function lockKey(tx: Queries, projectId: string, prefix: string): Promise<KeyRow | null> {
-  const [row] = await tx.query<StoredKey>(
-    `select ${keyColumns} from virtual_keys where project_id = $1::uuid and prefix = $2::text for update`,
-    [projectId, prefix],
-  );
-  return row ? toKeyRow(row) : null;
 }
 
 /** Selects a page of keys. */

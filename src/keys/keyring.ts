@@ -24,7 +24,6 @@ import {
   keyChannel,
   listKeys,
   listNewestKeys,
-  lockKey,
   lockKeyChain,
   readCeilings,
   readKey,
@@ -241,11 +240,7 @@ export function createKeyring({ database, clock, logger }: KeyringOptions): Keyr
     async change(projectId, prefix, input, check) {
       const now = clock.now();
       const { chain, ...changed } = await database.transaction(async (tx) => {
-        const found = await readKey(tx, prefix);
-        if (found?.projectId !== projectId) throw keyNotFound();
-        const chain = await lockKeyChain(tx, found.quotaKeyId);
-        const row = chain.find(({ id }) => id === found.id);
-        if (!row) throw keyNotFound();
+        const { row, chain } = await lockKey(tx, projectId, prefix);
         const before = toKeyRecord(row, (await readCeilings(tx, [row.id])).get(row.id));
         if (before.revokedAt !== null) throw gatewayError('conflict', { message: 'the key is revoked; issue a new one' });
         check?.(toKeyInputJson(before));
@@ -268,8 +263,7 @@ export function createKeyring({ database, clock, logger }: KeyringOptions): Keyr
       const issued = await insert(
         projectId,
         async (tx, now) => {
-          const old = await lockKey(tx, projectId, prefix);
-          if (!old) throw keyNotFound();
+          const { row: old } = await lockKey(tx, projectId, prefix);
           if (old.revokedAt !== null || (old.expiresAt !== null && old.expiresAt <= now)) {
             throw gatewayError('conflict', { message: 'the key is revoked or expired; issue a new one' });
           }
@@ -285,6 +279,23 @@ export function createKeyring({ database, clock, logger }: KeyringOptions): Keyr
     start: cache.start,
     stop: cache.stop,
   };
+}
+
+/**
+ * Reads a key and locks it, together with the keys that share its ceilings, until the transaction ends. Throws
+ * `not_found`.
+ */
+async function lockKey(
+  tx: Queries,
+  projectId: string,
+  prefix: string,
+): Promise<{ readonly row: KeyRow; readonly chain: readonly KeyRow[] }> {
+  const found = await readKey(tx, prefix);
+  if (found?.projectId !== projectId) throw keyNotFound();
+  const chain = await lockKeyChain(tx, found.quotaKeyId);
+  const row = chain.find(({ id }) => id === found.id);
+  if (!row) throw keyNotFound();
+  return { row, chain };
 }
 
 function requireCeilings(key: CachedKey | null): TimedCeilings {

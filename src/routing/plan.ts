@@ -118,7 +118,7 @@ export function createPlanner({ catalog, breakers, catalogFill, loads }: Planner
       const { fitting, tooSmall } = splitByWindow(candidates, route, prompt);
       if (tooSmall.length === 0) return plan;
       const entryOf = ({ id }: Candidate): readonly PlanEntry[] => plan.entries.filter(({ model }) => model === id);
-      const skipped = tooSmall.flatMap(entryOf).map(({ canary: _untried, ...entry }) => ({ ...entry, skipped: 'context_too_small' }));
+      const skipped = tooSmall.flatMap(entryOf).map((entry) => ({ ...withoutCanary(entry), skipped: 'context_too_small' }));
       return { candidates: fitting, entries: [...fitting.flatMap(entryOf), ...skipped, ...plan.entries.slice(candidates.length)] };
     },
     order(plan, { caller, project, affinity }) {
@@ -129,7 +129,8 @@ export function createPlanner({ catalog, breakers, catalogFill, loads }: Planner
       // A model has the position of its first member.
       const positions = new Map(candidates.map(({ id }, position) => [id, position] as const).toReversed());
       const positionOf = ({ model, skipped }: PlanEntry): number => (skipped === null ? (positions.get(model) ?? 0) : positions.size);
-      return { candidates, entries: plan.entries.toSorted((left, right) => positionOf(left) - positionOf(right)) };
+      const entries = plan.entries.toSorted((left, right) => positionOf(left) - positionOf(right));
+      return { candidates, entries: entries.map((entry, position) => (position > 0 ? withoutCanary(entry) : entry)) };
     },
     explain: (request) => selectFor(viewOf(request), request).skipped,
   };
@@ -147,10 +148,16 @@ function planAnyPrompt(view: SelectRequest, request: PlanRequest): Plan {
   const candidates = orderByPriority(available, ({ id }) => (isRetired(request.project, id) ? 2 : 0));
   const entries = candidates.map(({ id }, position): PlanEntry => {
     const entry = { model: id, skipped: null, ...(isFilled && { filled: true as const }) };
-    if (canary?.isTried) return id === open[0] ? { ...entry, canary: canary.tier } : entry;
-    return canary && position === 0 ? { ...entry, control: canary.tier } : entry;
+    if (!canary || position > 0) return entry;
+    if (!canary.isTried) return { ...entry, control: canary.tier };
+    return id === open[0] ? { ...entry, canary: canary.tier } : entry;
   });
   return { candidates, entries: [...entries, ...skipped] };
+}
+
+/** Returns the entry of a model that the call doesn't try first, which doesn't count for the comparison of canaries. */
+function withoutCanary({ canary: _notFirst, ...entry }: PlanEntry): PlanEntry {
+  return entry;
 }
 
 /** Returns the tiers whose canaries the call tries, if it uses these tiers. Undefined if it can't try any. */

@@ -105,10 +105,15 @@ interface Requirement extends Pick<RoutingView, 'catalog'> {
 
 const noTags: readonly string[] = [];
 
+/** Reports whether some providers may be excluded because they don't have a tag. */
+export function requiresTags({ project, caller }: Pick<Requirement, 'project' | 'caller'>): boolean {
+  return project.requiredTags.length > 0 || (caller.requiredTags ?? noTags).length > 0;
+}
+
 /** Returns the required tags that a provider doesn't have. */
 export function findMissingTags({ catalog, project, caller }: Requirement, provider: string): readonly string[] {
+  if (!requiresTags({ project, caller })) return noTags;
   const { requiredTags = noTags } = caller;
-  if (requiredTags.length === 0 && project.requiredTags.length === 0) return noTags;
   const tags = catalog.tags.get(provider);
   if (tags === null) return noTags;
   return [...new Set([...project.requiredTags, ...requiredTags])].filter((tag) => !tags?.includes(tag));

@@ -1,6 +1,6 @@
 /** Opens connections to vendors, either directly or through a proxy. */
 import type { Socket } from 'node:net';
-import { getCACertificates } from 'node:tls';
+import { createSecureContext, getCACertificates } from 'node:tls';
 import { buildConnector, Client, type Dispatcher } from 'undici';
 import type { Egress } from '../core/egress.ts';
 import { errorCode } from '../core/error-messages.ts';
@@ -11,7 +11,9 @@ import { describeConnectionError } from './connection-error.ts';
 /** Returns undici's function that opens a connection. Each connection has to be open before the timeout. */
 export function createConnector(timeoutMs: number, egress: Egress | null): buildConnector.connector {
   const { proxy = null, ca = null } = egress ?? {};
-  const tls = { timeout: timeoutMs, ...(ca !== null && { ca: [...getCACertificates('default'), ca] }) };
+  // Node would otherwise parse all certificates again for each connection.
+  const secureContext = ca === null ? undefined : createSecureContext({ ca: [...getCACertificates('default'), ca] });
+  const tls = { timeout: timeoutMs, ...(secureContext && { secureContext }) };
   const connect = buildConnector(tls);
   if (proxy === null) return connect;
   return (options, callback) => {
@@ -33,7 +35,8 @@ async function openTunnel(
   const credentials = [proxy.username, proxy.password].map(decodeURIComponent).join(':');
   const authorization = credentials === ':' ? {} : { 'proxy-authorization': `Basic ${Buffer.from(credentials).toString('base64')}` };
   // The client has no other connection, so nothing has to be closed once it has handed over its socket.
-  const client = new Client(proxy.origin, { connect: tls });
+  // With HTTP/2, undici would return no socket.
+  const client = new Client(proxy.origin, { connect: tls, allowH2: false });
   const signal = AbortSignal.timeout(tls.timeout);
   let response: Dispatcher.ConnectData;
   try {

@@ -24,20 +24,23 @@ const firstVersion = '2023-06-01';
 
 /**
  * Omits and adds the members that the provider's format requires. A member that the caller has set already keeps its
- * value. This costs another scan of the body, which only vendors with such a format need.
+ * value, except for the beta flags, which are those of the header. This costs another scan of the body, which only
+ * vendors with such a format need.
  */
 export function adaptBody(bytes: Buffer, format: RequestFormat, { hasModelInPath, headers }: BodyContext): Buffer {
   const { 'anthropic-version': version = firstVersion, 'anthropic-beta': flags = '' } = headers;
+  const hasFlags = format.betaFlags?.isInBody === true;
   const added: Record<string, unknown> = {
     ...format.addedMembers,
     ...(version !== firstVersion && hasVersionInBody(format) && { anthropic_version: version }),
-    ...(format.betaFlags?.isInBody === true && flags !== '' && { anthropic_beta: flags.split(',') }),
+    ...(hasFlags && flags !== '' && { anthropic_beta: flags.split(',') }),
   };
-  const omittedMembers = hasModelInPath ? format.omittedMembers : [];
-  const { object, members, isEmpty } = scanObject(bytes, new Set([...omittedMembers, ...Object.keys(added)]));
-  const texts = Object.entries(added).map(
-    ([key, value]) => `${JSON.stringify(key)}:${textOf(bytes, members.get(key)) ?? JSON.stringify(value)}`,
-  );
+  const omitted = [...(hasModelInPath ? format.omittedMembers : []), ...(hasFlags ? ['anthropic_beta'] : [])];
+  const { object, members, isEmpty } = scanObject(bytes, new Set([...omitted, ...Object.keys(added)]));
+  const texts = Object.entries(added).map(([key, value]) => {
+    const own = omitted.includes(key) ? null : textOf(bytes, members.get(key));
+    return `${JSON.stringify(key)}:${own ?? JSON.stringify(value)}`;
+  });
   // The added members come first. We then cut each other member with the comma before it, or, if it's the first one,
   // leave out the comma after the added members.
   const cuts = [...members.values()].map((member) => cutWithComma(bytes, member));

@@ -243,6 +243,9 @@ async function openStream(
     if (problem?.code === contextOverflowCode) throw overflowError(problem, provider);
     const report = problem === null ? undefined : toReport(problem, secretsOf(provider));
     const vendorMessage = toVendorMessage(problem?.message ?? null, provider);
+    // Bedrock accepts a stream before it checks the rate limit. The 429 that others send means the same.
+    if (report?.type === 'rate_limit_error')
+      throw new VendorError('status', vendorMessage ?? 'the rate limit is exceeded', { status: 429, vendorMessage, report });
     throw new VendorError('broken', `the stream failed before its first chunk: ${reason}`, {
       status,
       vendorMessage,

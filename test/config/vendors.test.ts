@@ -201,7 +201,10 @@ describe('cloud identities', () => {
     [{ ...azure, api_key: 'k', auth: { type: 'azure' } }, 'providers.p.api_key: is not used together with auth.type: azure'],
     [{ ...azure, auth: { type: 'aws', region: 'us-east-1' } }, 'providers.p.auth.type: Azure OpenAI accepts type: azure or an API key'],
     [{ base_url: 'https://api.openai.com/v1', auth: { type: 'azure' } }, 'providers.p.auth.type: OpenAI accepts only an API key'],
-    [{ vendor: 'azure-openai', base_url: 'https://evil.example/v1', auth: { type: 'azure' } }, 'evil.example is not a host of azure'],
+    [
+      { vendor: 'azure-openai', base_url: 'https://evil.example/v1', auth: { type: 'azure' } },
+      'evil.example does not serve models of azure',
+    ],
     [
       { ...azure, base_url: azure.base_url.replace('https', 'http'), auth: { type: 'azure' } },
       'providers.p.base_url: must begin with https://',

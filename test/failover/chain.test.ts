@@ -29,6 +29,7 @@ const answers = 'ok';
 const refuses = new VendorError('status', 'refused', { status: 400 });
 const fails = new VendorError('status', 'failed', { status: 500 });
 const missing = new VendorError('status', 'not found', { status: 404 });
+const closed = new VendorError('connect', 'closed', { closedWhileSending: true });
 const unreachable = new VendorError('connect', 'no connection');
 const limited = new VendorError('status', 'limited', { status: 429 });
 const limitedFor = (retryAfterMs: number | null): VendorError => new VendorError('status', 'limited', { status: 429, retryAfterMs });
@@ -147,6 +148,12 @@ describe('the order of attempts', () => {
       'responded',
     ],
     ['they keep their order', { plan: 'a1 a2 b1 a3', replies: { a1: [limited], b1: [fails], a2: [fails] } }, 'a1 b1 a2 a3', 'responded'],
+    [
+      'a 429 after a connection was closed',
+      { plan: 'a1', replies: { a1: [closed, limitedFor(300), answers] } },
+      'a1 +0 a1 +300 a1(300)',
+      'responded',
+    ],
     ['two vendors with 429', { plan: 'a1 a2 b1 b2', replies: { a1: [limited], b1: [limited] } }, 'a1 b1 a2', 'responded'],
     [
       'the second comes after the first',

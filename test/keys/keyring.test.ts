@@ -212,6 +212,22 @@ describeDatabases('a keyring', (database) => {
     expect((await keyring.read(project.id, record.prefix)).ceilings.calls.limit).toBe(2);
   });
 
+  test('a key of a chain can be rotated while the chain is changed', async () => {
+    for (let round = 0; round < 5; round += 1) {
+      const first = await keyring.issue(project.id, { name: 'ci', ceilings: { calls: 5 } });
+      const second = await keyring.rotate(project.id, first.record.prefix, { grace_seconds: 60 });
+      const change = (prefix: string, calls: number) => otherKeyring.change(project.id, prefix, { ceilings: { calls } });
+      const [rotated] = await Promise.all([
+        keyring.rotate(project.id, second.record.prefix, { grace_seconds: 60 }),
+        ...[1, 2, 3].flatMap((calls) => [change(first.record.prefix, calls), change(second.record.prefix, calls)]),
+      ]);
+      const limits = [first, second, rotated].map(
+        async ({ record }) => (await keyring.read(project.id, record.prefix)).ceilings.calls.limit,
+      );
+      expect(new Set(await Promise.all(limits)).size).toBe(1);
+    }
+  });
+
   test('lists keys per project, newest first, with ceilings and without secrets', async () => {
     const first = await keyring.issue(project.id, { name: 'first', ceilings: { calls: 5 }, windows: { calls: 'day' } });
     now += 1;

@@ -44,6 +44,33 @@ test('the plans of both kinds of calls are kept between the calls of a key', () 
   ]);
 });
 
+test('a canary that is not tried first is not compared', () => {
+  const retiring = { ...project, retired: ['anthropic/claude'] };
+  expect(planFor(0, { project: retiring }).map(({ model, canary }) => [model, canary])).toEqual([
+    ['openai/gpt', undefined],
+    ['azure/mini', undefined],
+    ['anthropic/claude', undefined],
+  ]);
+
+  const open = createBreakers({ now: () => 0 });
+  for (let failure = 0; failure < 50; failure += 1) open.recordFailure(caller.projectId, 'anthropic');
+  const planner = createPlanner({ catalog: () => catalog, breakers: open, catalogFill: () => false, loads });
+  const plan = planner.plan({ caller, project, source: 'acme', route: 'chat', requestedModel: 'standard', conversation: () => 0 });
+  expect(plan.entries).toEqual(canaryPlan);
+  const { entries } = planner.order(plan, {
+    caller,
+    project,
+    affinity: () => {
+      throw new Error('no provider has a pool');
+    },
+  });
+  expect(entries.map(({ model, canary }) => [model, canary])).toEqual([
+    ['openai/gpt', undefined],
+    ['azure/mini', undefined],
+    ['anthropic/claude', undefined],
+  ]);
+});
+
 test('does not try or compare the canary for a call whose conversation has no place', () => {
   expect(planFor(null)).toEqual(chain);
 });

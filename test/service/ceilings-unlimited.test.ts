@@ -46,7 +46,7 @@ const gateway = shareGateway({
   database: 'any',
   yaml: () => `
 providers:
-  one: { base_url: ${vendor.url}/v1, api_key: k, dialect: chat }
+  one: { base_url: ${vendor.url}/v1, api_key: k, dialect: chat, tags: [eu] }
   three: { base_url: ${vendor.url}/v1, api_key: k, dialect: messages }
 models:
   one/m: { input: 0, output: ${usdPerMillion}, max_output_tokens: ${mostOutput} }
@@ -143,16 +143,21 @@ test('exceeds a token ceiling only by what running calls use beyond their estima
 test.each([
   ['models', { models: ['one/dear'] }],
   ['plugins', { plugins: [{ id: 'web' }] }],
-])('rejects %s for keys with a cost ceiling or an allow-list, because the vendor could bill another model', async (member, members) => {
-  const { call, admin }: TestGateway = await gateway().withProject(`other-${member}`);
-  const body = { model: 'one/m', messages: [{ role: 'user', content: 'hi' }], ...members };
-  expect((await call('/v1/chat/completions', body)).status).toBe(200);
-  for (const settings of [{ ceilings: { cost: 5 } }, { models: ['one/m'] }]) {
-    const { key } = await jsonOf<{ key: string }>(admin('POST', `/provision/teams/other-${member}/keys`, { name: 'limited', ...settings }));
-    const answer = await call('/v1/chat/completions', body, { authorization: `Bearer ${key}` });
-    expect([answer.status, await answer.json()]).toEqual([
-      400,
-      { error: expect.objectContaining({ code: 'bad_json', message: expect.stringContaining(`${member}: not accepted`) }) },
-    ]);
-  }
-});
+])(
+  'rejects %s for keys with a cost ceiling, required tags or an allow-list, because the vendor could bill another model',
+  async (member, members) => {
+    const { call, admin }: TestGateway = await gateway().withProject(`other-${member}`);
+    const body = { model: 'one/m', messages: [{ role: 'user', content: 'hi' }], ...members };
+    expect((await call('/v1/chat/completions', body)).status).toBe(200);
+    for (const settings of [{ ceilings: { cost: 5 } }, { models: ['one/m'] }, { required_tags: ['eu'] }]) {
+      const { key } = await jsonOf<{ key: string }>(
+        admin('POST', `/provision/teams/other-${member}/keys`, { name: 'limited', ...settings }),
+      );
+      const answer = await call('/v1/chat/completions', body, { authorization: `Bearer ${key}` });
+      expect([answer.status, await answer.json()]).toEqual([
+        400,
+        { error: expect.objectContaining({ code: 'bad_json', message: expect.stringContaining(`${member}: not accepted`) }) },
+      ]);
+    }
+  },
+);

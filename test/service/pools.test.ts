@@ -430,6 +430,15 @@ test('embeddings, images and token counts use the members, each with its key and
   );
 });
 
+test('a count of tokens that one member refuses is not sent to another', async () => {
+  const gateway = await lend();
+  behaviours.set('first', refuse(400)).set('second', refuse(400));
+  received.length = 0;
+  const body = { model: 'claude/m', messages: [{ role: 'user', content: 'hi' }] };
+  expect((await gateway.call('/v1/messages/count_tokens', body)).status).toBe(400);
+  expect(received).toHaveLength(1);
+});
+
 test('a 429 on a media route: the next call goes to another member', async () => {
   const gateway = await lend();
   behaviours.set('east', refuse(429, { 'retry-after': '60' }));

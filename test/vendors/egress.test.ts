@@ -184,6 +184,14 @@ describe('HTTPS_PROXY and NO_PROXY', () => {
     ['https://10.1.2.3/v1', '10.0.0.0/8', null],
     ['https://11.1.2.3/v1', '10.0.0.0/8', env.HTTPS_PROXY],
     ['https://[fd00::1]/v1', 'fd00::/8', null],
+    ['https://[fd00::1]/v1', '[fd00::]/16', null],
+    ['https://[fd00::1:2]/v1', 'fd00::1:2', null],
+    ['https://[fd00::1]/v1', 'fd00::1:2', env.HTTPS_PROXY],
+    ['https://[fd00::1]/v1', 'fd00:0:0:0:0:0:0:1', null],
+    ['https://[fd00::1]/v1', '[fd00:0:0::1]:443', null],
+    ['https://[fd00::1]:8443/v1', '[fd00::1]:443', env.HTTPS_PROXY],
+    ['https://10.1.2.3/v1', '10.1.2.3:443', null],
+    ['https://10.1.2.3/v1', '10.1.2.3:80', env.HTTPS_PROXY],
   ])('%s with NO_PROXY=%s', (address, exceptions, expected) => {
     expect(proxyOf(address, { NO_PROXY: exceptions })).toBe(expected);
   });
@@ -195,8 +203,18 @@ describe('HTTPS_PROXY and NO_PROXY', () => {
     expect(proxyOf('https://api.example.com/v1', {}, { proxy: 'http://own.test' })).toBe('http://own.test');
   });
 
+  test('mean http if the address of the proxy has no scheme', () => {
+    expect(proxyOf('https://api.example.com/v1', { HTTPS_PROXY: 'proxy.corp:3128' })).toBe('http://proxy.corp:3128');
+    expect(proxyOf('https://api.example.com/v1', {}, { proxy: 'me:secret@proxy.corp' })).toBe('http://me:secret@proxy.corp');
+  });
+
+  test.each(['10.0.0.0/', '10.0.0.0/-1', '10.0.0.0/1.5', '10.0.0.0/33', 'fd00::/129'])('reject %s as a network', (network) => {
+    expect(() => proxyOf('https://api.example.com/v1', { NO_PROXY: network })).toThrow(`NO_PROXY: ${network} is not a network`);
+  });
+
   test('reject values that are not addresses', () => {
     expect(() => proxyOf('https://api.example.com/v1', { HTTPS_PROXY: 'socks5://proxy' })).toThrow('HTTPS_PROXY: must be an address');
-    expect(() => proxyOf('https://api.example.com/v1', {}, { proxy: 'proxy' })).toThrow('proxy: must be an address');
+    expect(() => proxyOf('https://api.example.com/v1', {}, { proxy: 'http://' })).toThrow('proxy: must be an address');
+    expect(() => proxyOf('https://api.example.com/v1', {}, { proxy: 'http://u:p%ZZ@proxy' })).toThrow('proxy: must be an address');
   });
 });

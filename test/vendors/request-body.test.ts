@@ -19,13 +19,15 @@ describe('a body for a vendor whose path names the model', () => {
   });
 
   test('keeps the values that the caller has set', () => {
-    expect(adapt('{"anthropic_beta":["mine"],"anthropic_version":"own","a":1}', { 'anthropic-beta': 'flag' })).toBe(
-      '{"anthropic_version":"own","anthropic_beta":["mine"],"a":1}',
-    );
+    expect(adapt('{"anthropic_version":"own","a":1}')).toBe('{"anthropic_version":"own","a":1}');
   });
 
-  test('lists the beta flags', () => {
-    expect(adapt('{"a":1}', { 'anthropic-beta': 'one,two' })).toBe('{"anthropic_version":"v1","anthropic_beta":["one","two"],"a":1}');
+  test('lists the beta flags of the header in place of those of the body', () => {
+    const headers = { 'anthropic-beta': 'one,two' };
+    const expected = '{"anthropic_version":"v1","anthropic_beta":["one","two"],"a":1}';
+    expect(adapt('{"a":1}', headers)).toBe(expected);
+    expect(adapt('{"anthropic_beta":["unknown","one"],"a":1}', headers)).toBe(expected);
+    expect(adapt('{"anthropic_beta":["unknown"],"a":1}')).toBe('{"anthropic_version":"v1","a":1}');
   });
 
   test('sets the version that the caller asks for, unless it is the first one', () => {

@@ -355,6 +355,16 @@ describe('a stream', () => {
     await expect(ask(answer, { stream: true })).rejects.toMatchObject({ name: 'VendorError', kind: fault, status: 200 });
   });
 
+  test('is a 429 if it begins with the error of an exceeded rate limit', async () => {
+    const error = { type: 'error', error: { type: 'rate_limit_error', message: 'Too many tokens' } };
+    const answer: Responder = (response) => response.writeHead(200, eventStream).end(`event: error\n${streamOf(error)}`);
+    await expect(ask(answer, { stream: true, codec: messages })).rejects.toMatchObject({
+      kind: 'status',
+      status: 429,
+      message: 'Too many tokens',
+    });
+  });
+
   test('accepts any case of the content type, or none', async () => {
     for (const headers of [{ 'content-type': 'Text/Event-Stream' }, {}]) {
       expect(await ask((response) => response.writeHead(200, headers).end(opening + rest), { stream: true })).toMatchObject({

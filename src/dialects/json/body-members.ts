@@ -29,6 +29,7 @@ export const bodyKeys: ReadonlySet<string> = new Set([
   'service_tier',
   'speed',
   'inference_geo',
+  'anthropic_beta',
   'max_tool_calls',
   'web_search_options',
   'previous_response_id',
@@ -62,7 +63,9 @@ export function rejectDuplicateKeys({ repeated }: BodySpans, keys: readonly stri
 export function rejectOtherModels({ members }: BodySpans): void {
   const key = otherModelKeys.find((name) => members.has(name));
   if (key === undefined) return;
-  throw gatewayError('bad_json', { message: `${key}: not accepted with this key, which has a list of models or a ceiling of cost` });
+  throw gatewayError('bad_json', {
+    message: `${key}: not accepted, because the key or its project has a list of models, required tags or a ceiling of cost`,
+  });
 }
 
 export function parseStringMember(body: Buffer, member: Member | undefined): string | null {

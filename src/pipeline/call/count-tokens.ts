@@ -13,7 +13,7 @@ import { modelNameAt } from '../../core/request-format.ts';
 import type { Clock } from '../../core/time.ts';
 import { countTokens as codec, estimateInputTokens } from '../../dialects/messages/count-tokens.ts';
 import type { AttemptFailure } from '../../failover/chain.ts';
-import { classifyFailure } from '../../failover/classify-failure.ts';
+import { classifyFailure, isFinalRefusal } from '../../failover/classify-failure.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { TierRequest } from '../../routing/classify.ts';
 import type { Planner } from '../../routing/plan.ts';
@@ -71,7 +71,10 @@ export function createCountTokens({ planner, chooseTier, httpClient, findProvide
       });
 
     const failures: AttemptFailure[] = [];
+    /** The models that refused the request. The other members of their pools would do the same. */
+    const refusedModels = new Set<string>();
     for (const candidate of candidates) {
+      if (refusedModels.has(candidate.id)) continue;
       const provider = findProvider(connectionKey(candidate));
       if (candidate.dialect !== 'messages' || !provider || provider.requests.paths[codec.path] === null || signal.aborted) continue;
       try {
@@ -80,6 +83,7 @@ export function createCountTokens({ planner, chooseTier, httpClient, findProvide
       } catch (error) {
         if (!(error instanceof VendorError)) throw error;
         failures.push({ candidate, error });
+        if (isFinalRefusal(error)) refusedModels.add(candidate.id);
       }
     }
     // A 404 or 405 means that the vendor doesn't have this route, so we estimate the tokens instead.

@@ -1,5 +1,6 @@
 /** Decides which of the caller's headers a vendor gets. */
 import type { Call, TextRoute } from '../../core/call.ts';
+import { parseJson } from '../../core/json/narrow.ts';
 import type { BetaFlags, RequestFormat } from '../../core/request-format.ts';
 import { createChanges, type RequestChanges } from '../../dialects/translate/request-changes.ts';
 
@@ -13,11 +14,12 @@ const betaHeader = 'anthropic-beta';
 
 /**
  * Returns the caller's headers for a vendor that we call on `route`, without those of the other dialect. If the request
- * is translated, the translation determines the API version.
+ * is translated, the translation determines the API version. For a vendor that takes the beta flags in the body, the
+ * header also contains those of the caller's body.
  */
 export function forwardedHeadersFor(
   route: TextRoute,
-  call: Pick<Call, 'route' | 'forwardedHeaders'>,
+  call: Pick<Call, 'route' | 'forwardedHeaders' | 'body' | 'spans'>,
   { betaFlags }: Pick<RequestFormat, 'betaFlags'>,
 ): ForwardedHeaders {
   const all = call.forwardedHeaders;
@@ -27,8 +29,8 @@ export function forwardedHeadersFor(
   };
   const names = Object.keys(all);
   const headers = names.every(isForwarded) ? all : Object.fromEntries(Object.entries(all).filter(([name]) => isForwarded(name)));
-  const flags = headers[betaHeader];
-  if (betaFlags === null || flags === undefined) return { headers, droppedFlags: null };
+  if (betaFlags === null) return { headers, droppedFlags: null };
+  const flags = [...(headers[betaHeader] ?? '').split(','), ...(betaFlags.isInBody && call.route === route ? flagsOfBody(call) : [])];
   const { sent, dropped } = selectFlags(flags, betaFlags);
   const { [betaHeader]: _flags, ...others } = headers;
   return {
@@ -37,10 +39,18 @@ export function forwardedHeadersFor(
   };
 }
 
-function selectFlags(text: string, { allowed, aliases }: BetaFlags): { readonly sent: string[]; readonly dropped: string[] } {
+/** Returns the flags in `anthropic_beta`, where callers of Bedrock put them. */
+function flagsOfBody({ body, spans }: Pick<Call, 'body' | 'spans'>): readonly string[] {
+  const member = spans.members.get('anthropic_beta');
+  if (member?.kind !== 'array') return [];
+  const flags = parseJson(body.toString('utf8', member.value.start, member.value.end));
+  return Array.isArray(flags) ? flags.filter((flag) => typeof flag === 'string') : [];
+}
+
+function selectFlags(flags: readonly string[], { allowed, aliases }: BetaFlags): { readonly sent: string[]; readonly dropped: string[] } {
   const sent = new Set<string>();
   const dropped = new Set<string>();
-  for (const flag of text.split(',').map((part) => part.trim())) {
+  for (const flag of flags.map((part) => part.trim())) {
     if (flag === '') continue;
     const name = Object.hasOwn(aliases, flag) ? (aliases[flag] ?? flag) : flag;
     if (allowed === null || allowed.includes(name)) sent.add(name);

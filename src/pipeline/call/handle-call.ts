@@ -17,6 +17,7 @@ import type { Recall } from '../../memory/recall/recall.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { TierRequest } from '../../routing/classify.ts';
 import type { Plan, Planner } from '../../routing/plan.ts';
+import { requiresTags } from '../../routing/rules.ts';
 import type { StreamResponse, VendorResponse } from '../../vendors/text.ts';
 import type { CachedResponse } from '../cache/lru-store.ts';
 import type { CacheHit, CacheWriter, ResponseCache } from '../cache/response-cache.ts';
@@ -88,7 +89,8 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
     try {
       const plan = budget && call.requestedModel === 'auto' ? await planTier(received, budget) : planFor(received, null);
       if (!project.mayCall) throw gatewayError('subscription_required');
-      if (received.requiresPrice || call.caller.models !== null) rejectOtherModels(call.spans);
+      if (received.requiresPrice || call.caller.models !== null || requiresTags({ project, caller: call.caller }))
+        rejectOtherModels(call.spans);
       const { candidates } = plan;
       // We evaluate the rules after we reserve the budget. They take CPU time, which a key that isn't allowed to call
       // must not get.

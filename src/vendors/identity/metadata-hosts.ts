@@ -6,7 +6,8 @@ const metadataHosts = ['169.254.169.254', '169.254.170.2', '169.254.170.23', 'me
  * credentials. The clouds' libraries read these variables of the process each time, and have no other way to set it.
  */
 export function exceptMetadataHosts(env: NodeJS.ProcessEnv): void {
-  const value = env.NO_PROXY ?? env.no_proxy ?? '';
+  // Libraries differ in which of the two they prefer.
+  const value = `${env.NO_PROXY ?? ''},${env.no_proxy ?? ''}`;
   const entries = value.split(/[\s,]+/).filter((entry) => entry !== '');
   if (entries.includes('*')) return;
   env.NO_PROXY = [...new Set([...entries, ...metadataHosts])].join(',');

@@ -25,7 +25,7 @@ test.each(['chat', 'messages', 'responses'] as const)('reads %s sessions piece b
   const masker = createCredentialMasker();
   for (let seed = 1; seed <= 60; seed += 1) {
     const knownPrompts = createKnownPrompts();
-    const reader = createPromptReader(masker, knownPrompts);
+    const reader = createPromptReader(masker, knownPrompts, 0);
     const random = createRandom(seed);
     for (const body of bodiesOf(random, route)) {
       const json = seed % 2 === 0 ? JSON.stringify(body) : longJson(body);
@@ -45,7 +45,7 @@ test('masks a repeated history once in each project', () => {
     characters += masked.length;
     return masked;
   });
-  const reader = createPromptReader(masker);
+  const reader = createPromptReader(masker, undefined, 0);
   const history = Array.from({ length: 30 }, (_, n) => ({ role: n % 2 === 0 ? 'user' : 'tool', content: `https://a.example/${n} ` }));
   const read = (project: string, messages: readonly object[]) => {
     characters = 0;

@@ -166,9 +166,21 @@ describe('for a vendor of the other dialect', () => {
     ['chat', 'chat', openAi],
     ['embeddings', 'embeddings', openAi],
   ] as const)('sends a %s vendor the headers of its dialect from a %s caller, and no version of another', (vendor, route, headers) => {
-    expect(forwardedHeadersFor(vendor, { route, forwardedHeaders: passed }, standardFormat)).toEqual({
+    expect(forwardedHeadersFor(vendor, { ...callOf('chat', '{}'), route, forwardedHeaders: passed }, standardFormat)).toEqual({
       headers: { ...headers, 'idempotency-key': 'i' },
       droppedFlags: null,
+    });
+  });
+
+  test('checks the beta flags of header and body for a vendor that takes them in the body', () => {
+    const call = { ...callOf('messages', '{"anthropic_beta":["two","unknown", 3]}'), forwardedHeaders: { 'anthropic-beta': 'one, odd' } };
+    const betaFlags = { allowed: ['one', 'two'], aliases: {}, isInBody: true };
+    expect(forwardedHeadersFor('messages', call, { betaFlags })).toEqual({
+      headers: { 'anthropic-beta': 'one,two' },
+      droppedFlags: ['odd', 'unknown'],
+    });
+    expect(forwardedHeadersFor('messages', call, { betaFlags: { ...betaFlags, isInBody: false } }).headers).toEqual({
+      'anthropic-beta': 'one',
     });
   });
 

@@ -136,7 +136,7 @@ test('the messages of a provider contain neither its current credential nor the 
   }));
 
 test('requests to metadata services never go through a proxy', () => {
-  const env: NodeJS.ProcessEnv = { no_proxy: 'internal.test, 10.0.0.0/8' };
+  const env: NodeJS.ProcessEnv = { NO_PROXY: 'internal.test', no_proxy: '10.0.0.0/8 internal.test' };
   exceptMetadataHosts(env);
   exceptMetadataHosts(env);
   const expected =
@@ -165,11 +165,23 @@ describe('descriptions of errors', () => {
 test.each([
   ['aws', 'bedrock-runtime.eu-west-1.amazonaws.com', true],
   ['aws', 'bedrock-mantle.us-east-1.api.aws', true],
+  ['aws', 'vpce-0a1b-2c3d.bedrock-runtime.eu-west-1.vpce.amazonaws.com', true],
+  ['aws', 'aws-external-anthropic.us-east-1.api.aws', true],
+  ['aws', 'bedrock-runtime-fips.us-gov-west-1.amazonaws.com', true],
+  ['aws', 'bedrock-runtime.cn-north-1.amazonaws.com.cn', true],
+  ['aws', 'bedrock-bucket.s3.amazonaws.com', false],
+  ['aws', 'x.execute-api.eu-west-1.amazonaws.com', false],
+  ['aws', 'bedrock.eu-west-1.elb.amazonaws.com', false],
+  ['aws', 'bedrock-runtime.eu-west-1.amazonaws.com.evil.example', false],
   ['aws', 'amazonaws.com.evil.example', false],
   ['aws', 'evilamazonaws.com', false],
   ['google', 'europe-west1-aiplatform.googleapis.com', true],
   ['google', 'my.openai.azure.com', false],
   ['azure', 'my.openai.azure.us', true],
+  ['azure', 'my.services.ai.azure.com', true],
+  ['azure', 'my.azure-api.net', false],
+  ['azure', 'my.westeurope.inference.ml.azure.com', false],
+  ['azure', 'my.blob.core.windows.net', false],
   ['azure', 'api.openai.com', false],
 ] as const)('credentials of %s go to %s: %s', (type, host, expected) => {
   expect(isCloudHost(type, host)).toBe(expected);
