@@ -23,7 +23,7 @@ let restoreVariables: () => void;
 
 beforeAll(async () => {
   clouds = await startCloudIdentities();
-  clouds.lifetimeMs = 12_000;
+  clouds.lifetimeMs = 20_000;
   vendor = await startCloudVendor();
   vendor.check = (request) => (accepts(request) ? 200 : 401);
   folder = await mkdtemp(join(tmpdir(), 'cloud-identities-'));
