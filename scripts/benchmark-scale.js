@@ -1,14 +1,16 @@
 /**
  * `npm run benchmark-scale` runs every read of the API and of the console, and the operations that touch many rows,
  * through the real service on a database that was filled by `npm run seed-scale`. Prints median, p99, the number of
- * rows read and the nodes of the plans, and writes the same as JSON. Fails if a route responds with a server error, or
- * if a statement scans a large table sequentially and isn't listed in `scripts/scale/plans.js`.
+ * rows read and the nodes of the plans, and writes the same as JSON. Fails if a route responds with a server error, if
+ * PostgreSQL can't explain a statement, or if a statement scans a large table sequentially and isn't listed in
+ * `scripts/scale/plans.js`.
  *
  *   npm run benchmark-scale -- [--data <folder>] [--checkout <folder>] [--only <expression>] [--rounds 20] [--json <file>]
  *
  * The database is the one at DATABASE_URL, or the private server whose folder seed-scale kept. To compare two versions,
  * use `--checkout` to run the service of another checkout. A newer version migrates the database first. The calls,
- * erasures and deleted conversations of a run aren't undone.
+ * erasures and deleted conversations of a run aren't undone. With fewer rounds it also makes fewer calls, so a run with
+ * `--rounds 1` shows quickly whether everything still works.
  */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -18,8 +20,8 @@ import { parseArgs } from 'node:util';
 import pg from 'pg';
 import { request } from 'undici';
 import { adminToken, createPrograms } from './programs.js';
-import { createOperations } from './scale/operations.js';
-import { allowedScans, explainAll, forbiddenScans, readStatements } from './scale/plans.js';
+import { createOperations, defaultRounds } from './scale/operations.js';
+import { allowedScans, explainAll, findProblems, readStatements } from './scale/plans.js';
 import { listReads } from './scale/reads.js';
 import { prepareSample } from './scale/sample.js';
 import { openScaleServer } from './scale/server.js';
@@ -30,7 +32,7 @@ const { values } = parseArgs({
     data: { type: 'string' },
     checkout: { type: 'string', default: '.' },
     only: { type: 'string', default: '' },
-    rounds: { type: 'string', default: '20' },
+    rounds: { type: 'string', default: String(defaultRounds) },
     json: { type: 'string' },
   },
 });
@@ -112,10 +114,10 @@ async function measure(url, statementsFile) {
       client,
       statements.filter(({ text }) => !background.has(text)),
     );
-    problems.push(...forbiddenScans(plans).map((scan) => `${read.title}: ${scan}`));
+    problems.push(...findProblems(plans).map((problem) => `${read.title}: ${problem}`));
     print({ title: read.title, status, ...summarizeTimes(times), ...summarizePlans(plans) });
   }
-  for (const operation of createOperations({ url, client, sample, checkout, databaseUrl: server.url, adminToken })) {
+  for (const operation of createOperations({ url, client, sample, checkout, databaseUrl: server.url, adminToken, rounds })) {
     if (!only.test(operation.title)) continue;
     const from = (await readStatements(statementsFile, 0)).end;
     const results = await operation.run();
@@ -126,7 +128,7 @@ async function measure(url, statementsFile) {
         client,
         own.filter(({ text }) => !background.has(text)),
       );
-      problems.push(...forbiddenScans(plans).map((scan) => `${result.title}: ${scan}`));
+      problems.push(...findProblems(plans).map((problem) => `${result.title}: ${problem}`));
       const title = result.note ? `${result.title}: ${result.note}` : result.title;
       print({ title, status: 200, ...summarizeTimes(result.times), ...summarizePlans(plans) });
     }

@@ -8,6 +8,8 @@ import { pathToFileURL } from 'node:url';
 import { request } from 'undici';
 import { dims } from './shape.js';
 
+export const defaultRounds = 20;
+
 /**
  * @typedef {{ title: string, times: number[], note?: string, statements?: import('./plans.js').Statement[] }} Result
  * `statements` are the statements that this process sent
@@ -17,11 +19,13 @@ import { dims } from './shape.js';
  * to the first result
  */
 /**
- * @param {{ url: string, client: import('pg').Client, sample: Record<string, string>, checkout: string, databaseUrl: string, adminToken: string }} given
+ * @param {{ url: string, client: import('pg').Client, sample: Record<string, string>, checkout: string, databaseUrl: string, adminToken: string, rounds: number }} given
  * @returns {Operation[]}
  */
-export function createOperations({ url, client, sample, checkout, databaseUrl, adminToken }) {
+export function createOperations({ url, client, sample, checkout, databaseUrl, adminToken, rounds }) {
   const { project, projectId, smallProjectId, key } = sample;
+  /** Fewer rounds than the default also mean fewer repetitions here. @param {number} count */
+  const upTo = (count) => Math.min(count, Math.ceil((count * rounds) / defaultRounds));
   const send = async (
     /** @type {string} */ method,
     /** @type {string} */ path,
@@ -80,7 +84,7 @@ export function createOperations({ url, client, sample, checkout, databaseUrl, a
       isRunning = false;
     });
     const results = [];
-    while (isRunning || results.length < 20) results.push(await call());
+    while (isRunning || results.length < upTo(20)) results.push(await call());
     await finished;
     return results;
   };
@@ -107,8 +111,8 @@ export function createOperations({ url, client, sample, checkout, databaseUrl, a
     {
       title: 'admission',
       async run() {
-        await repeat(20, () => call());
-        const steady = await repeat(300, () => call());
+        await repeat(upTo(20), () => call());
+        const steady = await repeat(upTo(300), () => call());
         return [{ title: 'call, counters exist', times: timesOf(steady), note: failuresOf(steady) }];
       },
     },
@@ -121,7 +125,7 @@ export function createOperations({ url, client, sample, checkout, databaseUrl, a
           while (isRunning) polls.push(await send('GET', index % 2 === 0 ? '/status/peek' : '/usage/me', undefined, key));
         };
         const pollers = Promise.all(Array.from({ length: 12 }, (_, index) => poll(index)));
-        const results = await repeat(100, () => call());
+        const results = await repeat(upTo(100), () => call());
         isRunning = false;
         await pollers;
         return [
@@ -168,7 +172,7 @@ export function createOperations({ url, client, sample, checkout, databaseUrl, a
         const before = await countStored();
         const results = /** @type {{ ms: number, status: number }[]} */ ([]);
         const from = performance.now();
-        await Promise.all(Array.from({ length: 16 }, async () => results.push(...(await repeat(125, () => call())))));
+        await Promise.all(Array.from({ length: 16 }, async () => results.push(...(await repeat(upTo(125), () => call())))));
         const seconds = (performance.now() - from) / 1_000;
         const lag = await untilStored(before + results.length);
         return [
@@ -243,6 +247,7 @@ export function createOperations({ url, client, sample, checkout, databaseUrl, a
             database,
             clock: { now: () => Date.now() },
             logger: { debug: silent, info: silent, warn: silent, error: silent },
+            errorRetentionMs: () => 30 * 86_400_000,
           });
           for (const { name, run } of steps) {
             const times = [];
@@ -267,10 +272,11 @@ export function createOperations({ url, client, sample, checkout, databaseUrl, a
         const { createSearch } = await fromCheckout('src/memory/search/search.ts');
         const database = await openRecorded();
         const search = createSearch({ database });
-        const { rows: texts } = await client.query('select text from memory_items where project_id = $1 order by id desc limit 30', [
+        const { rows: texts } = await client.query('select text from memory_items where project_id = $1 order by id desc limit $2', [
           projectId,
+          upTo(30),
         ]);
-        const { rows: vectors } = await client.query(nearVectors);
+        const { rows: vectors } = await client.query(nearVectors, [upTo(queryCount)]);
         const results = [];
         try {
           for (const [name, id, subject] of [
@@ -304,7 +310,7 @@ export function createOperations({ url, client, sample, checkout, databaseUrl, a
           ['large', projectId],
           ['small', smallProjectId],
         ]) {
-          const { recall, times, passages } = await measureRecall(client, searchStatement, String(id));
+          const { recall, times, passages } = await measureRecall(client, searchStatement, String(id), upTo(queryCount));
           const note = `${passages} passages; ${(100 * recall).toFixed(1)} % of the exact scan`;
           results.push({ title: `nearest 10 of the ${name} project`, times, note });
         }
@@ -323,9 +329,9 @@ const queryCount = 40;
 const nearVectors = `
   select l2_normalize(one.embedding + one.embedding + one.embedding + other.embedding)::text as vector
     from (select embedding, row_number() over () as n
-            from (select embedding from memory_passages where embedding is not null and id % 9973 < 5 limit ${queryCount}) as picked) one
+            from (select embedding from memory_passages where embedding is not null and id % 9973 < 5 limit $1) as picked) one
     join (select embedding, row_number() over () as n
-            from (select embedding from memory_passages where embedding is not null and id % 9967 < 5 limit ${queryCount}) as picked) other
+            from (select embedding from memory_passages where embedding is not null and id % 9967 < 5 limit $1) as picked) other
    using (n)`;
 
 /**
@@ -333,8 +339,9 @@ const nearVectors = `
  * @param {import('pg').Client} client
  * @param {(variant: { of: 'memories', dims: number, recalledOnly: boolean }) => string} searchStatement
  * @param {string} projectId
+ * @param {number} count
  */
-async function measureRecall(client, searchStatement, projectId) {
+async function measureRecall(client, searchStatement, projectId, count) {
   const nearest = /with[\s\S]*?by_vector as materialized \(([\s\S]*?)\n {2}\)/.exec(
     searchStatement({ of: 'memories', dims, recalledOnly: false }),
   )?.[1];
@@ -345,10 +352,10 @@ async function measureRecall(client, searchStatement, projectId) {
     'select count(*)::integer as passages from memory_passages where project_id = $1 and embedding is not null',
     [projectId],
   );
-  const { rows: queries } = await client.query(nearVectors);
-  const values = (/** @type {string} */ vector) => [projectId, null, null, null, null, null, vector, model];
+  const { rows: queries } = await client.query(nearVectors, [count]);
+  const values = (/** @type {string} */ vector) => [projectId, ...Array(7).fill(null), vector, model];
   // PostgreSQL has to know the type of every parameter, even of those that this part of the statement doesn't use.
-  const typed = `with typed as (select $2::text, $3::text, $4::integer, $5::float8, $6::text[]) `;
+  const typed = `with typed as (select $2::text, $3::text, $4::integer, $5::float8, $6::text[], $7::timestamptz[], $8::timestamptz[]) `;
   const times = [];
   let found = 0;
   let wanted = 0;
@@ -359,7 +366,7 @@ async function measureRecall(client, searchStatement, projectId) {
     );
     const from = performance.now();
     const near = await client.query(
-      `${typed}, near as materialized (${nearest}) select passage.id from near join memory_passages passage using (id), typed order by passage.embedding::halfvec(${dims}) <=> $7::halfvec(${dims}) limit 10`,
+      `${typed}, near as materialized (${nearest}) select passage.id from near join memory_passages passage using (id), typed order by passage.embedding::halfvec(${dims}) <=> $9::halfvec(${dims}) limit 10`,
       values(vector),
     );
     times.push(performance.now() - from);

@@ -4,15 +4,18 @@
  */
 import { readFile } from 'node:fs/promises';
 
-/** @typedef {{ text: string, values: (string | null)[], settings: string[] }} Statement */
+/** @typedef {{ text: string, values: (string | Buffer | null)[], settings: string[] }} Statement */
 /** @typedef {{ text: string, ms: number, rows: number, nodes: string[], scans: string[], error?: string }} Plan */
 
 /** Matches the tables that grow with calls, messages or passages. */
 const largeTables = /^(calls|attempts|call_texts|parts|conversation_parts|conversations|memory_passages|memory_items)(_|$)/;
 /**
- * We ignore scans that read fewer rows than this. They are scans of partitions that are still empty or nearly empty.
+ * We ignore scans that read fewer rows than this, and scans of tables and partitions that have fewer. PostgreSQL may
+ * read a small table several times instead of using its index.
  */
 const smallScan = 5_000;
+/** The code of `duplicate key value`, which we get for an insert that the service has already executed. */
+const uniqueViolation = '23505';
 
 /** The sequential scans that we accept. `part` is a part of the statement's text. */
 export const allowedScans = [
@@ -30,8 +33,11 @@ export async function readStatements(file, from) {
   const bytes = await readFile(file);
   const end = bytes.lastIndexOf(10) + 1;
   const lines = bytes.subarray(from, end).toString().split('\n').filter(Boolean);
-  return { statements: lines.map((line) => JSON.parse(line)), end: Math.max(from, end) };
+  return { statements: lines.map((line) => JSON.parse(line, reviveBuffer)), end: Math.max(from, end) };
 }
+
+/** JSON.stringify writes a buffer, i.e. a parameter in PostgreSQL's binary format, as an object. */
+const reviveBuffer = (/** @type {string} */ _, /** @type {any} */ value) => (value?.type === 'Buffer' ? Buffer.from(value.data) : value);
 
 /**
  * If a statement takes longer than this, we explain it only once for the same values and use that plan wherever it
@@ -49,6 +55,11 @@ const slowPlans = new Map();
 export async function explainAll(client, statements) {
   /** @type {Plan[]} */
   const plans = [];
+  const { rows: tables } = await client.query(
+    `select oid::regclass::text as name from pg_class where relkind = 'r' and reltuples > $1 and relnamespace <> 'pg_catalog'::regnamespace`,
+    [smallScan],
+  );
+  const large = new Set(tables.map(({ name }) => name).filter((name) => largeTables.test(name)));
   const distinct = new Map(statements.map((statement) => [statement.text.replaceAll(/\s+/g, ' '), statement]));
   for (const [text, { text: sql, values, settings }] of distinct) {
     if (!/^\s*(select|with|insert|update|delete|\()/i.test(sql) || /pg_notify|pg_advisory|pg_sleep|nextval/.test(sql)) continue;
@@ -65,11 +76,12 @@ export async function explainAll(client, statements) {
       // The service turns JIT off too (src/db/pool.ts).
       await client.query('set local jit = off');
       const { rows } = await client.query(`explain (analyze, buffers, format json) ${sql}`, values);
-      const plan = { text: text.slice(0, 300), ...summarize(rows[0]['QUERY PLAN'][0]) };
+      const plan = { text: text.slice(0, 300), ...summarize(rows[0]['QUERY PLAN'][0], large) };
       plans.push(plan);
       if (plan.ms > slowMs) slowPlans.set(key, plan);
     } catch (error) {
-      plans.push({ text: text.slice(0, 300), ms: 0, rows: 0, nodes: [], scans: [], error: String(error) });
+      const hasRun = error instanceof Error && 'code' in error && error.code === uniqueViolation;
+      if (!hasRun) plans.push({ text: text.slice(0, 300), ms: 0, rows: 0, nodes: [], scans: [], error: String(error) });
     } finally {
       await client.query('rollback');
     }
@@ -77,8 +89,8 @@ export async function explainAll(client, statements) {
   return plans;
 }
 
-/** @param {any} explained */
-function summarize(explained) {
+/** @param {any} explained @param {ReadonlySet<string>} large the names of large tables */
+function summarize(explained, large) {
   /** @type {Set<string>} */
   const nodes = new Set();
   /** @type {string[]} */
@@ -91,7 +103,7 @@ function summarize(explained) {
       (node['Actual Loops'] ?? 1);
     const relation = node['Relation Name'];
     if (relation) rows += read;
-    if (/Seq Scan/.test(type) && largeTables.test(relation) && read > smallScan) scans.push(`${relation} (${Math.round(read)} rows)`);
+    if (/Seq Scan/.test(type) && large.has(relation) && read > smallScan) scans.push(`${relation} (${Math.round(read)} rows)`);
     if (!/^(Limit|Result|Append|Subquery Scan|CTE Scan|Function Scan|ModifyTable|Aggregate|Nested Loop|Values Scan|Unique)$/.test(type))
       nodes.add(/Scan/.test(type) ? `${type} ${withoutMonth(String(node['Index Name'] ?? relation ?? ''))}`.trim() : type);
     for (const child of node.Plans ?? []) visit(child);
@@ -103,8 +115,12 @@ function summarize(explained) {
 /** @param {string} name */
 const withoutMonth = (name) => name.replace(/_(\d{4}_\d{2}|default)/, '');
 
-/** Returns the sequential scans of large tables that aren't in `allowedScans`. @param {readonly Plan[]} plans */
-export const forbiddenScans = (plans) =>
-  plans.flatMap(({ text, scans }) =>
-    scans.length > 0 && !allowedScans.some(({ part }) => text.includes(part)) ? [`${scans.join(', ')}: ${text.slice(0, 160)}`] : [],
-  );
+/**
+ * Returns the sequential scans of large tables that aren't in `allowedScans`, and the statements without a plan.
+ * @param {readonly Plan[]} plans
+ */
+export const findProblems = (plans) =>
+  plans.flatMap(({ text, scans, error }) => {
+    if (error) return [`${error}: ${text.slice(0, 160)}`];
+    return scans.length > 0 && !allowedScans.some(({ part }) => text.includes(part)) ? [`${scans.join(', ')}: ${text.slice(0, 160)}`] : [];
+  });

@@ -28,18 +28,15 @@ Client.prototype.query = function (/** @type {unknown[]} */ ...args) {
   const [config, values] = args;
   const text = typeof config === 'string' ? config : String(Object(config)['text'] ?? '');
   const given = Array.isArray(values) ? values : (Object(config)['values'] ?? []);
-  const literals = given.map((/** @type {unknown} */ value) => {
-    const prepared = prepareValue(value);
-    return Buffer.isBuffer(prepared) ? `\\x${prepared.toString('hex')}` : prepared;
-  });
+  const parameters = given.map((/** @type {unknown} */ value) => prepareValue(value));
   if (/^\s*(begin|commit|rollback)/i.test(text)) settings.delete(this);
-  else if (/set_config/.test(text)) settings.set(this, [...(settings.get(this) ?? []), inline(text, literals)]);
-  else if (text !== '') appendFileSync(file, `${JSON.stringify({ text, values: literals, settings: settings.get(this) ?? [] })}\n`);
+  else if (/set_config/.test(text)) settings.set(this, [...(settings.get(this) ?? []), inline(text, parameters)]);
+  else if (text !== '') appendFileSync(file, `${JSON.stringify({ text, values: parameters, settings: settings.get(this) ?? [] })}\n`);
   // @ts-expect-error as above
   return original.apply(this, args);
 };
 
-/** @param {string} text @param {readonly (string | null)[]} literals */
-function inline(text, literals) {
-  return text.replaceAll(/\$(\d+)/g, (_, number) => `'${literals[Number(number) - 1] ?? ''}'`);
+/** @param {string} text @param {readonly unknown[]} parameters */
+function inline(text, parameters) {
+  return text.replaceAll(/\$(\d+)/g, (_, number) => `'${parameters[Number(number) - 1] ?? ''}'`);
 }

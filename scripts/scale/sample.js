@@ -55,7 +55,7 @@ export async function prepareSample({ client, url }) {
   const erased = await send('DELETE', `/v1/memory/subjects/nobody-${randomUUID()}`, {}, key);
   const id = async (/** @type {string} */ table, condition = 'true') =>
     (await one(`select id from ${table} where project_id = $1 and ${condition} order by id desc offset 1000 limit 1`, [projectId])).id ??
-    (await one(`select id from ${table} where project_id = $1 and ${condition} order by id desc limit 1`, [projectId])).id;
+    (await one(`select id from ${table} where project_id = $1 and ${condition} order by id limit 1`, [projectId])).id;
   const text = async (/** @type {string} */ inProject) =>
     (await one('select text from memory_items where project_id = $1 limit 1', [inProject])).text;
   return {

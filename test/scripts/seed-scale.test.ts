@@ -1,12 +1,15 @@
-/** Runs `npm run seed-scale` with few rows on the PostgreSQL of the test run. */
+/** Runs `npm run seed-scale` and `npm run benchmark-scale` with few rows on the PostgreSQL of the test run. */
 import { spawnSync } from 'node:child_process';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import pg from 'pg';
 import { root } from '../../scripts/launch.js';
 import { describePostgres, withPostgres } from '../support/postgres.ts';
 
 describePostgres('seed-scale', () => {
-  test('fills an empty database with all its indexes and refuses one that has a project', () =>
+  test('fills an empty database with all its indexes, refuses one that has a project, and can be measured to the end', () =>
     withPostgres(async (url) => {
       const seed = () =>
         spawnSync(process.execPath, ['scripts/seed-scale.js', '--calls', '5000', '--memories', '2000'], {
@@ -53,8 +56,33 @@ describePostgres('seed-scale', () => {
         1,
         'the database has the project "scale-1"; seed-scale fills only a database without projects\n',
       ]);
+      // One page of the console is enough, because the benchmark requests all of them in the same way.
+      const { status, stdout, stderr, titles, problems } = await benchmark(url, '^(?!console )|console /overview$');
+      expect({ status, stderr, problems }).toEqual({ status: 0, stderr: '', problems: [] });
+      expect(stdout).toContain('| search with vectors, large project | 200 |');
+      expect(titles).toEqual(
+        expect.arrayContaining(['GET /usage/me', 'search, large project', 'console /overview', 'erasure of a subject']),
+      );
+      // This is the last operation.
+      expect(titles.at(-1)).toBe('nearest 10 of the small project: 500 passages; 100.0 % of the exact scan');
     }));
 });
+
+async function benchmark(url: string, only: string) {
+  const folder = await mkdtemp(join(tmpdir(), 'benchmark-scale-'));
+  try {
+    const json = join(folder, 'result.json');
+    const { status, stdout, stderr } = spawnSync(
+      process.execPath,
+      ['scripts/benchmark-scale.js', '--rounds', '1', '--only', only, '--json', json],
+      { cwd: root, env: { ...process.env, DATABASE_URL: url }, encoding: 'utf8' },
+    );
+    const { rows, problems } = JSON.parse(await readFile(json, 'utf8').catch(() => '{"rows":[]}'));
+    return { status, stdout, stderr, titles: rows.map(({ title }: { title: string }) => title), problems };
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
 
 /** Ignores the order of histogram elements. */
 const selectRollups = `
