@@ -8,6 +8,7 @@
 
 import { toUsd } from '../core/cost.ts';
 import { minIdAt } from '../core/ids.ts';
+import { createSharedReads } from '../core/shared-reads.ts';
 import type { Clock } from '../core/time.ts';
 import { formatTime, monthAt } from '../core/time.ts';
 import { type CeilingName, type WindowKind, windowAt } from '../core/windows.ts';
@@ -28,6 +29,11 @@ interface UsageRow {
 }
 
 export function createUsageReports({ database, clock }: { database: Database; clock: Clock }) {
+  /**
+   * Clients poll these reports. There are only a few connections for them, so pollers that each ran their own
+   * statements would wait for all statements of the others.
+   */
+  const shared = createSharedReads();
   /**
    * Sums up the calls of a period by an attribute and returns the most expensive groups. Calls that lack the attribute
    * are left out.
@@ -52,12 +58,14 @@ export function createUsageReports({ database, clock }: { database: Database; cl
     async getUsage({ projectId, monthlyCapNanos }: { readonly projectId: string; readonly monthlyCapNanos: number | null }) {
       const { name: month, start, end } = monthAt(clock.now());
       const period = { from: start, to: end };
-      const [[total], models, tasks, sources] = await Promise.all([
-        sumBy(projectId, 'project', period),
-        sumBy(projectId, 'model', period),
-        sumByTask(projectId, period),
-        sumBy(projectId, 'source', period),
-      ]);
+      const [[total], models, tasks, sources] = await shared.run(`usage ${projectId} ${month}`, () =>
+        Promise.all([
+          sumBy(projectId, 'project', period),
+          sumBy(projectId, 'model', period),
+          sumByTask(projectId, period),
+          sumBy(projectId, 'source', period),
+        ]),
+      );
       const toGroup = (row: UsageRow) => ({ cost: toUsd(row.cost), tokens: row.tokens, calls: row.calls });
       return {
         month,
@@ -73,7 +81,7 @@ export function createUsageReports({ database, clock }: { database: Database; cl
     /** Returns the spend of the current month in nano-dollars. */
     async getMonthSpend(projectId: string): Promise<number> {
       const { start, end } = monthAt(clock.now());
-      const [total] = await sumBy(projectId, 'project', { from: start, to: end });
+      const [total] = await shared.run(`spend ${projectId} ${start}`, () => sumBy(projectId, 'project', { from: start, to: end }));
       return total?.cost ?? 0;
     },
     /**
@@ -98,13 +106,14 @@ export function createUsageReports({ database, clock }: { database: Database; cl
         );
         return `(select coalesce(sum(${measure}), 0)::bigint from (${parts}) as part)`;
       };
+      const { start: minuteStart } = windowAt('minute', now);
       const minute = `from usage_increments where project_id = ${parameters.add(projectId)}::uuid and scope = 'key'
-        and start = ${parameters.add(new Date(windowAt('minute', now).start))}::timestamptz and name = ${keys}`;
-      const [row] = await database.query<Record<CeilingName, number>>(
-        `select ${sumOf('slots', windows.calls)} as calls, ${sumOf('cost_nanos', windows.cost)} as cost,
+        and start = ${parameters.add(new Date(minuteStart))}::timestamptz and name = ${keys}`;
+      const text = `select ${sumOf('slots', windows.calls)} as calls, ${sumOf('cost_nanos', windows.cost)} as cost,
                 (select coalesce(sum(vendor_calls), 0)::bigint ${minute}) as rpm,
-                (select coalesce(sum(vendor_tokens), 0)::bigint ${minute}) as tpm`,
-        parameters.values,
+                (select coalesce(sum(vendor_tokens), 0)::bigint ${minute}) as tpm`;
+      const [row] = await shared.run(`key ${quotaKeyId} ${windows.calls} ${windows.cost} ${minuteStart}`, () =>
+        database.query<Record<CeilingName, number>>(text, parameters.values),
       );
       return row ?? { calls: 0, cost: 0, rpm: 0, tpm: 0 };
     },

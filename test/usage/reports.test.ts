@@ -255,6 +255,27 @@ describeDatabases('usage of a project', (database) => {
     });
   });
 
+  test('runs the statements of two reports for twelve pollers, who all see the calls that were stored before', async () => {
+    const { call, projectId } = newOwner();
+    let statements = 0;
+    const query: Database['query'] = (text, values) => {
+      statements += 1;
+      return database().query(text, values);
+    };
+    const reports = createUsageReports({ database: { ...database(), query }, clock: clockAt(noon) });
+    const report = () => reports.getUsage({ projectId, monthlyCapNanos: null });
+    const earlier = report();
+    await store(database(), [call()]);
+    const polled = await Promise.all(Array.from({ length: 12 }, report));
+    expect(new Set(polled.map(({ spend }) => spend))).toEqual(new Set([0.000001]));
+    await earlier;
+    // The earlier report may still be running when the pollers arrive.
+    expect([8, 12]).toContain(statements);
+    statements = 0;
+    expect(new Set(await Promise.all(Array.from({ length: 12 }, () => reports.getMonthSpend(projectId))))).toEqual(new Set([1_000]));
+    expect(statements).toBe(2);
+  });
+
   test('is zero for a project without calls', async () => {
     expect(await usageOf(randomUUID())).toMatchObject({ spend: 0, monthly_cap: null, by_model: [], by_task: [], by_source: [] });
   });
