@@ -337,13 +337,13 @@ const nearVectors = `
 /**
  * Compares the ten nearest passages that the search statement finds with the result of an exact scan.
  * @param {import('pg').Client} client
- * @param {(variant: { of: 'memories', dims: number, recalledOnly: boolean }) => string} searchStatement
+ * @param {(variant: { of: 'memories', dims: number, hasSubject: boolean, recalledOnly: boolean }) => string} searchStatement
  * @param {string} projectId
  * @param {number} count
  */
 async function measureRecall(client, searchStatement, projectId, count) {
   const nearest = /with[\s\S]*?by_vector as materialized \(([\s\S]*?)\n {2}\)/.exec(
-    searchStatement({ of: 'memories', dims, recalledOnly: false }),
+    searchStatement({ of: 'memories', dims, hasSubject: false, recalledOnly: false }),
   )?.[1];
   if (nearest === undefined) throw new Error('the search statement has no part by_vector');
   const { rows: states } = await client.query('select model from memory_embeddings where project_id = $1', [projectId]);

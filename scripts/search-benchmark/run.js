@@ -176,7 +176,7 @@ function printLoad({ recall, none }, perSecond) {
 async function printPlan(database, [projectId, subject, question, vector]) {
   const rows = await database.transaction(async (tx) => {
     await tx.query(`set local jit = off; set local hnsw.iterative_scan = relaxed_order; set local hnsw.ef_search = 400`);
-    const statement = searchStatement({ of: 'memories', dims: vector.length, recalledOnly: true });
+    const statement = searchStatement({ of: 'memories', dims: vector.length, hasSubject: true, recalledOnly: true });
     const values = [projectId, subject, tokenizeForQuery(question), 20, 0, null, [], [], toVectorParameter([...vector]), model];
     return tx.query(`explain (analyze, costs off, timing off) ${statement}`, values);
   });

@@ -1,5 +1,6 @@
 /**
- * Maintains document frequencies of words, so that search can prefer rare ones. We sample the newest passages of large
+ * Maintains document frequencies of words and the sizes of projects, so that search can prefer rare words without
+ * counting. We sample the newest passages of large
  * projects about once a day. Words in less than one percent of the passages count as rare and aren't stored.
  */
 import type { Clock } from '../../core/time.ts';
@@ -12,8 +13,11 @@ const sampleSize = 5_000;
 const minIntervalMs = 20 * 3_600_000;
 
 export async function refreshWordStatistics(database: Database, projectId: string, now: number): Promise<void> {
-  const [due] = await database.query<{ count: number }>(
-    `select (select count(*) from memory_passages where project_id = $1::uuid)::integer as count
+  const [due] = await database.query<{ count: number; memories: number; sharedMemories: number; sharedPassages: number }>(
+    `select (select count(*) from memory_passages where project_id = $1::uuid)::integer as count,
+            (select count(*) from memory_passages where project_id = $1::uuid and item_id is not null)::integer as memories,
+            (select count(*) from memory_passages where project_id = $1::uuid and item_id is not null and subject is null)::integer as "sharedMemories",
+            (select count(*) from memory_passages where project_id = $1::uuid and subject is null)::integer as "sharedPassages"
        from memory_embeddings
       where project_id = $1::uuid and (counted_at is null or counted_at < $2::timestamptz)`,
     [projectId, new Date(now - minIntervalMs)],
@@ -31,11 +35,12 @@ export async function refreshWordStatistics(database: Database, projectId: strin
         where stat.ndoc * 100 >= least($2::integer, ${sampleSize})`,
       [projectId, due.count],
     );
-    await tx.query(`update memory_embeddings set passages = $2::integer, counted_at = $3::timestamptz where project_id = $1::uuid`, [
-      projectId,
-      due.count,
-      new Date(now),
-    ]);
+    await tx.query(
+      `update memory_embeddings
+          set passages = $2::integer, memories = $3::integer, shared_memories = $4::integer, shared_passages = $5::integer, counted_at = $6::timestamptz
+        where project_id = $1::uuid`,
+      [projectId, due.count, due.memories, due.sharedMemories, due.sharedPassages, new Date(now)],
+    );
   });
 }
 

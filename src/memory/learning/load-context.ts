@@ -31,7 +31,7 @@ export async function loadContext(database: Database, { projectId, subject, batc
   const related = await database.query<ContextItem>(
     `select ${columns}
        from memory_passages passage join memory_items item on item.id = passage.item_id
-      where passage.project_id = $1::uuid and passage.lexemes @@ ${matchesQuerySql} and ${belongsToGroupSql} and item.batch_id is distinct from $4::uuid
+      where passage.project_id = $1::uuid and passage.item_id is not null and passage.lexemes @@ ${matchesQuerySql} and ${belongsToGroupSql} and item.batch_id is distinct from $4::uuid
       order by ts_rank(passage.lexemes, ${matchesQuerySql}) desc, item.id desc
       limit $5::integer`,
     [projectId, subject, query, batchId, maxRelated],

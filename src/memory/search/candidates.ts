@@ -7,25 +7,31 @@
  * Vectors: We use the 100 nearest passages by cosine that have a vector of the query's model. For a small project or
  * subject the planner sorts all of its passages. For a large one it uses the vector index of the project, which
  * requires the same expression and condition as in the index definition.
+ *
+ * A search of a subject reads the subject's own passages first and then those of the whole project, in two parts. With
+ * one condition for both, PostgreSQL would read the passages of all subjects and drop most of them.
  */
-import { inScope } from '../text/subject-scope.ts';
 
 const maxTerms = 8;
 const maxPassagesPerTerm = 100;
 const maxTextCandidates = 200;
 export const maxVectorCandidates = 100;
-/** We count up to this many rows of the scope. Beyond that we use the project's daily statistics. */
-const maxCounted = 1_000;
+/** We count up to this many passages of the scope. Beyond that we use the project's daily statistics. */
+export const maxCounted = 1_000;
+
+export interface CandidateVariant {
+  readonly of: 'memories' | 'episodes';
+  readonly dims: number | null;
+  /** Whether $2 is a subject. If not, the search reads the whole project. */
+  readonly hasSubject: boolean;
+}
 
 /** Returns the CTEs `terms`, which contains the words and their rarity, and `candidates` (id, is_near). */
-export function candidatesSql(of: 'memories' | 'episodes', dims: number | null): string {
-  const filter = `passage.project_id = $1::uuid and ${inScope('passage.subject', '$2')}
-    and ($6::text[] is null or passage.kind = any($6::text[]))`;
-  // Lexemes of memories have their own index, but no index fits the condition for conversations. With `is not null`,
-  // PostgreSQL would read a whole index of conversations for each word.
-  const isOfText = of === 'memories' ? `passage.item_id is not null` : `num_nonnulls(passage.conversation_id) = 1`;
-  const isOfVector = `passage.${of === 'memories' ? 'item_id' : 'conversation_id'} is not null`;
-  return `${tokensSql(of)}, ${textCandidatesSql(`${filter} and ${isOfText}`)}, ${vectorCandidatesSql(`${filter} and ${isOfVector}`, dims)},
+export function candidatesSql(variant: CandidateVariant): string {
+  const owner = variant.of === 'memories' ? 'item_id' : 'conversation_id';
+  const filter = `passage.project_id = $1::uuid and passage.${owner} is not null and ($6::text[] is null or passage.kind = any($6::text[]))`;
+  const parts = scopeParts(variant).map((scope) => `${filter} and ${scope}`);
+  return `${tokensSql(variant)}, ${textCandidatesSql(parts)}, ${vectorCandidatesSql(parts, variant.dims)},
   candidates as (
     select id, bool_or(is_near) as is_near
       from (select id, false as is_near from by_text union all select id, true from by_vector) as matches
@@ -33,22 +39,25 @@ export function candidatesSql(of: 'memories' | 'episodes', dims: number | null):
   )`;
 }
 
+/** Conditions of which each passage in the scope meets exactly one. */
+function scopeParts({ hasSubject }: CandidateVariant): readonly string[] {
+  return hasSubject ? ['passage.subject = $2::text', 'passage.subject is null'] : ['$2::text is null'];
+}
+
 /**
  * Selects the words of the query and the number of passages that contain them according to the daily statistics, which
  * is 0 if a word is rare or hasn't been counted yet.
  */
-function tokensSql(of: 'memories' | 'episodes'): string {
+function tokensSql(variant: CandidateVariant): string {
   return `
   tokens as (
     select token.lexeme as term, plainto_tsquery('simple', token.lexeme) as exact, plainto_tsquery('english', token.lexeme) as stem,
-           coalesce((select max(stat.passages) from memory_words stat
-                      where stat.project_id = $1::uuid
-                        and stat.word = any(token.lexeme || tsvector_to_array(to_tsvector('english', token.lexeme)))), 0) as passages
+           coalesce((select max(stat.passages)
+                       from unnest(token.lexeme || tsvector_to_array(to_tsvector('english', token.lexeme))) as form (word)
+                      cross join lateral (select passages from memory_words where project_id = $1::uuid and word = form.word offset 0) stat), 0) as passages
       from unnest(to_tsvector('simple', $3::text)) as token
   ),
-  total as materialized (
-    select coalesce((select passages from memory_embeddings where project_id = $1::uuid), 0) as sampled, ${countSql(of)} as counted
-  ),
+  total as materialized (${countSql(variant)}),
   rarest as materialized (
     select token.exact, token.stem, token.passages, row_number() over (order by token.passages, length(token.term) desc, token.term) as rank
       from tokens token
@@ -60,34 +69,46 @@ function tokensSql(of: 'memories' | 'episodes'): string {
 }
 
 /**
- * Counts the memories or passages in the scope. It has three parts because no index can serve the condition that the
- * subject is either equal or null. Without the ORDER BY, PostgreSQL might read rows of other projects until it has
- * found enough.
+ * Selects the number of memories, or of passages of any kind, in the scope, up to `maxCounted`. If the daily statistics say that there are at least
+ * as many, we don't count them again in each search. Without the ORDER BY, PostgreSQL might read rows of other projects
+ * until it has found enough.
  */
-function countSql(of: 'memories' | 'episodes'): string {
-  const rows = of === 'memories' ? `memory_items one where one.state = 'live' and` : 'memory_passages one where';
-  const part = (condition: string): string =>
-    `(select from ${rows} one.project_id = $1::uuid and ${condition} order by one.subject limit ${maxCounted})`;
-  return `(select count(*) from (
-      ${part('$2::text is null')} union all ${part('one.subject = $2::text')} union all
-      ${part('one.subject is null and $2::text is not null')}) as counted)`;
+function countSql(variant: CandidateVariant): string {
+  const isCounted = variant.of === 'memories' ? 'passage.item_id is not null' : 'true';
+  const counts = scopeParts(variant).map(
+    (scope) => `(select from memory_passages passage
+                  where passage.project_id = $1::uuid and ${isCounted} and ${scope}
+                  order by passage.subject limit ${maxCounted})`,
+  );
+  return `
+    select state.sampled, case when state.known >= ${maxCounted} then ${maxCounted}
+                               else (select count(*) from (${counts.join(' union all ')}) as counted) end as counted
+      from (select coalesce(max(passages), 0) as sampled, coalesce(max(${knownSql(variant)}), 0) as known
+              from memory_embeddings where project_id = $1::uuid) state`;
+}
+
+/** A column of `memory_embeddings` with a lower bound of what `countSql` counts. */
+function knownSql({ of, hasSubject }: CandidateVariant): string {
+  if (hasSubject) return of === 'memories' ? 'shared_memories' : 'shared_passages';
+  return of === 'memories' ? 'memories' : 'passages';
 }
 
 /**
  * A word in more than a tenth of the passages only yields candidates if there's no rarer word, but it still counts in
  * the ranking. `rarity` is 1 for a word that no other passage contains, and close to 0 for a word in most passages.
  */
-function textCandidatesSql(filter: string): string {
+function textCandidatesSql(parts: readonly string[]): string {
+  const matches = parts.map(
+    (part) => `(select passage.id from memory_passages passage
+                  where passage.lexemes @@ (term.exact || term.stem) and ${part}
+                  limit ${maxPassagesPerTerm})`,
+  );
   return `
   matches as materialized (
     select term.rank, match.id
       from rarest term
       cross join total
-      cross join lateral (
-        select passage.id from memory_passages passage
-         where passage.lexemes @@ (term.exact || term.stem) and ${filter}
-         limit ${maxPassagesPerTerm}
-      ) match
+      cross join lateral (select id from (${matches.join(' union all ')}) part limit ${maxPassagesPerTerm}) match
      where term.rank = 1 or term.passages * 10 <= total.sampled
   ),
   terms as materialized (
@@ -110,14 +131,18 @@ function textCandidatesSql(filter: string): string {
   )`;
 }
 
-function vectorCandidatesSql(filter: string, dims: number | null): string {
+function vectorCandidatesSql(parts: readonly string[], dims: number | null): string {
   if (dims === null) return `by_vector as (select null::bigint as id where false)`;
+  const distance = `passage.embedding::halfvec(${dims}) <=> $9::halfvec(${dims})`;
+  const nearest = parts.map(
+    (part) => `(select passage.id, ${distance} as distance
+       from memory_passages passage
+      where passage.embedding_dims = ${dims} and passage.embedding_model = $10::text and ${part}
+      order by ${distance}
+      limit ${maxVectorCandidates})`,
+  );
   return `
   by_vector as materialized (
-    select passage.id
-      from memory_passages passage
-     where passage.embedding_dims = ${dims} and passage.embedding_model = $10::text and ${filter}
-     order by passage.embedding::halfvec(${dims}) <=> $9::halfvec(${dims})
-     limit ${maxVectorCandidates}
+    select id from (${nearest.join(' union all ')}) near order by distance limit ${maxVectorCandidates}
   )`;
 }

@@ -16,12 +16,14 @@ export interface SearchVariant {
    * because the index requires a literal, so it must never come from a client.
    */
   readonly dims: number | null;
+  /** Whether the search is about a subject, in which case it reads the subject's passages and those of the whole project. */
+  readonly hasSubject: boolean;
   /** Excludes memories that recall leaves out. */
   readonly recalledOnly: boolean;
 }
 
-export function searchStatement({ of, dims, recalledOnly }: SearchVariant): string {
-  return `with ${candidatesSql(of, dims)}, ${relevanceSql(of, dims)}
+export function searchStatement({ of, dims, hasSubject, recalledOnly }: SearchVariant): string {
+  return `with ${candidatesSql({ of, dims, hasSubject })}, ${relevanceSql(of, dims)}
   ${of === 'memories' ? memoriesSql(recalledOnly) : episodesSql}`;
 }
 

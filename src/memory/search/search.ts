@@ -94,8 +94,9 @@ export function createSearch({ database }: { readonly database: Database }) {
     // The embedding call records its own errors.
     const embedding = options.embed(query).catch(() => null);
     const vector = await withTimeout(embedding, options.embedTimeoutMs, () => null);
+    const variant = { dims: vector?.values.length ?? null, hasSubject: subject !== null, recalledOnly: options.recalledOnly ?? false };
     const find = <Row>(tx: Queries, of: 'memories' | 'episodes'): Promise<Row[]> =>
-      tx.query<Row>(searchStatement({ of, dims: vector?.values.length ?? null, recalledOnly: options.recalledOnly ?? false }), [
+      tx.query<Row>(searchStatement({ of, ...variant }), [
         options.projectId,
         subject,
         tokenizeForQuery(query),

@@ -157,7 +157,7 @@ describePostgres('a search', () => {
         [projectId],
       );
       await database.query('analyze memory_items');
-      const statement = searchStatement({ of: 'memories', dims: null, recalledOnly: true });
+      const statement = searchStatement({ of: 'memories', dims: null, hasSubject: false, recalledOnly: true });
       const plan = await database.query(`explain ${statement}`, [projectId, null, 'tea', 10, 0, null, [], []]);
       expect(JSON.stringify(plan)).not.toContain('Seq Scan on memory_items');
     } finally {
