@@ -50,12 +50,18 @@ function scopeParts({ hasSubject }: CandidateVariant): readonly string[] {
  */
 function tokensSql(variant: CandidateVariant): string {
   return `
+  words as (
+    select form.term, max(stat.passages) as passages
+      from (select lexeme as term, unnest(lexeme || tsvector_to_array(to_tsvector('english', lexeme))) as word
+              from unnest(to_tsvector('simple', $3::text))) form
+      join memory_words stat on stat.project_id = $1::uuid and stat.word = form.word
+     group by form.term
+  ),
   tokens as (
     select token.lexeme as term, plainto_tsquery('simple', token.lexeme) as exact, plainto_tsquery('english', token.lexeme) as stem,
-           coalesce((select max(stat.passages)
-                       from unnest(token.lexeme || tsvector_to_array(to_tsvector('english', token.lexeme))) as form (word)
-                      cross join lateral (select passages from memory_words where project_id = $1::uuid and word = form.word offset 0) stat), 0) as passages
+           coalesce(words.passages, 0) as passages
       from unnest(to_tsvector('simple', $3::text)) as token
+      left join words on words.term = token.lexeme
   ),
   total as materialized (${countSql(variant)}),
   rarest as materialized (

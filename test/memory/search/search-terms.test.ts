@@ -5,15 +5,12 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { systemClock } from '../../../src/core/time.ts';
-import { openServerDatabase } from '../../../src/db/pool.ts';
 import { createItems } from '../../../src/memory/items/items.ts';
 import { createSearch, searchRequestSchema } from '../../../src/memory/search/search.ts';
-import { searchStatement } from '../../../src/memory/search/search-query.ts';
 import { tokenizeForIndex, tokenizeForQuery } from '../../../src/memory/text/lexemes.ts';
 import { toVectorParameter } from '../../../src/memory/text/vectors.ts';
 import { describeDatabases } from '../../db/databases.ts';
 import { isExhaustive } from '../../support/exhaustive.ts';
-import { createTestDatabase, describePostgres } from '../../support/postgres.ts';
 import { createProject, listConversationIds, record, settledCall } from '../calls.ts';
 
 const memories: Readonly<Record<string, readonly string[]>> = {
@@ -141,29 +138,6 @@ describeDatabases('memories with the same terms', (database) => {
     const stored = ['unrelated', 'opposite', 'near'].map((text) => ({ text }));
     expect((await rank('query', stored, vectors))[0]).toBe('near');
     expect(await rank('query', [{ text: 'near' }], vectors)).toEqual(['near']);
-  });
-});
-
-describePostgres('a search', () => {
-  test('counts the memories of its project without reading those of others', async () => {
-    const { url, drop } = await createTestDatabase();
-    const database = openServerDatabase({ connectionString: url, maxConnections: 1 });
-    try {
-      const [, projectId] = [await createProject(database), await createProject(database)];
-      await database.query(
-        `insert into memory_items (id, project_id, text, kind, importance, origin, author, words_sha256)
-         select gen_random_uuid(), project.id, 'x', 'fact', 3, 'agent', 'key:a', ''
-           from (select id from projects order by id = $1::uuid) as project cross join generate_series(1, 5000)`,
-        [projectId],
-      );
-      await database.query('analyze memory_items');
-      const statement = searchStatement({ of: 'memories', dims: null, hasSubject: false, recalledOnly: true });
-      const plan = await database.query(`explain ${statement}`, [projectId, null, 'tea', 10, 0, null, [], []]);
-      expect(JSON.stringify(plan)).not.toContain('Seq Scan on memory_items');
-    } finally {
-      await database.close();
-      await drop();
-    }
   });
 });
 
