@@ -17,7 +17,7 @@ const maxPassagesPerTerm = 100;
 const maxTextCandidates = 200;
 export const maxVectorCandidates = 100;
 /** We count up to this many passages of the scope. Beyond that we use the project's daily statistics. */
-export const maxCounted = 1_000;
+const maxCounted = 1_000;
 
 export interface CandidateVariant {
   readonly of: 'memories' | 'episodes';
