@@ -32,8 +32,8 @@ const kinds: Readonly<Record<string, string>> = {
   ...{ string: 'a text', number: 'a number', int: 'a whole number', boolean: 'true or false', array: 'a list', object: 'an object' },
 };
 
-/** Undefined for an issue that zod's own sentence describes well enough. */
-function describeIssue(issue: z.core.$ZodRawIssue): string | undefined {
+/** Zod's error map. Returns undefined for an issue that zod's own sentence describes well enough. */
+export function describeIssue(issue: z.core.$ZodRawIssue): string | undefined {
   switch (issue.code) {
     case 'invalid_type': {
       if (issue.input === undefined) return 'is required';

@@ -96,14 +96,14 @@ colour: red
     const expected = [
       'gateway.yaml:3 providers.openai.base_url: must be an address with http:// or https://',
       'gateway.yaml:5 providers.openai.api_key: the environment variable NOT_SET is not set',
-      'gateway.yaml:6 providers.broken.dialect: Invalid option',
+      'gateway.yaml:6 providers.broken.dialect: must be chat or messages or gemini',
       'gateway.yaml:8 models.openai/a.input: must be an amount in USD, written as a decimal number such as 0.15',
       'gateway.yaml:9 models.opnai/b: there is no provider opnai',
-      'gateway.yaml:10 models.broken/c.max_output_tokens: Invalid input',
+      'gateway.yaml:10 models.broken/c.max_output_tokens: must be a number',
       'gateway.yaml:12 tiers.standard.1: there is no provider nobody',
       'gateway.yaml:13 tiers.auto: "auto" is reserved: it lets the gateway choose a tier',
       'gateway.yaml:14 defaults.video_provider: there is no provider vimeo',
-      'gateway.yaml:15 memory.idle_minutes: Too small',
+      'gateway.yaml:15 memory.idle_minutes: must be at least ',
       'gateway.yaml:16 colour: there is no such setting',
     ];
     for (const error of expected) expect(errors).toContainEqual(expect.stringContaining(error));
@@ -402,8 +402,8 @@ ${canaries}
       ['standard: { model: b/new, share: 0.1 }', 'canaries.standard.model: there is no provider b'],
       ['standard: { model: a/judge, share: 0.1 }', 'canaries.standard.model: is a model of the kind moderations'],
       ['embed: { model: a/vectors, share: 0.1 }', 'canaries.embed: embeddings cannot have a canary'],
-      ['standard: { model: a/new, share: 1.1 }', 'canaries.standard.share: Too big'],
-      ['standard: { model: a/new }', 'canaries.standard.share: Invalid input'],
+      ['standard: { model: a/new, share: 1.1 }', 'canaries.standard.share: must be at most 1'],
+      ['standard: { model: a/new }', 'canaries.standard.share: is required'],
     ] as const;
     for (const [row, sentence] of errors) expect(errorsOf(text(`  ${row}`))).toEqual([expect.stringContaining(sentence)]);
   });
@@ -413,7 +413,7 @@ ${canaries}
     ['base_url: https://a/v1?x=1, dialect: chat', 'must end with the path'],
     ['base_url: a/v1, dialect: chat', 'must be an address'],
     ['base_url: https://a/v1, dialect: messages, serves: [chat]', 'a provider of the dialect messages cannot serve chat'],
-    ['base_url: https://a/v1, dialect: chat, image_shape: cubes', 'Invalid option'],
+    ['base_url: https://a/v1, dialect: chat, image_shape: cubes', 'must be openai or artifacts'],
     ['base_url: https://a/v1, dialect: chat, headers: { "a b": c }', 'is not a valid header name'],
     ['base_url: https://a/v1, dialect: chat, tags: [e u]', 'providers.a.tags.0: a tag consists of 1 to 63 letters'],
   ])('rejects a provider with %s', (row, sentence) => {

@@ -138,7 +138,8 @@ describe('a provider row', () => {
   test.each([
     [{ base_url: 'https://a.test/v1' }, 'dialect: is required'],
     [{ dialect: 'chat' }, 'base_url: is required'],
-    [{ vendor: 'azure' }, 'vendor: there is no vendor azure; known ones are openai, anthropic'],
+    [{ vendor: 'azure' }, 'vendor: there is no vendor azure; did you mean azure-openai'],
+    [{ vendor: 'acme' }, 'vendor: there is no vendor acme; known ones are openai, anthropic'],
     [{ vendor: 'azure-openai' }, 'base_url: is required for Azure OpenAI, such as https://{resource}.openai.azure.com/openai/v1'],
     [{ vendor: 'azure-openai', base_url: 'https://{resource}.openai.azure.com/openai/v1' }, 'base_url: contains a placeholder in braces'],
     [{ vendor: 'vllm', base_url: 'https://a.test/{model}' }, 'base_url: contains a placeholder in braces'],
