@@ -14,9 +14,9 @@ export function renderFailures(clients: readonly ClientRecord[]): string[] {
   ]);
   const differences = tried.flatMap((client) => failureNames.flatMap((name) => differencesOf(client, name)));
   return [
-    'Each client calls a vendor that fails, first directly and then through a gateway that has no other vendor. We make the',
-    'call through the gateway once with a vendor of the chat dialect and once with a vendor of the messages dialect. A cell',
-    'shows what the client does:',
+    'We let a vendor fail and look at what each client reports. First, the client calls the vendor directly. Then it calls',
+    'the vendor through a gateway that has no other vendor to use instead. We do this with a vendor of the chat dialect and',
+    'with one of the messages dialect. A cell shows what the client does:',
     '',
     '- `error`: it raises an error.',
     '- `overflow`: it recognizes that the prompt exceeds the context window.',
@@ -24,20 +24,24 @@ export function renderFailures(clients: readonly ClientRecord[]): string[] {
     '- `truncated`: it returns a truncated text as if it were complete.',
     '- `hangs`: it neither returns nor raises an error.',
     '',
-    'If the client behaves differently through the gateway, the cell shows what it does directly, an arrow, and what it does',
-    "through the gateway. A cell is empty if the client doesn't support the call. In this test, the project of dspy, agno and",
-    'inspect-ai has `error_codes: vendor`, because these clients recognize an overflow of the chat API by its `code`.',
+    'If the gateway makes a difference, the cell shows what the client does without it, an arrow, and what it does with it.',
+    "The cell is empty if the client doesn't support the call.",
+    '',
+    'The clients dspy, agno and inspect-ai use `code` to recognize that a prompt is too long for a chat model. We therefore',
+    'set `error_codes: vendor` for their project in this test.',
     '',
     ...renderTable(head, rows),
     '',
     'If every model in the plan fails, the gateway responds with 502 `upstream_failed`, even if the vendor sent 401 or 529.',
-    'Clients therefore raise the class that they use for server errors. After a 401, the response also has',
-    "`x-should-retry: false`, so the SDKs of OpenAI and Anthropic don't send the call again. LangChain for TypeScript ignores",
-    'this header and repeats the call six times over about a minute.',
+    'Clients treat this as an error of the server, so you may see a different exception than before.',
+    '',
+    'Retrying is pointless after a 401, so the gateway adds `x-should-retry: false` to the response, and the SDKs of OpenAI',
+    "and Anthropic don't send the call again. LangChain for TypeScript ignores this header and repeats the call six times",
+    'over about a minute.',
     '',
     ...(differences.length === 0
       ? ['Every error has the same class and status through the gateway as directly.']
-      : ['Through the gateway, these errors have a different class or status:', '', ...differences]),
+      : ['These errors have a different class or status through the gateway:', '', ...differences]),
   ];
 }
 
