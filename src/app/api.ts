@@ -7,6 +7,7 @@ import { getHost } from '../config/starter-models.ts';
 import type { Caller } from '../core/call.ts';
 import type { ErrorCode } from '../core/errors.ts';
 import type { Clock } from '../core/time.ts';
+import { readVersion } from '../core/version.ts';
 import type { Database } from '../db/database.ts';
 import type { Breakers } from '../failover/breaker.ts';
 import type { BodyMemory } from '../http/body-memory.ts';
@@ -39,6 +40,7 @@ import type { Learning } from './learning.ts';
 import { createMcp } from './mcp.ts';
 import type { MediaHandlers } from './media.ts';
 import { createMemoryRouteDeps, createSubjectEraser, type Memory } from './memory.ts';
+import { createWorkReader } from './waiting-work.ts';
 
 interface ApiDeps {
   readonly database: Database;
@@ -171,6 +173,7 @@ export function createApi(deps: ApiDeps): Api {
         importModels: activeModels.import,
       },
       erasures: erasures.routes,
+      ...{ health, version: readVersion(), readWork: createWorkReader({ ...deps, dataDir: snapshot().config.server.dataDir }) },
       getUsage,
       // Wait until all active prices are in the price history. Otherwise this would miss some of them.
       reprice: (request) => readStored(() => activeModels.synced().then(() => reprice(request))),

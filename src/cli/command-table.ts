@@ -8,7 +8,7 @@ import { importCatalog, removeImportedRow } from './catalog-commands.ts';
 import type { Command } from './command.ts';
 import { formatBatch, formatBatches, formatReplay } from './format-batches.ts';
 import { formatCatalog, formatImport, formatRemoval } from './format-catalog.ts';
-import { formatFailedAttempts, formatIssuedKey, formatReprice, formatRules, formatUsage, lists } from './format-reports.ts';
+import { formatFailedAttempts, formatIssuedKey, formatReprice, formatRules, formatStatus, formatUsage, lists } from './format-reports.ts';
 import { exportMemory, formatMemoryExport, formatMemoryImport, importMemory } from './memory-commands.ts';
 import { apiOperations, operationsByCommand } from './operations.ts';
 import { collect } from './options.ts';
@@ -83,6 +83,7 @@ const special: Readonly<Record<string, Partial<Command>>> = {
     summary: 'Ends a session of a person, or all of them',
     format: ({ revoked }) => `Ended ${String(revoked)} ${revoked === 1 ? 'session' : 'sessions'}.\n`,
   },
+  status: { format: formatStatus },
   'tokens create': {
     format: (response) =>
       `${String(response.token)}\n\n${lists['tokens list']({ data: [response] })}\nStore the token now, because it will not be shown again.\n`,

@@ -109,6 +109,15 @@ const failedAttemptColumns: readonly Column[] = [
   ['MESSAGE', ({ error }) => asObject(error).message],
 ];
 
+/** Lists what is wrong, and then the work that is waiting. */
+export function formatStatus({ version, status, reasons, degraded, work }: JsonObject): string {
+  const problems = [...asArray(reasons), ...asArray(degraded)].map((problem) => `- ${String(problem)}\n`).join('');
+  const waiting = isObject(work)
+    ? formatFacts(Object.entries(work).map(([name, value]) => [name.replaceAll('_', ' '), value]))
+    : 'The database does not respond.\n';
+  return `Version ${String(version)} is ${status === 'ready' ? 'ready' : 'not ready'}.\n${problems}\n${waiting}`;
+}
+
 export function formatRules({ rules }: JsonObject): string {
   return formatList('No content rules.', ['class', 'place', 'action', 'expression'], { data: rules });
 }

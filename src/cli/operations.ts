@@ -36,6 +36,7 @@ const renamed: Readonly<Record<string, string>> = {
   'members delete': 'members remove',
   'sessions delete': 'sessions revoke',
   'sign-in-links create': 'sign-in-link',
+  'status show': 'status',
   'teams list': 'projects list',
   'teams set': 'projects set',
   'teams show': 'projects show',

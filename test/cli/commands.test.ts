@@ -49,6 +49,8 @@ const callRow = {
 let dataDir = '';
 let server: Server;
 let database: Database;
+let notReady: readonly string[] = [];
+let work: Readonly<Record<string, number>> | null = { outbox_due: 2, prompts_to_convert: 7 };
 let quarantined: Awaited<ReturnType<typeof listQuarantined>> = [];
 let keyring: Keyring;
 let written = '';
@@ -90,6 +92,9 @@ beforeAll(async () => {
         logger: quiet,
         people: createPeople({ database, clock }),
         publicUrl: () => null,
+        health: { getNotReadyReasons: async () => notReady, getDegradations: () => ['durable work is paused'] },
+        version: '1.2.3',
+        readWork: async () => work,
       },
       catalog: { listModels: () => [], listProviders: () => [], importModels: () => Promise.reject(new Error('no test imports')) },
       getUsage: async () => ({ month: '2026-11', spend: 1.5, monthly_cap: null, by_model: [], by_task: [], by_source: [] }),
@@ -462,6 +467,17 @@ test('lists the quarantined files of the host with their projects, but without t
   expect(await gateway('quarantine list')).toBe(0);
   expect(written).toMatch(new RegExp(`a\\.record +12 +2026-11-20T10:00:00\\S* +${projectId} +2026-11-20T09:00:00`));
   expect(written).toMatch(/b\.segment +7 +2026-11-20T10:00:00\S* +unreadable/);
+});
+
+test('shows what is wrong and what is waiting', async () => {
+  expect(await gateway('status')).toBe(0);
+  expect(written).toBe('Version 1.2.3 is ready.\n- durable work is paused\n\noutbox due          2\nprompts to convert  7\n');
+  notReady = ['the process is stopping'];
+  work = null;
+  expect(await gateway('status')).toBe(0);
+  expect(written).toBe(
+    'Version 1.2.3 is not ready.\n- the process is stopping\n- durable work is paused\n\nThe database does not respond.\n',
+  );
 });
 
 test('lists and releases the leases of a dead process', async () => {

@@ -62,6 +62,9 @@ describeDatabases('/provision', (database) => {
       people,
       publicUrl,
       adminTokens: () => [adminToken],
+      health: { getNotReadyReasons: async () => [], getDegradations: () => [] },
+      version: '1.2.3',
+      readWork: async () => null,
     };
     app.use('/provision', createProvisionRoutes(deps));
     app.use(createErrorHandler({ logger: silentLogger, countError: () => undefined }));

@@ -142,6 +142,7 @@ tiers:
     expect(await errorCodeOf(key, '/usage/me')).toEqual([503, 'no_db']);
     expect(await readiness()).toBe(200);
     await eventually(async () => expect(gateway.logs()).toContainEqual(expect.objectContaining({ msg: 'database unavailable; retrying' })));
+    expect(await jsonOf(gateway.admin('GET', '/provision/status'))).toMatchObject({ status: 'ready', work: null });
     await load.answered(callsPerPhase);
     const metrics = await metricsOf(gateway);
     expect([sumOf(metrics, 'gateway_database_up'), sumOf(metrics, 'gateway_journal_lag_seconds') > 0]).toEqual([0, true]);
@@ -151,6 +152,7 @@ tiers:
     expect(await readiness()).toBe(200);
     expect((await gateway.call(unread, '/v1/models')).status).toBe(401);
     expect(sumOf(await metricsOf(gateway), 'gateway_database_up')).toBe(1);
+    expect(await jsonOf(gateway.admin('GET', '/provision/status'))).toMatchObject({ work: { prompts_to_convert: 0 } });
     const errors = gateway.logs().filter(({ level }) => level === 'error');
     expect(errors.map(({ msg }) => msg)).toEqual(['database unavailable; retrying']);
   });

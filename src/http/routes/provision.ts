@@ -23,12 +23,14 @@ import { addQuarantineRoutes, type QuarantineRouteDeps } from './provision/quara
 import { addReportRoutes, type ReportRouteDeps } from './provision/report-routes.ts';
 import { createResponders } from './provision/responders.ts';
 import { addSettingsRoutes, type SettingsRouteDeps } from './provision/settings-routes.ts';
+import { addStatusRoutes, type StatusRouteDeps } from './provision/status-routes.ts';
 
 export interface ProvisionRouteDeps
   extends SettingsRouteDeps,
     ReportRouteDeps,
     PeopleRouteDeps,
     MemoryTransferRouteDeps,
+    StatusRouteDeps,
     Omit<QuarantineRouteDeps, 'projects'> {
   readonly keyring: Keyring;
   readonly batches: Batches;
@@ -65,5 +67,6 @@ export function createProvisionRoutes(deps: ProvisionRouteDeps): Router {
   addQuarantineRoutes(router, responders, deps);
   addPeopleRoutes(router, responders, deps);
   addAuditRoutes(router, responders, deps);
+  addStatusRoutes(router, responders, deps);
   return router;
 }

@@ -242,6 +242,14 @@ export const provisionOperations: OperationSpecs = {
     parameters: ['project'],
     responses: { 200: 'Usage' },
   },
+  'get /provision/status': {
+    tag: 'provision',
+    auth: 'admin',
+    codes: ['missing_key', 'invalid_key'],
+    summary: 'Shows whether the service is ready, and what work is waiting',
+    details: '`reasons` and `degraded` are those of `/readyz`, and `work` is null while the database does not respond.',
+    responses: { 200: 'Status' },
+  },
   'get /provision/leases': {
     ...provisionRead,
     summary: 'Lists the ceiling leases of processes',

@@ -172,6 +172,29 @@ export const provisionResponses = {
   }),
   CallList: listSchema(callResponse),
   LeaseList: listSchema(lease),
+  Status: z.looseObject({
+    object: z.literal('status'),
+    version: z.string(),
+    status: z.enum(['ready', 'not_ready']),
+    reasons: z.array(z.string()).describe('why it is not ready'),
+    degraded: z.array(z.string()).describe('what does not work at the moment, although it is ready'),
+    work: z
+      .looseObject({
+        outbox_due: count.describe('workflows to start or signal'),
+        outbox_rejected: count.describe('of these, the ones that Temporal rejected'),
+        outbox_lag_seconds: z.number().describe('age of the oldest of them'),
+        batches_running: count,
+        batches_failing: count,
+        batches_failed: count,
+        batches_stopped: count,
+        learning_lag_seconds: z.number().describe('how long the oldest message has been waiting to be learned from'),
+        conversations_kept: count.describe('conversations kept beyond the deletion period because nothing was learned from them'),
+        prompts_to_convert: count.describe('prompts of an older release that are still to be converted; an estimate above 10,000'),
+        leases_without_owner: count,
+        quarantined_records: count.describe('on the host of the process that responds'),
+      })
+      .nullable(),
+  }),
   QuarantineList: listSchema(quarantinedFile),
   ReleasedLeases: z.looseObject({ process: z.string(), released: z.int() }),
   Catalog: z.looseObject({
