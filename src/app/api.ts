@@ -153,6 +153,7 @@ export function createApi(deps: ApiDeps): Api {
       projects,
       keyring,
       memorySettings: memory.settings,
+      routing: () => ({ catalog: snapshot().catalog, catalogFill: snapshot().config.catalogFill }),
       exportMemory: memory.exportMemory,
       importMemory: memory.importMemory,
       batches: learning.batches,

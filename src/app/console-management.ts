@@ -67,8 +67,7 @@ export function managementAreas(deps: ManagementAreasDeps, analytics: Pick<Analy
   return [
     ...createKeyRoutes({ keyring, readCounters, onBudgetStoreDown, lastCalls: (keyIds) => readStored(() => lastCalls(database, keyIds)) }),
     ...createApplicationRoutes({
-      applications,
-      readCounters,
+      ...{ applications, readCounters, catalog, catalogFill },
       recentUse: async (projectId, range) => {
         const { groups } = await readStored(() => analytics.figures({ projectId, ...range, group: 'source', top: 200 }));
         return new Map(

@@ -26,10 +26,12 @@ import { createMemorySettings } from '../../src/memory/records/settings.ts';
 import { createAudit } from '../../src/people/audit.ts';
 import { createPeople } from '../../src/people/people.ts';
 import { createProjects } from '../../src/projects/projects.ts';
+import { buildCatalog } from '../../src/routing/catalog.ts';
 import { copyEmbeddedTemplate } from '../support/embedded-template.ts';
 
 const adminToken = 'admin-token-of-the-test';
 const quiet = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
+const routing = () => ({ catalog: buildCatalog({ providers: {}, models: {}, tiers: {} }), catalogFill: false });
 const callRow = {
   id: '0193a8f0-0000-7000-8000-000000000000',
   created_at: '2026-11-20T10:00:00Z',
@@ -77,6 +79,7 @@ beforeAll(async () => {
         projects,
         keyring,
         memorySettings,
+        routing,
         exportMemory: createExportMemory({ database }),
         importMemory: createImportMemory({ database, clock }),
         batches,

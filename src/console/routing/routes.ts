@@ -4,7 +4,7 @@ import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleRoute } from '../frame/route.ts';
 import { auditOf } from '../frame/settings-edit.ts';
 import { type DryRunPageDeps, showDryRun } from './dry-run-page.ts';
-import { assertTiers, editOf, routingForm } from './routing-form.ts';
+import { arrangedForm, assertRouting, assertTiers, editOf, rejectedForm, routingForm } from './routing-form.ts';
 import { exportTiers, type RoutingPageDeps, showRouting } from './routing-page.ts';
 
 export interface RoutingRoutesDeps extends RoutingPageDeps, Omit<DryRunPageDeps, 'tierNames'> {
@@ -25,6 +25,7 @@ export function createRoutingRoutes(deps: RoutingRoutesDeps): readonly ConsoleRo
       action: 'project.change',
       async handle(context, form) {
         assertTiers(form);
+        assertRouting(deps, context, form);
         const edit = editOf(form);
         const to = projectPath(context, '/routing');
         if (Object.keys(edit.change).length === 0) return { kind: 'redirect', to, notice: 'Nothing was changed.' };
@@ -37,7 +38,14 @@ export function createRoutingRoutes(deps: RoutingRoutesDeps): readonly ConsoleRo
         };
       },
       // Show the project's current state, because somebody else may have changed it in the meantime.
-      invalidForm: async (context, form, errors) => routingForm(deps, context, { form, errors }),
+      invalidForm: async (context, form, errors) => rejectedForm(deps, context, form, errors),
+    },
+    {
+      method: 'post',
+      path: '/routing/edit/arrange',
+      access: 'owner',
+      action: null,
+      handle: async (context, form) => ({ kind: 'page', page: arrangedForm(deps, context, form) }),
     },
   ];
 }

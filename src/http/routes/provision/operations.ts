@@ -24,10 +24,11 @@ export const provisionOperations: OperationSpecs = {
   [`put ${team}`]: {
     ...projectWrite,
     summary: 'Creates or updates a project',
-    details: 'Omitted members keep their values. A new project has the defaults.',
+    details:
+      'Omitted members keep their values. A new project has the defaults. If the change may break routing, it is saved nevertheless, and `warnings` says why.',
     parameters: ['project'],
     body: { name: 'ProjectBody', optional: true, example: { name: 'Acme', monthly_cap: 500, cache: { enabled: false, ttl_seconds: 600 } } },
-    responses: { 200: 'Project', 201: 'Project' },
+    responses: { 200: 'ChangedProject', 201: 'ChangedProject' },
   },
   [`get ${team}/keys`]: {
     ...projectRead,
@@ -90,7 +91,7 @@ export const provisionOperations: OperationSpecs = {
     details: 'Omitted members keep their values. Chains are replaced as a whole.',
     parameters: ['project', 'source'],
     body: { name: 'ApplicationBody', optional: true, example: { ceilings: { cost: 20 }, windows: { cost: 'day' } } },
-    responses: { 200: 'Application' },
+    responses: { 200: 'ChangedApplication' },
     codes: [...projectWrite.codes, 'conflict'],
   },
   [`delete ${team}/applications/{source}`]: {

@@ -29,6 +29,11 @@ const project = z.looseObject({
   updated_at: time,
 });
 
+const warnings = z
+  .array(z.looseObject({ path: z.string(), message: z.string() }))
+  .describe('what the change does to routing that may be a mistake, such as a provider that is not configured');
+const changedProject = project.extend({ warnings });
+
 const keyFields = {
   prefix: z.string(),
   name: z.string(),
@@ -161,11 +166,13 @@ const catalogModel = z.looseObject({
 const ids = z.array(z.string());
 export const provisionResponses = {
   Project: project,
+  ChangedProject: changedProject,
   ProjectList: listSchema(project),
   Key: key,
   KeyList: listSchema(key),
   IssuedKey: z.looseObject({ key: z.string().describe('the key itself, which is shown only once'), ...keyFields }),
   Application: application,
+  ChangedApplication: application.extend({ warnings }),
   ApplicationList: listSchema(application),
   Rules: z.looseObject({
     rules: z.array(z.looseObject({ class: z.string(), place: z.enum(['input', 'output']), action: z.enum(['block', 'observe']) })),
