@@ -23,7 +23,7 @@ import {
   type SettingsEdit,
   settingsField,
 } from '../frame/settings-edit.ts';
-import { assertSafeChange, confirmationOf, markModel } from '../frame/tier-checks.ts';
+import { confirmationOf, markModel } from '../frame/tier-checks.ts';
 import {
   assertDistinctTiers,
   defaultButton,
@@ -189,10 +189,9 @@ export function arrange(deps: ApplicationPageDeps, context: ConsoleContext, form
   return { form: arrangeTiers(form, inherited), errors: noErrors };
 }
 
-/** Throws `bad_request` if the change contains a mistake, or a warning that the person hasn't confirmed. */
-export function assertApplication(findings: RoutingFindings, form: URLSearchParams): void {
+/** Throws `bad_request` if two tiers have the same name. */
+export function assertTiers(form: URLSearchParams): void {
   for (const [name] of kinds) assertDistinctTiers(form, name);
-  assertSafeChange(findings, form);
 }
 
 export function findingsOf(

@@ -1,17 +1,18 @@
 /** Routes of the pages about applications. */
 import { gatewayError } from '../../core/errors.ts';
-import { parseStoredApplication, toApplicationSettings, toApplicationSettingsJson } from '../../projects/application-settings.ts';
+import { parseApplicationChange, parseStoredApplication, toApplicationSettings, toApplicationSettingsJson } from '../../projects/application-settings.ts';
 import type { Applications } from '../../projects/applications.ts';
 import { noErrors } from '../frame/field-errors.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, ConsoleRoute } from '../frame/route.ts';
 import { auditOf, compareSettings } from '../frame/settings-edit.ts';
 import { type ApplicationListDeps, applicationPath, exportApplications, readUse, showApplications } from './application-list.ts';
+import { assertSafeChange } from '../frame/tier-checks.ts';
 import {
   type ApplicationPageDeps,
   applicationPage,
   arrange,
-  assertApplication,
+  assertTiers,
   editOf,
   findingsOf,
   newApplicationPage,
@@ -49,13 +50,15 @@ export function createApplicationRoutes(deps: ApplicationRoutesDeps): readonly C
       async handle(context, form) {
         const source = form.get('application')?.trim() ?? '';
         const existing = await applications.find(context.project.id, source);
-        assertApplication(findingsOf(deps, context, existing, form), form);
         if (existing.createdAt !== null)
           throw gatewayError('conflict', {
             issues: [{ path: 'source', message: 'the application already has settings; open it in the list to change them' }],
           });
         const defaults = toApplicationSettingsJson(existing.settings);
+        assertTiers(form);
         const edit = compareSettings(defaults, readApplicationInput(form));
+        parseApplicationChange(source, edit.change);
+        assertSafeChange(findingsOf(deps, context, existing, form), form);
         await applications.put(context.project.id, source, edit.change, defaults);
         return {
           kind: 'redirect',
@@ -90,11 +93,12 @@ export function createApplicationRoutes(deps: ApplicationRoutesDeps): readonly C
       action: 'application.change',
       async handle(context, form) {
         const source = nameOf(context);
-        const { settings } = await applications.find(context.project.id, source);
-        assertApplication(findingsOf(deps, context, { settings }, form), form);
+        assertTiers(form);
         const edit = editOf(form);
         const to = applicationPath(context, source);
         if (Object.keys(edit.change).length === 0) return { kind: 'redirect', to, notice: 'Nothing was changed.' };
+        parseApplicationChange(source, edit.change);
+        assertSafeChange(findingsOf(deps, context, await applications.find(context.project.id, source), form), form);
         await applications.put(context.project.id, source, edit.change, edit.read);
         return { kind: 'redirect', to, notice: 'Saved.', audit: { application: source, changed: auditOf(edit) } };
       },

@@ -1,4 +1,5 @@
 /** Shows a project's routing and dry runs, and lets owners change the routing. */
+import { parseProjectChange } from '../../projects/project-settings.ts';
 import type { Projects } from '../../projects/projects.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleRoute } from '../frame/route.ts';
@@ -25,10 +26,11 @@ export function createRoutingRoutes(deps: RoutingRoutesDeps): readonly ConsoleRo
       action: 'project.change',
       async handle(context, form) {
         assertTiers(form);
-        assertRouting(deps, context, form);
         const edit = editOf(form);
         const to = projectPath(context, '/routing');
         if (Object.keys(edit.change).length === 0) return { kind: 'redirect', to, notice: 'Nothing was changed.' };
+        parseProjectChange(context.project.slug, edit.change);
+        assertRouting(deps, context, form);
         await deps.projects.put(context.project.slug, edit.change, edit.read);
         return {
           kind: 'redirect',
