@@ -25,8 +25,8 @@ export function assertSafeChange({ mistakes, warnings }: RoutingFindings, form: 
 }
 
 /** Lists the warnings with a box to confirm exactly these. Put it at the end of the form. */
-export function confirmationOf({ warnings }: RoutingFindings): Html | '' {
-  if (warnings.length === 0) return '';
+export function confirmationOf({ mistakes, warnings }: RoutingFindings): Html | '' {
+  if (warnings.length === 0 || mistakes.length > 0) return '';
   const text = html`It may not be what you want:<ul>${warnings.map(({ message }) => html`<li>${sentence(message)}</li>`)}</ul>`;
   return html`${notice(text, 'warning', 'Check what this change does')}${checkboxField({
     name: fieldName,

@@ -31,6 +31,8 @@ export interface TierFieldsOptions {
   /** The models that the person can choose from. Others can be typed. */
   readonly choices: readonly string[];
   readonly inherited: readonly InheritedTier[];
+  /** Opens the section even if the form has no tier of this kind. */
+  readonly isOpen?: boolean;
   /** Returns a mark for a model that can't be used or that the catalog doesn't have. */
   readonly mark: (model: string) => Html | '';
 }
@@ -39,14 +41,14 @@ export function tierFields(options: TierFieldsOptions): Html {
   const { name, legend, form, errors, hint, arrangePath, choices, inherited } = options;
   const rows = formRows(form, name);
   const error = errors.at(name);
-  const isOpen = rows.length > 0 || errors.of(name) !== undefined;
+  const isOpen = options.isOpen || rows.length > 0 || errors.of(name) !== undefined;
   const names = rows.map(({ tier }) => tier);
   return html`<details${isOpen ? html` open` : ''} id="${name}"><summary>${legend}</summary><fieldset><legend class="hidden">${legend}</legend>${
     hint === undefined ? '' : html`<p class="hint">${hint}</p>`
   }${error === undefined ? '' : html`<p class="error" role="alert">${error}</p>`}
 <datalist id="models-${name}">${choices.map((id) => html`<option value="${id}">`)}</datalist>
 ${rows.map((row, index) => tierBlock(options, row, index))}
-<div><button class="button small" formaction="${arrangePath}#${name}" formnovalidate name="arrange" value="add-tier:${name}">Add a tier<span class="hidden"> to ${legend.toLowerCase()}</span></button></div>
+<div><button class="button small" formaction="${arrangePath}#${name}.${rows.length}" formnovalidate name="arrange" value="add-tier:${name}">Add a tier<span class="hidden"> to ${legend.toLowerCase()}</span></button></div>
 ${inherited.length === 0 ? '' : inheritedTiers(options, names)}</fieldset></details>`;
 }
 
@@ -86,7 +88,7 @@ function inheritedTiers({ name, arrangePath, inherited, mark }: TierFieldsOption
     (tier) => html`<li><p><code>${tier.name}</code> <span class="muted">${tier.origin}</span> ${
       own.includes(tier.name)
         ? html`<span class="badge">replaced above</span>`
-        : html`<button class="button small" formaction="${arrangePath}#${name}" formnovalidate name="arrange" value="copy:${name}:${tier.name}">Copy<span class="hidden"> tier ${tier.name}</span></button>`
+        : html`<button class="button small" formaction="${arrangePath}#${name}.${own.length}" formnovalidate name="arrange" value="copy:${name}:${tier.name}">Copy<span class="hidden"> tier ${tier.name}</span></button>`
     }</p><ol class="chain">${tier.models.map((model) => html`<li><code>${model}</code> ${mark(model)}</li>`)}</ol></li>`,
   )}</ul></div>`;
 }

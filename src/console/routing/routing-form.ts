@@ -91,6 +91,7 @@ export function routingForm(
             arrangePath: `${path}/edit/arrange`,
             choices: listUsableModels(scope, name).slice(0, maxChoices),
             inherited: inheritedTiers(deps, name),
+            isOpen: inheritedTiers(deps, name).length > 0,
             mark: (model) => markModel(scope, name, model),
           }),
         ),
