@@ -138,6 +138,7 @@ export const SUBMODULES: Record<string, Record<string, readonly string[]>> = {
     'sign-in': ['frame'],
     account: ['frame'],
     overview: ['frame'],
+    deployment: ['frame'],
     explore: ['frame'],
     calls: ['frame'],
     playground: ['frame'],

@@ -6,7 +6,7 @@ import { minIdAt } from '../../core/ids.ts';
 import { dayMs, hourMs } from '../../core/time.ts';
 import type { Queries } from '../../db/database.ts';
 import { type Cover, coverPeriods } from '../rollups/spans.ts';
-import { isErrorSql } from './call-filter.ts';
+import { createParameters, isErrorSql, type Parameters as SqlParameters } from './call-filter.ts';
 import { type DeploymentRequest, deploymentSums, type NamedFigures, toNamedFigures } from './deployment-figures.ts';
 import type { Period } from './range.ts';
 import { TooManyCalls } from './row-limit.ts';
@@ -17,13 +17,19 @@ export async function readDeploymentProviders(
   request: DeploymentRequest & { readonly maxRows: number },
 ): Promise<NamedFigures[]> {
   const { maxRows } = request;
-  const values = await findParts(queries, request);
+  const parts = await findParts(queries, request);
+  const counting = createParameters();
   const [size] = await queries.query<{ rows: number }>(
-    `select count(*) as rows from (select 1 from ${callRows} limit $14::integer) as counted`,
-    [...values, maxRows + 1],
+    `select count(*) as rows from (select 1 from ${callRows(parts, counting)} limit ${counting.add(maxRows + 1)}::integer) as counted`,
+    counting.values,
   );
   if (size && size.rows > maxRows) throw new TooManyCalls(size.rows);
-  const rows = await queries.query<Parameters<typeof toNamedFigures>[0]>(selectProviders, [...values, maxProviders]);
+  const parameters = createParameters();
+  const rows = await queries.query<Parameters<typeof toNamedFigures>[0]>(
+    `select name, ${deploymentSums} from (${selectAttempts(parts, parameters)}) as part
+      group by 1 having sum(calls) <> 0 order by sum(cost_nanos) desc, sum(calls) desc, 1 limit ${maxProviders}`,
+    parameters.values,
+  );
   return rows.map(toNamedFigures);
 }
 
@@ -35,8 +41,19 @@ interface Mark {
   readonly start: number;
 }
 
-/** Finds the aggregates and the call rows that add up to the period. Returns the parameters of the statements below. */
-async function findParts(queries: Queries, { projectIds, from, to }: DeploymentRequest): Promise<unknown[]> {
+/** The aggregates and the call rows that add up to the period. */
+interface Parts {
+  readonly projectIds: readonly string[];
+  readonly days: readonly Period[];
+  readonly hours: readonly Period[];
+  /** Days and hours of single projects whose aggregates can't be used. */
+  readonly outdatedDays: readonly Mark[];
+  readonly outdatedHours: readonly Mark[];
+  /** Periods whose calls are read for all projects. */
+  readonly edges: readonly Period[];
+}
+
+async function findParts(queries: Queries, { projectIds, from, to }: DeploymentRequest): Promise<Parts> {
   const { marks, filledFrom } = await readMarks(queries, { projectIds, from, to });
   const stored = { from: Math.min(to, Math.max(from, filledFrom)), to };
   const cover = coverPeriods([stored], ['day', 'hour']);
@@ -46,16 +63,14 @@ async function findParts(queries: Queries, { projectIds, from, to }: DeploymentR
   const outdatedHours = marks.filter(
     ({ span, start }) => span === 'hour' && (isCovered(cover, 'day', start) || isCovered(cover, 'hour', start)),
   );
-  const hours = outdatedHours.map(({ start }) => ({ from: start, to: start + hourMs }));
-  return [
+  return {
     projectIds,
-    ...toTimes(cover.segments.filter(({ span }) => span === 'day')),
-    ...toTimes(cover.segments.filter(({ span }) => span === 'hour')),
-    ...[outdatedHours.map(({ projectId }) => projectId), outdatedHours.map(({ start }) => new Date(start))],
-    ...[outdatedDays.map(({ projectId }) => projectId), outdatedDays.map(({ start }) => new Date(start))],
-    ...[edges.map((edge) => minIdAt(edge.from)), edges.map((edge) => minIdAt(edge.to))],
-    ...[hours.map((hour) => minIdAt(hour.from)), hours.map((hour) => minIdAt(hour.to))],
-  ];
+    days: cover.segments.filter(({ span }) => span === 'day'),
+    hours: cover.segments.filter(({ span }) => span === 'hour'),
+    outdatedDays,
+    outdatedHours,
+    edges,
+  };
 }
 
 /** Reads the hours whose aggregates are missing or outdated, and the time before which there are none. */
@@ -88,56 +103,49 @@ function isCovered({ segments }: Cover, span: 'day' | 'hour', at: number): boole
   return segments.some((segment) => segment.span === span && segment.from <= at && at < segment.to);
 }
 
-function toTimes(periods: readonly Period[]): [Date[], Date[]] {
-  return [periods.map((period) => new Date(period.from)), periods.map((period) => new Date(period.to))];
-}
-
 /** `offset 0` makes PostgreSQL scan a range of the index for each project and period. */
-const callRows = `(
+function callRows({ projectIds, edges, outdatedHours }: Parts, { add }: SqlParameters): string {
+  const hours = outdatedHours.map(({ start }) => ({ from: start, to: start + hourMs }));
+  const ids = (periods: readonly Period[], side: keyof Period): string => `${add(periods.map((period) => minIdAt(period[side])))}::uuid[]`;
+  return `(
          select project.id, edge.first, edge.after
-           from unnest($1::uuid[]) as project (id) cross join unnest($10::uuid[], $11::uuid[]) as edge (first, after)
+           from unnest(${add(projectIds)}::uuid[]) as project (id) cross join unnest(${ids(edges, 'from')}, ${ids(edges, 'to')}) as edge (first, after)
          union all
-         select hour.* from unnest($6::uuid[], $12::uuid[], $13::uuid[]) as hour (id, first, after)
+         select hour.* from unnest(${add(outdatedHours.map(({ projectId }) => projectId))}::uuid[], ${ids(hours, 'from')}, ${ids(hours, 'to')})
+                as hour (id, first, after)
        ) as period
       cross join lateral (
         select c.id from calls c where c.project_id = period.id and c.id >= period.first and c.id < period.after offset 0
       ) as c`;
+}
 
-const storedSums = 'stored.name, stored.calls, stored.errors, stored.cost_nanos, stored.unpriced';
-
-const aggregates = (span: 'day' | 'hour'): string => `cross join lateral (
+/** Selects the days, then the hours outside of these days and in outdated days, and then the calls of the rest. */
+function selectAttempts(parts: Parts, parameters: SqlParameters): string {
+  const { projectIds, days, hours, outdatedDays, outdatedHours } = parts;
+  const { add } = parameters;
+  const times = (values: readonly number[]): string => `${add(values.map((at) => new Date(at)))}::timestamptz[]`;
+  const ofProjects = (periods: readonly Period[]): string =>
+    `select project.id, segment.first, segment.after from unnest(${add(projectIds)}::uuid[]) as project (id)
+      cross join unnest(${times(periods.map((period) => period.from))}, ${times(periods.map((period) => period.to))}) as segment (first, after)`;
+  const unnestMarks = (marks: readonly Mark[]): string =>
+    `unnest(${add(marks.map(({ projectId }) => projectId))}::uuid[], ${times(marks.map(({ start }) => start))})`;
+  const stored = (span: 'day' | 'hour', periods: string, outdated: readonly Mark[]): string =>
+    `select stored.name, stored.calls, stored.errors, stored.cost_nanos, stored.unpriced
+       from (${periods}) as period
+      cross join lateral (
         select a.* from usage_cells a
          where a.project_id = period.id and a.scope = 'provider' and a.span = '${span}' and a.start >= period.first and a.start < period.after
         offset 0
-      ) as stored`;
-
-/** The days, then the hours outside of these days and in outdated days, and then the calls of the rest. */
-const selectProviders = `
-  select name, ${deploymentSums}
-    from (
-      select ${storedSums}
-        from (
-          select project.id, segment.first, segment.after
-            from unnest($1::uuid[]) as project (id) cross join unnest($2::timestamptz[], $3::timestamptz[]) as segment (first, after)
-        ) as period
-        ${aggregates('day')}
-       where (period.id, stored.start) not in (select * from unnest($8::uuid[], $9::timestamptz[]))
-      union all
-      select ${storedSums}
-        from (
-          select project.id, segment.first, segment.after
-            from unnest($1::uuid[]) as project (id) cross join unnest($4::timestamptz[], $5::timestamptz[]) as segment (first, after)
-          union all
-          select day.id, day.start, day.start + interval '24 hours' from unnest($8::uuid[], $9::timestamptz[]) as day (id, start)
-        ) as period
-        ${aggregates('hour')}
-       where (period.id, stored.start) not in (select * from unnest($6::uuid[], $7::timestamptz[]))
-      union all
-      select a.provider, 1, (${isErrorSql('a')})::integer, coalesce(a.cost_nanos, 0), (a.cost_nanos is null)::integer
-        from ${callRows}
-       cross join lateral (select a.* from attempts a where a.call_id = c.id offset 0) as a
-    ) as part
-   group by 1 having sum(calls) <> 0 order by sum(cost_nanos) desc, sum(calls) desc, 1 limit $14::integer`;
+      ) as stored
+      where (period.id, stored.start) not in (select * from ${unnestMarks(outdated)})`;
+  const hoursOfDays = `select day.id, day.start, day.start + interval '24 hours' from ${unnestMarks(outdatedDays)} as day (id, start)`;
+  return `${stored('day', ofProjects(days), outdatedDays)}
+    union all ${stored('hour', `${ofProjects(hours)} union all ${hoursOfDays}`, outdatedHours)}
+    union all
+    select a.provider, 1, (${isErrorSql('a')})::integer, coalesce(a.cost_nanos, 0), (a.cost_nanos is null)::integer
+      from ${callRows(parts, parameters)}
+     cross join lateral (select a.* from attempts a where a.call_id = c.id offset 0) as a`;
+}
 
 /** The attempts of the last calls by provider. */
 export interface RecentAttempts {
