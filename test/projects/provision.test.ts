@@ -59,6 +59,7 @@ describeDatabases('/provision', (database) => {
       catalog,
       erasures,
       routing,
+      getDeploymentUsage: async () => ({}),
       reprice,
       audit,
       logger: silentLogger,

@@ -243,6 +243,12 @@ export const provisionOperations: OperationSpecs = {
     parameters: ['project'],
     responses: { 200: 'Usage' },
   },
+  'get /provision/usage': {
+    ...provisionRead,
+    summary: 'Gets the usage of all projects in the current calendar month',
+    details: 'The report has the cost, the calls and the errors of each project, key and model.',
+    responses: { 200: 'DeploymentUsage' },
+  },
   'get /provision/leases': {
     ...provisionRead,
     summary: 'Lists the ceiling leases of processes',

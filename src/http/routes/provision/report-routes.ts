@@ -34,13 +34,15 @@ export interface ReportRouteDeps {
   readonly listCalls: (projectId: string | null, filter: CallsFilter) => Promise<readonly unknown[]>;
   /** Returns the usage in the current calendar month, in the `Usage` schema. */
   readonly getUsage: (project: Project) => Promise<unknown>;
+  /** Returns the usage of all projects in the current calendar month, in the `DeploymentUsage` schema. */
+  readonly getDeploymentUsage: () => Promise<unknown>;
   readonly erasures: ErasureReports;
   readonly reprice: Reprice;
 }
 
 export function addReportRoutes(router: Router, responders: Responders, deps: ReportRouteDeps): void {
   const { findProject, read, readProject, change } = responders;
-  const { listCalls, getUsage, erasures, reprice } = deps;
+  const { listCalls, getUsage, getDeploymentUsage, erasures, reprice } = deps;
   router.get(
     '/teams/:project/calls',
     readProject(async ({ id }, { query }) => ({ object: 'list', data: await listCalls(id, parseCallsFilter(query)) })),
@@ -52,6 +54,10 @@ export function addReportRoutes(router: Router, responders: Responders, deps: Re
   router.get(
     '/teams/:project/usage',
     readProject((project) => getUsage(project)),
+  );
+  router.get(
+    '/usage',
+    read(() => getDeploymentUsage()),
   );
   router.get(
     '/teams/:project/erasures',

@@ -60,6 +60,24 @@ const application = z.looseObject({
   updated_at: time.nullable(),
 });
 
+const sums = {
+  cost: usd.describe('the sum of all known costs'),
+  calls: count,
+  errors: count.describe('calls that did not succeed, without those whose caller disconnected'),
+  calls_of_unknown_cost: count,
+};
+const deploymentUsage = z.looseObject({
+  month: z.string(),
+  period: z.looseObject({ start: time, end: time }),
+  currency: z.literal('USD'),
+  spend: usd,
+  calls: count,
+  errors: count,
+  by_project: z.array(z.looseObject({ project: z.string(), name: z.string(), ...sums, monthly_cap: usd.nullable() })),
+  by_key: z.array(z.looseObject({ project: z.string(), prefix: z.string(), name: z.string(), ...sums })),
+  by_model: z.array(z.looseObject({ model: text.describe('null for calls that no model answered'), ...sums })),
+});
+
 const outcome = z.enum(outcomes);
 
 const attempt = z.looseObject({
@@ -167,6 +185,7 @@ const ids = z.array(z.string());
 export const provisionResponses = {
   Project: project,
   ChangedProject: changedProject,
+  DeploymentUsage: deploymentUsage,
   ProjectList: listSchema(project),
   Key: key,
   KeyList: listSchema(key),
