@@ -51,7 +51,7 @@ function describeIssue(issue: z.core.$ZodRawIssue): string | undefined {
       if (issue.origin === 'array') return `must have at most ${issue.maximum} entries`;
       return issue.origin === 'string' ? `must have at most ${issue.maximum} characters` : undefined;
     case 'unrecognized_keys':
-      return `there is no member named ${issue.keys.join(' or ')}`;
+      return `there is no member named ${issue.keys.map((key) => `"${key}"`).join(' or ')}`;
     case 'invalid_key':
       return issue.issues[0]?.message;
     default:

@@ -69,8 +69,8 @@ test('adds up all projects, compares them with the period before, and links to e
 
 test('shows which provider fails, by its attempts and by the breakers of all projects', async () => {
   const text = await textOf(`${page}?range=24h`);
-  expect(text).toMatch(/ dead Failing 5 of 5 5 5 100% /);
-  expect(text).toMatch(/ two Healthy 0 of 4 4 0 \$6\.50 \$2\.00/);
+  expect(text).toMatch(/ dead failing 5 of 5 5 5 100% /);
+  expect(text).toMatch(/ two healthy 0 of 4 4 0 \$6\.50 \$2\.00/);
   expect(text).toMatch(/ one Not called No attempts 0 0 /);
   const { database } = gateway();
   const projects = await database.query<{ id: string }>('select id from projects order by slug limit 2');
@@ -81,7 +81,7 @@ test('shows which provider fails, by its attempts and by the breakers of all pro
        values ($1::uuid, 'two', $2::uuid, 'open', 7, '2026-11-20T10:00:00Z', '2026-11-20T10:01:00Z')`,
       [id, process?.id],
     );
-  expect(await textOf(page)).toMatch(/ two Down in 2 projects since 2026-11-20 10:00/);
+  expect(await textOf(page)).toMatch(/ two down in 2 projects since 2026-11-20 10:00/);
 });
 
 test('exports every project as CSV', async () => {
@@ -96,8 +96,8 @@ test('exports every project as CSV', async () => {
 
 test('lists the spend of each project', async () => {
   const text = await textOf('/console/admin/projects');
-  expect(text).toMatch(/Acme acme Allowed 1 0 \$3\.50 \$0\.00 \$3\.50 of \$4\.00 this month/);
-  expect(text).toMatch(/Idle idle Allowed 0 0 \$0\.00 \$0\.00 None/);
+  expect(text).toMatch(/Acme acme allowed 1 0 \$3\.50 \$0\.00 \$3\.50 of \$4\.00 this month/);
+  expect(text).toMatch(/Idle idle allowed 0 0 \$0\.00 \$0\.00 None/);
   const csv = await (await admin.get('/console/admin/projects.csv')).text();
   expect(csv).toMatch(/acme,Acme,true,4,[^,]*,1,0,3\.5,3\.5\r\n/);
 });
