@@ -28,6 +28,14 @@ export function formatUsd(nanos: number | bigint | null): string {
   return size >= 0.01 ? centFractions.format(amount) : smallDollars.format(amount);
 }
 
+/** Formats a total in dollars and cents. A total below a cent that isn't 0 becomes `< $0.01`. */
+export function totalUsd(nanos: number | bigint | null): string {
+  if (nanos === null) return nothing;
+  const amount = toUsd(Number(nanos));
+  if (amount !== 0 && Math.abs(amount) < 0.005) return amount < 0 ? '> -$0.01' : '< $0.01';
+  return Math.abs(amount) >= 10_000 ? wholeDollars.format(amount) : dollars.format(amount);
+}
+
 /** Like `formatUsd`, but with the exact amount as a tooltip. */
 export function usd(nanos: number | bigint | null): Html {
   if (nanos === null) return html`<span class="muted">${nothing}</span>`;

@@ -29,6 +29,7 @@ import {
   withQuery,
 } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
+import { ownCallsLine, readOwnFigures } from '../frame/own-calls.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, ConsoleRoute, PageResult } from '../frame/route.ts';
 import { describePeriod, periodQuery, rangePicker, rangeQuery, unitLabels, unitName, unitStart } from '../frame/time-range.ts';
@@ -69,13 +70,15 @@ async function showOverview(deps: OverviewDeps, context: ConsoleContext): Promis
   const { analytics, listKeys, readBreakers, breakersOf } = deps;
   const { project, now, signal } = context;
   const view = readView(context);
-  const selection = { projectId: project.id, from: view.range.from, to: view.range.to, signal };
+  const everything = { projectId: project.id, from: view.range.from, to: view.range.to, signal };
+  const selection = { ...everything, filter: { own: 'hide' } };
   if (!(await analytics.hasCalls(project.id))) return { kind: 'page', title: 'Overview', content: firstCall(context) };
   const costly = ['latency', 'firstChunk', 'failovers'] as const;
   const { zone } = context;
-  const [current, previous, chart, models, applications, tasks, keys, breakers] = await Promise.all([
+  const [current, previous, own, chart, models, applications, tasks, keys, breakers] = await Promise.all([
     analytics.figures({ ...selection, zone, costly }),
     analytics.figures({ ...selection, ...view.range.previous, zone, costly }),
+    readOwnFigures(analytics, { ...selection, zone }),
     analytics.figures({ ...selection, zone, unit: view.unit, group: view.stacking }),
     analytics.top({ ...selection, top: shown }, 'model'),
     analytics.top({ ...selection, top: shown }, 'source'),
@@ -87,6 +90,7 @@ async function showOverview(deps: OverviewDeps, context: ConsoleContext): Promis
   const content = html`${rangePicker(context, view.range)}
 ${stats(statsOf(context, current.total, previous.total))}
 <p class="hint">Changes are against the period before: ${describePeriod(view.range.previous, zone)}.</p>
+${ownCallsLine(context, own)}
 ${unknownPrices(context, current.total)}
 ${section('Spend', card(spendChart(context, view, chart)), { actions: html`${stackingTabs(context, view.stacking)}${csvLink(context)}` })}
 <div class="columns narrow">${topOf(context, 'Models', 'model', models)}${topOf(context, 'Applications', 'source', applications)}${topOf(context, 'Tasks', 'task', tasks)}</div>
@@ -101,6 +105,7 @@ async function exportOverview({ analytics }: OverviewDeps, context: ConsoleConte
   const { from, to } = range;
   const report = await analytics.figures({
     projectId: project.id,
+    filter: { own: 'hide' },
     from,
     to,
     zone,
