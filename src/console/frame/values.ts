@@ -42,6 +42,31 @@ export function usd(nanos: number | bigint | null): Html {
   return html`<span class="num" title="${exactUsd(nanos)} USD">${formatUsd(nanos)}</span>`;
 }
 
+const decimalFormats = new Map<number, Intl.NumberFormat>();
+
+/**
+ * Returns a formatter that gives all amounts of a column the same number of decimals, from 2 to 6, so that the decimal
+ * points are below each other. The tooltip has the exact amount. Amounts that are too small become e.g. `< $0.000001`.
+ */
+export function equalUsd(amounts: readonly (number | bigint | null)[]): (nanos: number | bigint | null) => Html {
+  const sizes = amounts.flatMap((nanos) => (nanos === null || Number(nanos) === 0 ? [] : [Math.abs(toUsd(Number(nanos)))]));
+  const smallest = Math.min(...sizes);
+  const decimals = sizes.length === 0 || smallest >= 1 ? 2 : Math.min(6, Math.max(2, 1 - Math.floor(Math.log10(smallest))));
+  let format = decimalFormats.get(decimals);
+  if (!format) {
+    const digits = { minimumFractionDigits: decimals, maximumFractionDigits: decimals };
+    format = new Intl.NumberFormat('en-US', { style: 'currency', currency: 'USD', ...digits });
+    decimalFormats.set(decimals, format);
+  }
+  const shown = format;
+  return (nanos) => {
+    if (nanos === null) return html`<span class="muted">${nothing}</span>`;
+    const amount = toUsd(Number(nanos));
+    const isTooSmall = amount !== 0 && Math.abs(amount) < 0.5 * 10 ** -decimals;
+    return html`<span class="num" title="${exactUsd(nanos)} USD">${isTooSmall ? `< ${shown.format(10 ** -decimals)}` : shown.format(amount)}</span>`;
+  };
+}
+
 /** Formats the exact amount with up to nine decimals and no trailing zeros. */
 export function exactUsd(nanos: number | bigint): string {
   const amount = BigInt(nanos);
