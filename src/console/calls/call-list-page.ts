@@ -27,6 +27,7 @@ import {
 } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import { ownCallsLine, readFigures, readOwnFigures } from '../frame/own-calls.ts';
+import { findPath } from '../frame/palette.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, ConsoleRoute, CsvValue, PageResult } from '../frame/route.ts';
 import { orTooMany, rowLimit, tooManyCalls } from '../frame/row-limit.ts';
@@ -94,7 +95,7 @@ async function showCalls({ analytics, filterChoices }: CallListDeps, context: Co
     filterChoices(context),
   ]);
   const list = page instanceof TooManyCalls ? '' : callTable(context, page.calls);
-  const content = html`${rangePicker(context, range)}
+  const content = html`${searchForm(context)}${rangePicker(context, range)}
 ${callFilterForm(context, filter, { choices, keep: ['live'] })}
 ${activeFilters(context, filter)}
 ${report instanceof TooManyCalls ? tooManyCalls(context, range, report) : report.total.calls === 0 ? '' : card(histogram(context, filter, unit, report.units))}
@@ -103,6 +104,13 @@ ${ownCallsLine(context, own, hasOwn)}
 ${isLive ? html`<div hx-get="${livePath(context)}" hx-trigger="every 2s" hx-swap="innerHTML" aria-live="off">${list}</div>` : list}
 ${isLive || page instanceof TooManyCalls ? '' : pager(context, page.next)}`;
   return { kind: 'page', title: 'Calls', content };
+}
+
+/** The field finds a call of any time, regardless of the filters. */
+function searchForm(context: ConsoleContext): Html {
+  const hint = 'Call id, task, request id of a vendor, or end user';
+  return html`<form class="find" method="get" action="${projectPath(context, findPath)}" role="search" aria-label="Find a call">
+<label class="hidden" for="find-call">Find a call by its id, task, request id or end user</label><input id="find-call" name="q" type="search" required autocomplete="off" placeholder="${hint}"><button class="button">Find</button></form>`;
 }
 
 function summaryOf(context: ConsoleContext, { calls, errors, costNanos, unpriced }: Figures): Html {

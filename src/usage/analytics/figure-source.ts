@@ -58,17 +58,19 @@ export async function findSource(queries: Queries, request: SourceRequest): Prom
   const part = excluded && toPart({ ...request, filter: excluded }, split.isOwn);
   if (part === null) return whole;
   const { addends } = await findSource(queries, part);
+  // Sums without a group may be named after the filter.
+  const name = (each: Addends): string => ((part.group ?? null) === null ? 'null::text' : each.name);
   return {
     isRows: false,
     addends: (parameters) => [
       ...whole.addends(parameters),
-      ...addends(parameters).map((each) => (each.isSubtracted ? without(each) : { ...each, isSubtracted: true as const })),
+      ...addends(parameters).map(({ isSubtracted, ...each }) => ({
+        ...each,
+        name: name(each),
+        ...(!isSubtracted && { isSubtracted: true as const }),
+      })),
     ],
   };
-}
-
-function without({ isSubtracted: _, ...addends }: Addends): Addends {
-  return addends;
 }
 
 /** The gateway's own calls have no correlation, so we don't need the attributes to select or group them. */
