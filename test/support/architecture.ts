@@ -140,6 +140,7 @@ export const SUBMODULES: Record<string, Record<string, readonly string[]>> = {
     overview: ['frame'],
     explore: ['frame'],
     calls: ['frame'],
+    find: ['frame'],
     playground: ['frame'],
     keys: ['frame'],
     applications: ['frame'],

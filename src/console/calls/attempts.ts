@@ -98,7 +98,8 @@ function attemptTable(attempts: readonly AttemptDetail[]): Html {
         ? [
             {
               label: 'Request id at the vendor',
-              value: ({ requestId }: AttemptDetail) => (requestId === null ? html`<span class="muted">Not sent</span>` : copyable(requestId)),
+              value: ({ requestId }: AttemptDetail) =>
+                requestId === null ? html`<span class="muted">Not sent</span>` : copyable(requestId),
             },
           ]
         : []),

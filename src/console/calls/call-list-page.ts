@@ -12,6 +12,7 @@ import {
   barChart,
   card,
   csvLink,
+  equalUsd,
   exactUsd,
   formatCount,
   formatDuration,
@@ -22,7 +23,6 @@ import {
   table,
   time,
   totalUsd,
-  usd,
   withQuery,
 } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
@@ -152,6 +152,7 @@ function histogram(context: ConsoleContext, filter: CallFilter, unit: ReturnType
 
 function callTable(context: ConsoleContext, calls: readonly CallSummary[]): Html {
   const { zone } = context;
+  const money = equalUsd(calls.map(({ costNanos }) => costNanos));
   return table<CallSummary>({
     caption: 'Calls, newest first',
     hideCaption: true,
@@ -170,7 +171,7 @@ function callTable(context: ConsoleContext, calls: readonly CallSummary[]): Html
         value: ({ input, cachedInput, cacheWrite, output }) =>
           html`${formatCount(input + cachedInput + cacheWrite)}<span class="muted"> in </span>${formatCount(output)}<span class="muted"> out</span>`,
       },
-      { label: 'Cost', align: 'end', value: ({ costNanos }) => usd(costNanos) },
+      { label: 'Cost', align: 'end', value: ({ costNanos }) => money(costNanos) },
       { label: 'Latency', align: 'end', value: latencyOf },
     ],
   });

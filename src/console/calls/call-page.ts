@@ -122,7 +122,9 @@ function summary(context: ConsoleContext, call: CallDetail, key: KeyRecord | nul
       ['Cost', usd(call.costNanos)],
       [
         'End user',
-        call.subjectSha256 === null ? 'Not given' : html`<a href="${projectPath(context, '/calls', { ...around, subject: call.subjectSha256 })}"><code title="SHA-256 of the subject">${call.subjectSha256.slice(0, 16)}…</code></a>`,
+        call.subjectSha256 === null
+          ? 'Not given'
+          : html`<a href="${projectPath(context, '/calls', { ...around, subject: call.subjectSha256 })}"><code title="SHA-256 of the subject">${call.subjectSha256.slice(0, 16)}…</code></a>`,
       ],
     ]),
   );

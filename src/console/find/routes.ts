@@ -71,7 +71,11 @@ async function showResults(deps: FindDeps, context: ConsoleContext): Promise<Pag
     autocomplete: 'off',
     hint: 'The id of a call, a task, the request id of a vendor, an end user, or the name of a key, page or project.',
   });
-  return { kind: 'page', title: 'Search', content: html`${filterForm(context, [field], { submit: 'Search' })}${results(groups, text, false)}` };
+  return {
+    kind: 'page',
+    title: 'Search',
+    content: html`${filterForm(context, [field], { submit: 'Search' })}${results(groups, text, false)}`,
+  };
 }
 
 const callTitles: ReadonlySet<string> = new Set(['Calls', 'Tasks', 'End users']);

@@ -46,25 +46,36 @@ const decimalFormats = new Map<number, Intl.NumberFormat>();
 
 /**
  * Returns a formatter that gives all amounts of a column the same number of decimals, from 2 to 6, so that the decimal
- * points are below each other. The tooltip has the exact amount. Amounts that are too small become e.g. `< $0.000001`.
+ * points are below each other. Amounts that are too small become e.g. `< $0.000001`.
  */
-export function equalUsd(amounts: readonly (number | bigint | null)[]): (nanos: number | bigint | null) => Html {
+export function equalUsdText(amounts: readonly (number | bigint | null)[]): (nanos: number | bigint) => string {
   const sizes = amounts.flatMap((nanos) => (nanos === null || Number(nanos) === 0 ? [] : [Math.abs(toUsd(Number(nanos)))]));
   const smallest = Math.min(...sizes);
   const decimals = sizes.length === 0 || smallest >= 1 ? 2 : Math.min(6, Math.max(2, 1 - Math.floor(Math.log10(smallest))));
-  let format = decimalFormats.get(decimals);
-  if (!format) {
-    const digits = { minimumFractionDigits: decimals, maximumFractionDigits: decimals };
-    format = new Intl.NumberFormat('en-US', { style: 'currency', currency: 'USD', ...digits });
-    decimalFormats.set(decimals, format);
-  }
-  const shown = format;
+  const format = dollarsWith(decimals);
   return (nanos) => {
-    if (nanos === null) return html`<span class="muted">${nothing}</span>`;
     const amount = toUsd(Number(nanos));
-    const isTooSmall = amount !== 0 && Math.abs(amount) < 0.5 * 10 ** -decimals;
-    return html`<span class="num" title="${exactUsd(nanos)} USD">${isTooSmall ? `< ${shown.format(10 ** -decimals)}` : shown.format(amount)}</span>`;
+    const isTooSmall = amount > 0 && amount < 0.5 * 10 ** -decimals;
+    return isTooSmall ? `< ${format.format(10 ** -decimals)}` : format.format(amount);
   };
+}
+
+function dollarsWith(decimals: number): Intl.NumberFormat {
+  const known = decimalFormats.get(decimals);
+  if (known) return known;
+  const digits = { minimumFractionDigits: decimals, maximumFractionDigits: decimals };
+  const format = new Intl.NumberFormat('en-US', { style: 'currency', currency: 'USD', ...digits });
+  decimalFormats.set(decimals, format);
+  return format;
+}
+
+/** Like `equalUsdText`, but with the exact amount as a tooltip. */
+export function equalUsd(amounts: readonly (number | bigint | null)[]): (nanos: number | bigint | null) => Html {
+  const format = equalUsdText(amounts);
+  return (nanos) =>
+    nanos === null
+      ? html`<span class="muted">${nothing}</span>`
+      : html`<span class="num" title="${exactUsd(nanos)} USD">${format(nanos)}</span>`;
 }
 
 /** Formats the exact amount with up to nine decimals and no trailing zeros. */

@@ -16,6 +16,7 @@ import {
   barChart,
   card,
   csvLink,
+  equalUsdText,
   exactUsd,
   formatCompact,
   formatCount,
@@ -177,7 +178,8 @@ function topOf(context: ConsoleContext, title: string, stacking: Stacking, group
   }));
   const all = projectPath(context, '/explore', { ...rangeQuery(context), group: stacking });
   const empty = stacking === 'task' ? 'No call of this period has a task id.' : 'No calls in this period.';
-  return section(title, card(ranking({ title: `${title} by spend`, items, format: formatUsd, empty })), {
+  const format = equalUsdText(items.map(({ value }) => value));
+  return section(title, card(ranking({ title: `${title} by spend`, items, format, empty })), {
     actions: html`<a href="${all}">All</a>`,
   });
 }

@@ -2,8 +2,9 @@
  * Reads the stored text of one call for the console: what memory did for it and, on demand, its prompt and response.
  * All queries use primary keys.
  */
-import type { Queries } from '../../db/database.ts';
+
 import { asObject, parseJson } from '../../core/json/narrow.ts';
+import type { Queries } from '../../db/database.ts';
 import type { NormalMessage } from '../../dialects/prompt/prompt.ts';
 import type { PartContent } from '../records/conversation-messages.ts';
 import type { Sha256 } from './chain.ts';

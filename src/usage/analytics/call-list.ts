@@ -65,7 +65,8 @@ export async function readCallPage(queries: Queries, { before = null, limit, ...
     let candidates = 0;
     for await (const { periods, calls } of matching) {
       // The other filters may leave out almost all of the calls that we find.
-      if (maxRows !== undefined && candidates > maxRows) throw new TooManyCalls(await countCalls(queries, { ...selection, periods: [range] }));
+      if (maxRows !== undefined && candidates > maxRows)
+        throw new TooManyCalls(await countCalls(queries, { ...selection, periods: [range] }));
       candidates += calls;
       rows.push(...(await readPeriods(queries, selection, periods, before, wanted - rows.length)));
       if (rows.length >= wanted) break;
