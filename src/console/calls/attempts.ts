@@ -79,7 +79,6 @@ function toSpan(attempt: AttemptDetail, start: number): Span {
 
 function attemptTable(attempts: readonly AttemptDetail[]): Html {
   const money = equalUsd(attempts.map(({ costNanos }) => costNanos));
-  const hasIds = attempts.some(({ requestId }) => requestId !== null);
   return table<AttemptDetail>({
     caption: 'Attempts',
     hideCaption: true,
@@ -87,22 +86,17 @@ function attemptTable(attempts: readonly AttemptDetail[]): Html {
     empty: '',
     columns: [
       { label: 'Attempt', value: ({ n }) => n },
-      { label: 'Model', grow: true, value: modelOf },
+      { label: 'Model', grow: true, value: (attempt) => html`${modelOf(attempt)}${requestIdOf(attempt)}` },
       { label: 'Result', value: outcomeBadge },
       { label: 'Wait', align: 'end', value: ({ waitMs }) => formatDuration(waitMs) },
       { label: 'First byte', align: 'end', value: ({ firstByteMs }) => formatDuration(firstByteMs) },
       { label: 'Duration', align: 'end', value: ({ durationMs }) => formatDuration(durationMs) },
       { label: 'Tokens', align: 'end', value: ({ input, output }) => `${formatCount(input)} in, ${formatCount(output)} out` },
       { label: 'Cost', align: 'end', value: ({ costNanos }) => money(costNanos) },
-      ...(hasIds
-        ? [
-            {
-              label: 'Request id at the vendor',
-              value: ({ requestId }: AttemptDetail) =>
-                requestId === null ? html`<span class="muted">Not sent</span>` : copyable(requestId),
-            },
-          ]
-        : []),
     ],
   });
+}
+
+function requestIdOf({ requestId }: AttemptDetail): Html | string {
+  return requestId === null ? '' : html`<br><span class="muted">Request id at the vendor:</span> ${copyable(requestId)}`;
 }

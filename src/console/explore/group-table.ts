@@ -5,8 +5,6 @@ import { groupLabels, type Metric, share } from '../../usage/analytics/metrics.t
 import type { FiguresReport, GroupFigures } from '../../usage/analytics/read-figures.ts';
 import { filterQuery } from '../frame/call-filters.ts';
 import {
-  equalUsd,
-  exactUsd,
   formatCompact,
   formatCount,
   formatDuration,
@@ -14,7 +12,7 @@ import {
   formatUsd,
   nothing,
   table,
-  totalUsd,
+  total,
 } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
@@ -27,10 +25,9 @@ export function groupTable(context: ConsoleContext, view: View, report: FiguresR
   const whole = metric.value(report.total);
   const isPlain = metric.unit === 'nanos' || metric.name === 'calls' || metric.name === 'errors';
   const rows: readonly GroupFigures[] = group === null ? [{ kind: 'group', name: 'All calls', figures: report.total }] : report.groups;
-  const money = equalUsd(rows.map(({ figures }) => figures.costNanos));
   const figureOf = (figures: Figures): Html | string => {
     const value = metric.value(figures);
-    if (metric.unit === 'nanos') return money(figures.costNanos);
+    if (metric.unit === 'nanos') return total(figures.costNanos);
     return value === null ? nothing : formatValue(metric, value);
   };
   return table<GroupFigures>({
@@ -64,8 +61,8 @@ export function groupTable(context: ConsoleContext, view: View, report: FiguresR
         align: 'end',
         value: ({ figures }) =>
           figures.unpriced === 0
-            ? money(figures.costNanos)
-            : html`${money(figures.costNanos)} <span class="muted" title="${figures.unpriced} calls with unknown cost">+ ?</span>`,
+            ? total(figures.costNanos)
+            : html`${total(figures.costNanos)} <span class="muted" title="${figures.unpriced} calls with unknown cost">+ ?</span>`,
       },
     ],
     footer: [
@@ -74,7 +71,7 @@ export function groupTable(context: ConsoleContext, view: View, report: FiguresR
       ...(metric.isAdditive ? [''] : []),
       formatCount(report.total.calls),
       formatCount(report.total.errors),
-      html`<span title="${exactUsd(report.total.costNanos)} USD">${totalUsd(report.total.costNanos)}</span>`,
+      total(report.total.costNanos),
     ],
   });
 }

@@ -66,7 +66,7 @@ export function statsOf(context: ConsoleContext, current: Figures, previous: Fig
       label: 'Failovers',
       value: formatPercent(failoverShare),
       href: calls({ failover: 'yes' }),
-      hint: `${formatCount(current.failovers)} calls with more than one attempt`,
+      hint: `${formatCount(current.failovers)} ${current.failovers === 1 ? 'call' : 'calls'} with more than one attempt`,
       ...delta(failoverShare, share(previous.failovers, previous.calls), false),
     },
     {

@@ -16,7 +16,6 @@ import {
   barChart,
   card,
   csvLink,
-  equalUsdText,
   exactUsd,
   formatCompact,
   formatCount,
@@ -27,6 +26,7 @@ import {
   section,
   stats,
   tabs,
+  totalUsd,
   withQuery,
 } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
@@ -178,8 +178,7 @@ function topOf(context: ConsoleContext, title: string, stacking: Stacking, group
   }));
   const all = projectPath(context, '/explore', { ...rangeQuery(context), group: stacking });
   const empty = stacking === 'task' ? 'No call of this period has a task id.' : 'No calls in this period.';
-  const format = equalUsdText(items.map(({ value }) => value));
-  return section(title, card(ranking({ title: `${title} by spend`, items, format, empty })), {
+  return section(title, card(ranking({ title: `${title} by spend`, items, format: totalUsd, empty })), {
     actions: html`<a href="${all}">All</a>`,
   });
 }
