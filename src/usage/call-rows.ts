@@ -17,8 +17,8 @@ export interface ListOptions {
   readonly requestId?: string | null | undefined;
   /** The end user. */
   readonly subject?: string | null | undefined;
-  /** False leaves out the calls that the gateway made for project memory. */
-  readonly own?: boolean | undefined;
+  /** Leaves out the calls that the gateway made for project memory. */
+  readonly hideOwn?: boolean | undefined;
   /** Lists only calls with a failed attempt whose reason we still keep. */
   readonly failed?: boolean | undefined;
 }
@@ -143,7 +143,7 @@ const callColumns = `
          tokens_input as input, tokens_cached_input as "cachedInput",
          tokens_cache_write + tokens_cache_write_1h as "cacheWrite", tokens_output as output`;
 
-function selectCalls(projectId: string | null, { before, taskId, source, requestId, subject, own, failed, limit }: ListOptions) {
+function selectCalls(projectId: string | null, { before, taskId, source, requestId, subject, hideOwn, failed, limit }: ListOptions) {
   const { values, add } = createParameters();
   /** Returns conditions that have an index both on calls and on failed attempts. */
   const range = (id: string): string[] => [
@@ -157,7 +157,7 @@ function selectCalls(projectId: string | null, { before, taskId, source, request
     ...(source ? [`source = ${add(source)}::text`] : []),
     ...(requestId ? [`id in (select call_id from attempts where request_id = ${add(requestId)}::text)`] : []),
     ...(subject ? [`subject_sha256 = ${subjectHash(subject, { add })}`] : []),
-    ...(own === false ? [`source <> '${memoryApplication}'`] : []),
+    ...(hideOwn ? [`source <> '${memoryApplication}'`] : []),
   ];
   // Start from the failed attempts, because there are few of them. Otherwise PostgreSQL would have to search all
   // calls.

@@ -1,7 +1,7 @@
 /** Shows the key figures of a period and how they've changed since the period before. */
 import type { Figures } from '../../usage/analytics/figures.ts';
 import { cachedInputShare, share } from '../../usage/analytics/metrics.ts';
-import { formatCompact, formatCount, formatDuration, formatPercent, type Stat, totalUsd } from '../frame/components.ts';
+import { formatCompact, formatCount, formatDuration, formatPercent, type Stat, total, totalUsd } from '../frame/components.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext } from '../frame/route.ts';
 import { rangeQuery } from '../frame/time-range.ts';
@@ -22,7 +22,7 @@ export function statsOf(context: ConsoleContext, current: Figures, previous: Fig
   return [
     {
       label: 'Spend',
-      value: totalUsd(current.costNanos),
+      value: total(current.costNanos),
       href: explore('cost'),
       hint: `${totalUsd(previous.costNanos)} in the period before`,
       ...delta(Number(current.costNanos), Number(previous.costNanos), null),

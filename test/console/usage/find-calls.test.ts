@@ -112,8 +112,8 @@ test('finds a call by its id, task, end user and the request id of the vendor', 
   const found = (query: string) => jsonOf<{ data: { id: string }[] }>(admin('GET', `/provision/teams/acme/calls?${query}`));
   expect((await found(`request_id=${encodeURIComponent(requestId)}`)).data.map((each) => each.id)).toEqual([id]);
   expect((await found('subject=user%207')).data.map((each) => each.id)).toEqual([ids.slow]);
-  expect((await found('own=false')).data).toHaveLength(4);
-  expect((await found('own=true')).data).toHaveLength(7);
+  expect((await found('hide_own=true')).data).toHaveLength(4);
+  expect((await found('hide_own=false')).data).toHaveLength(7);
   const other = await signIn(await gateway().withProject('other'), 'owner');
   for (const text of [id, requestId, 'ticket-9', 'user 7'])
     expect(toText(await (await other.get(`/console/p/other/find?q=${encodeURIComponent(text)}`)).text())).toContain('Nothing found');

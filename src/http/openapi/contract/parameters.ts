@@ -149,11 +149,7 @@ const otherParameters: Readonly<Record<string, JsonObject>> = {
     'only the calls for which a vendor received a request that it gave this id',
   ),
   subject_only: queryParameter('subject', boundedName, 'only calls about this end user'),
-  own_calls: queryParameter(
-    'own',
-    { type: 'boolean', default: true },
-    'send `false` to leave out the calls that the gateway made for memory',
-  ),
+  hide_own: queryParameter('hide_own', { type: 'boolean', default: false }, 'leaves out the calls that the gateway made for memory'),
 };
 
 /** Returns `components.parameters` of the document. `parameterRefs` refers to its keys. */

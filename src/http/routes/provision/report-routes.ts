@@ -22,8 +22,8 @@ export interface CallsFilter {
   readonly requestId: string | null;
   /** Only return calls about this end user. */
   readonly subject: string | null;
-  /** Whether to return the calls that the gateway made for project memory. */
-  readonly own: boolean;
+  /** Leaves out the calls that the gateway made for project memory. */
+  readonly hideOwn: boolean;
   /** Only return calls in which an attempt failed. */
   readonly failed: boolean;
 }
@@ -96,12 +96,12 @@ const callsQuery = z.object({
   source: z.string().min(1).max(256).optional(),
   request_id: z.string().min(1).max(128).optional(),
   subject: z.string().refine(isSubject, 'must be the id of an end user').optional(),
-  own: z.stringbool({ truthy: ['true'], falsy: ['false'] }).default(true),
+  hide_own: z.stringbool({ truthy: ['true'], falsy: ['false'] }).default(false),
   failed: z.stringbool({ truthy: ['true'], falsy: ['false'] }).default(false),
 });
 
 function parseCallsFilter(query: unknown): CallsFilter {
   const { limit, before = null, task_id: taskId = null, source = null, ...others } = parseOrBadRequest(callsQuery, query);
-  const { request_id: requestId = null, subject = null, own, failed } = others;
-  return { limit, before, taskId, source, requestId, subject, own, failed };
+  const { request_id: requestId = null, subject = null, hide_own: hideOwn, failed } = others;
+  return { limit, before, taskId, source, requestId, subject, hideOwn, failed };
 }
