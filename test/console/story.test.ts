@@ -135,7 +135,7 @@ describe('the first hour with the console', () => {
 
     await open('Overview');
     const spent = await exactSpend();
-    expect(spent).toMatch(/^\$0\.\d*[1-9]/);
+    expect(spent).toBeGreaterThan(0);
     await ask('And my invoice?');
     await page.reload();
     expect([await figure('Calls'), (await exactSpend()) > spent]).toEqual(['2', true]);
