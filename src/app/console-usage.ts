@@ -71,6 +71,7 @@ export function usageAreas(deps: UsageAreasDeps, analytics: Analytics): readonly
       readCounters,
       readCallMemory: (projectId, callId) => readCallMemory(database, projectId, callId),
       readCallText: (projectId, callId) => readCallText(database, projectId, callId, textLimits),
+      publicUrl: () => snapshot().config.publicUrl,
     }),
   ];
 }

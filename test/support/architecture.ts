@@ -141,6 +141,7 @@ export const SUBMODULES: Record<string, Record<string, readonly string[]>> = {
     deployment: ['frame'],
     explore: ['frame'],
     calls: ['frame'],
+    find: ['frame'],
     playground: ['frame'],
     keys: ['frame'],
     applications: ['frame'],

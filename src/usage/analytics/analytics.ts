@@ -11,6 +11,7 @@ import { type CallPageRequest, readCallPage, streamCalls } from './call-list.ts'
 import { readDeploymentCosts, readDeploymentFigures, readPlaygroundFigures } from './deployment-figures.ts';
 import { readDeploymentProviders, readRecentAttempts } from './deployment-providers.ts';
 import type { FiguresRequest, Group, TopRequest } from './figures-request.ts';
+import { findCalls } from './find-calls.ts';
 import type { Period } from './range.ts';
 import { readFigures, readTop } from './read-figures.ts';
 import { readRecentUse } from './recent-use.ts';
@@ -36,6 +37,7 @@ export function createAnalytics(database: Pick<Database, 'kind' | 'query'>) {
     streamCalls: (selection: CallSelection) => streamCalls(queriesOf(selection), selection),
     /** Resolves with null if the project has no such call. */
     call: (projectId: string, callId: string) => readCallDetail(queries, projectId, callId),
+    find: (projectId: string, text: string) => findCalls(queries, projectId, text),
     recentUse: (projectId: string, period: Period) => readRecentUse(queries, projectId, period),
     /** Figures of several projects together. */
     deployment: {

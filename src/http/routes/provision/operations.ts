@@ -226,14 +226,14 @@ export const provisionOperations: OperationSpecs = {
     ...projectRead,
     summary: 'Lists calls with their attempts, newest first',
     details: 'To get the next page, send the id of the last call in `before`.',
-    parameters: ['project', 'limit', 'before', 'task_id', 'source_only', 'failed_only'],
+    parameters: ['project', 'limit', 'before', 'task_id', 'source_only', 'request_only', 'subject_only', 'hide_own', 'failed_only'],
     responses: { 200: 'CallList' },
   },
   'get /provision/calls': {
     ...projectRead,
     summary: 'Lists the calls of all projects with their attempts, newest first',
     details: 'To get the next page, send the id of the last call in `before`.',
-    parameters: ['limit', 'before', 'task_id', 'source_only', 'failed_only'],
+    parameters: ['limit', 'before', 'task_id', 'source_only', 'request_only', 'subject_only', 'hide_own', 'failed_only'],
     responses: { 200: 'CallList' },
   },
   [`get ${team}/usage`]: {

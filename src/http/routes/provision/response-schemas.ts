@@ -87,6 +87,7 @@ const attempt = z.looseObject({
   member: text.describe("the member of the provider's pool; null if it had none"),
   status: z.int().nullable(),
   outcome,
+  request_id: text.describe('the id that the vendor gave the request; null if it sent none'),
   wait_ms: count,
   started_at: time,
   first_byte_ms: count.nullable(),
