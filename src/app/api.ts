@@ -35,6 +35,7 @@ import type { Reprice } from '../usage/reprice.ts';
 import { buildStatusReport, type StatusReport } from '../usage/status.ts';
 import type { CallRecording } from './call-recording.ts';
 import type { ConfigSnapshot } from './config-snapshot.ts';
+import { getDeploymentUsage } from './deployment-usage.ts';
 import type { Erasures } from './erasures.ts';
 import type { Learning } from './learning.ts';
 import { createMcp } from './mcp.ts';
@@ -155,6 +156,7 @@ export function createApi(deps: ApiDeps): Api {
       projects,
       keyring,
       memorySettings: memory.settings,
+      routing: () => ({ catalog: snapshot().catalog, catalogFill: snapshot().config.catalogFill }),
       exportMemory: memory.exportMemory,
       importMemory: memory.importMemory,
       batches: learning.batches,
@@ -175,6 +177,7 @@ export function createApi(deps: ApiDeps): Api {
       erasures: erasures.routes,
       ...{ health, version: readVersion(), readWork: createWorkReader({ ...deps, dataDir: snapshot().config.server.dataDir }) },
       getUsage,
+      getDeploymentUsage: () => readStored(() => getDeploymentUsage({ database, projects, clock })),
       // Wait until all active prices are in the price history. Otherwise this would miss some of them.
       reprice: (request) => readStored(() => activeModels.synced().then(() => reprice(request))),
       listCalls: (projectId, filter) => readStored(() => reports.listCalls(projectId, filter)),

@@ -9,6 +9,7 @@ import { convertTable, PriceTableError } from '../config/convert-price-table.ts'
 import { getHost } from '../config/starter-models.ts';
 import { createApplicationRoutes } from '../console/applications/routes.ts';
 import { createAuditRoutes } from '../console/audit/routes.ts';
+import { readProjects } from '../console/deployment/read-deployment.ts';
 import type { ConsoleRoute } from '../console/frame/route.ts';
 import { createKeyRoutes } from '../console/keys/routes.ts';
 import { createMemberRoutes } from '../console/members/member-routes.ts';
@@ -55,7 +56,7 @@ export interface ManagementAreasDeps {
   readonly clock: Clock;
 }
 
-export function managementAreas(deps: ManagementAreasDeps, analytics: Pick<Analytics, 'figures'>): readonly ConsoleRoute[] {
+export function managementAreas(deps: ManagementAreasDeps, analytics: Pick<Analytics, 'figures' | 'deployment'>): readonly ConsoleRoute[] {
   const { snapshot, database, readStored, keyring, projects, people, audit, breakers, pools, readBreakers, clock } = deps;
   const { applications, contentRules } = projects;
   /** Includes the calls that have just ended. */
@@ -67,8 +68,7 @@ export function managementAreas(deps: ManagementAreasDeps, analytics: Pick<Analy
   return [
     ...createKeyRoutes({ keyring, readCounters, onBudgetStoreDown, lastCalls: (keyIds) => readStored(() => lastCalls(database, keyIds)) }),
     ...createApplicationRoutes({
-      applications,
-      readCounters,
+      ...{ applications, readCounters, catalog, catalogFill },
       recentUse: async (projectId, range) => {
         const { groups } = await readStored(() => analytics.figures({ projectId, ...range, group: 'source', top: 200 }));
         return new Map(
@@ -95,7 +95,7 @@ export function managementAreas(deps: ManagementAreasDeps, analytics: Pick<Analy
     ...createRuleRoutes({ contentRules }),
     ...createMemberRoutes({ people, linkUrl }),
     ...createPeopleRoutes({ people, linkUrl }),
-    ...createProjectRoutes({ projects }),
+    ...createProjectRoutes({ projects, readFigures: (list, view) => readStored(() => readProjects({ analytics }, list, view)) }),
     ...createAuditRoutes({ audit, accounts: people.accounts, members: people.members }),
   ];
 }

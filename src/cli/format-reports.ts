@@ -122,8 +122,9 @@ export function formatRules({ rules }: JsonObject): string {
   return formatList('No content rules.', ['class', 'place', 'action', 'expression'], { data: rules });
 }
 
-/** Formats the month, followed by a table for each group that has rows. */
+/** Formats the month, followed by a table for each group that has rows. Without a project, it's about all of them. */
 export function formatUsage(usage: JsonObject): string {
+  if (usage.by_project !== undefined) return formatDeploymentUsage(usage);
   const facts = formatFacts([
     ['month (UTC)', usage.month],
     ['spend', formatUsd(usage.spend)],
@@ -136,6 +137,25 @@ export function formatUsage(usage: JsonObject): string {
       : [`\n${formatList('', [[title, (row) => row[member]], usd('cost'), 'tokens', 'calls'], { data: rows })}`],
   );
   return facts + tables.join('');
+}
+
+function formatDeploymentUsage(usage: JsonObject): string {
+  const facts = formatFacts([
+    ['month (UTC)', usage.month],
+    ['spend', formatUsd(usage.spend)],
+    ['calls', usage.calls],
+    ['errors', usage.errors],
+  ]);
+  const sums = [usd('cost'), 'calls', 'errors'] as const;
+  const tables = [
+    { rows: usage.by_project, columns: ['project', ...sums, usd('monthly_cap')] },
+    { rows: usage.by_key, columns: [['KEY', ({ prefix }: JsonObject) => prefix] as const, 'name', 'project', ...sums] },
+    { rows: usage.by_model, columns: ['model', ...sums] },
+  ];
+  return (
+    facts +
+    tables.flatMap(({ rows, columns }) => (asArray(rows).length === 0 ? [] : [`\n${formatList('', columns, { data: rows })}`])).join('')
+  );
 }
 
 export function formatReprice(response: JsonObject): string {

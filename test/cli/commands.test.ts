@@ -26,10 +26,18 @@ import { createMemorySettings } from '../../src/memory/records/settings.ts';
 import { createAudit } from '../../src/people/audit.ts';
 import { createPeople } from '../../src/people/people.ts';
 import { createProjects } from '../../src/projects/projects.ts';
+import { buildCatalog } from '../../src/routing/catalog.ts';
 import { copyEmbeddedTemplate } from '../support/embedded-template.ts';
 
 const adminToken = 'admin-token-of-the-test';
 const quiet = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
+const routing = () => ({ catalog: buildCatalog({ providers: {}, models: {}, tiers: {} }), catalogFill: false });
+const getDeploymentUsage = async () => ({
+  ...{ month: '2026-11', spend: 7, calls: 3, errors: 1 },
+  by_project: [{ project: 'acme', name: 'Acme', cost: 7, calls: 3, errors: 1, monthly_cap: 10 }],
+  by_key: [{ project: 'acme', prefix: 'k7f3a9c2', name: 'server', cost: 7, calls: 3, errors: 1 }],
+  by_model: [],
+});
 const callRow = {
   id: '0193a8f0-0000-7000-8000-000000000000',
   created_at: '2026-11-20T10:00:00Z',
@@ -79,6 +87,8 @@ beforeAll(async () => {
         projects,
         keyring,
         memorySettings,
+        routing,
+        getDeploymentUsage,
         exportMemory: createExportMemory({ database }),
         importMemory: createImportMemory({ database, clock }),
         batches,
@@ -378,6 +388,13 @@ test('manages people, members, sessions and sign-in links, and prints the audit 
   expect(await gateway('people show bob@example.com')).toBe(1);
   expect(await gateway('people show')).toBe(1);
   expect(errors).toBe("gateway: missing required argument 'email'\n");
+});
+
+test('prints the usage of all projects if no project is named', async () => {
+  expect(await gateway('usage show')).toBe(0);
+  expect(written).toMatch(/spend\s+\$7\.00\ncalls\s+3\nerrors\s+1\n/);
+  expect(written).toMatch(/PROJECT\s+COST\s+CALLS\s+ERRORS\s+MONTHLY CAP\nacme\s+\$7\.00\s+3\s+1\s+\$10\.00/i);
+  expect(written).toMatch(/k7f3a9c2\s+server\s+acme\s+\$7\.00/);
 });
 
 test('prints usage show and erasures list', async () => {

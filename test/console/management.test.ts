@@ -253,7 +253,9 @@ describe('routing', () => {
   /** Returns the current content of the form with changes. */
   const openForm = async (changes: Record<string, string>): Promise<Record<string, string>> => {
     const page = await (await owner.get(`${path}/routing/edit`)).text();
-    return { read: hiddenValue(page, 'read'), allowed: 'all', retired: '', catalog_fill: 'configured', ...changes };
+    const tiers = [...page.matchAll(/name="(tiers\.\d+\.\w+)"[^>]* value="([^"]*)"/g)].map(([, name, value]) => [name, value]);
+    const current = Object.fromEntries(tiers.filter(([, value]) => value !== ''));
+    return { read: hiddenValue(page, 'read'), allowed: 'all', retired: '', catalog_fill: 'configured', ...current, ...changes };
   };
 
   test('merges changes to different settings by two people and reports a conflict for the same setting', async () => {
@@ -304,7 +306,9 @@ describe('routing', () => {
   test('required tags of the project and of a key: the pages say which provider lacks which', async () => {
     const wrong = await textOf(owner.post(`${path}/routing/edit`, await openForm({ required_tags: 'eu!' })), 422);
     expect(wrong).toMatch(/name="required_tags"[^>]*aria-invalid="true"/);
-    expect((await owner.post(`${path}/routing/edit`, await openForm({ required_tags: 'eu' }))).status).toBe(303);
+    expect((await owner.post(`${path}/routing/edit`, await openForm({ required_tags: 'eu', 'tiers.0.models': 'two/echo' }))).status).toBe(
+      303,
+    );
     expect(await auditOf('project.change')).toMatchObject({ detail: { changed: { required_tags: { from: [], to: ['eu'] } } } });
     const page = await textOf(member.get(`${path}/routing`));
     expect(page).toContain('Required tags: eu');

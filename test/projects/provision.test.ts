@@ -13,6 +13,7 @@ import { createMemorySettings } from '../../src/memory/records/settings.ts';
 import { createAudit } from '../../src/people/audit.ts';
 import { createPeople } from '../../src/people/people.ts';
 import { createProjects } from '../../src/projects/projects.ts';
+import { buildCatalog } from '../../src/routing/catalog.ts';
 import { describeDatabases } from '../db/databases.ts';
 
 const adminToken = 'admin-token-of-the-test';
@@ -43,6 +44,7 @@ describeDatabases('/provision', (database) => {
     const audit = createAudit({ database: database(), clock });
     const people = createPeople({ database: database(), clock });
     const publicUrl = () => null;
+    const routing = () => ({ catalog: buildCatalog({ providers: {}, models: {}, tiers: {} }), catalogFill: false });
     const deps = {
       projects,
       keyring,
@@ -56,6 +58,8 @@ describeDatabases('/provision', (database) => {
       listQuarantined: async () => [],
       catalog,
       erasures,
+      routing,
+      getDeploymentUsage: async () => ({}),
       reprice,
       audit,
       logger: silentLogger,

@@ -96,13 +96,14 @@ function toExpression(text: string): string {
 }
 
 /** These routes are not pages: downloads, fragments that htmx polls, and redirects to an identity provider. */
-const notPages = /\.csv$|\/calls\/live$|\/text$|\/receipt$|\/sign-in\/oidc/;
+const notPages = /\.csv$|\/calls\/live$|\/find\/results$|\/text$|\/receipt$|\/sign-in\/oidc/;
 
 /** Returns the queries of pages that need one or that have several views. */
 function queriesOf(path: string, { subject }: PageSamples): readonly string[] {
   const named = (parameters: Record<string, string>): string => `?${new URLSearchParams(parameters)}`;
   const queries: Readonly<Record<string, readonly string[]>> = {
     '/calls/:id': ['', '?text=1'],
+    '/find': ['', '?q=one', '?q=nothing-has-this-name', named({ q: subject })],
     '/explore': ['', '?metric=calls&group=source'],
     '/conversations/:id': ['', '?view=text', '?view=memories', '?view=calls'],
     '/memory': ['', '?q=tea', '?state=left_out'],

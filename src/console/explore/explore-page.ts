@@ -20,9 +20,10 @@ import {
   selectField,
 } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
+import { ownCallsLine, readFigures, readOwnFigures } from '../frame/own-calls.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, ConsoleRoute, PageResult } from '../frame/route.ts';
-import { orTooMany, rowLimit, tooManyCalls } from '../frame/row-limit.ts';
+import { rowLimit, tooManyCalls } from '../frame/row-limit.ts';
 import { periodQuery, rangePicker, rangeQuery, unitLabels, unitName, unitStart } from '../frame/time-range.ts';
 import { type CanaryPageDeps, showCanaries } from './canary-page.ts';
 import { formatValue, groupTable, hrefOf, nameOf } from './group-table.ts';
@@ -64,7 +65,11 @@ async function showExplore({ analytics, canaries, filterChoices }: ExploreDeps, 
     signal: context.signal,
     ...rowLimit(context),
   };
-  const [report, choices] = await Promise.all([orTooMany(analytics.figures(request)), filterChoices(context)]);
+  const [{ report, hasOwn }, own, choices] = await Promise.all([
+    readFigures(analytics, request),
+    readOwnFigures(analytics, request),
+    filterChoices(context),
+  ]);
   const ofAttempts = group === 'provider';
   const note =
     ofAttempts && metric.callsOnly
@@ -78,7 +83,7 @@ async function showExplore({ analytics, canaries, filterChoices }: ExploreDeps, 
       : html`<p class="hint">This period is too long for a chart per ${unit}, so the chart shows figures per ${chartUnit}. The CSV has figures per ${unit}.</p>`;
   const content = html`${rangePicker(context, range)}
 ${callFilterForm(context, filter, { choices, fields: controls(view) })}
-${activeFilters(context, filter)}${note}${coarser}
+${activeFilters(context, filter)}${note}${coarser}${ownCallsLine(context, own, hasOwn)}
 ${report instanceof TooManyCalls ? tooManyCalls(context, range, report) : figures(context, view, report)}`;
   const link = html`<a class="button" href="${projectPath(context, '/explore/canaries', rangeQuery(context))}">Canaries</a>`;
   return { kind: 'page', title: 'Explore', content, ...(canaries().length > 0 && { actions: link }) };

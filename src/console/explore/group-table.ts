@@ -4,7 +4,7 @@ import type { Figures } from '../../usage/analytics/figures.ts';
 import { groupLabels, type Metric, share } from '../../usage/analytics/metrics.ts';
 import type { FiguresReport, GroupFigures } from '../../usage/analytics/read-figures.ts';
 import { filterQuery } from '../frame/call-filters.ts';
-import { formatCompact, formatCount, formatDuration, formatPercent, formatUsd, nothing, table, usd } from '../frame/components.ts';
+import { formatCompact, formatCount, formatDuration, formatPercent, formatUsd, nothing, table, total } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext } from '../frame/route.ts';
@@ -18,7 +18,7 @@ export function groupTable(context: ConsoleContext, view: View, report: FiguresR
   const rows: readonly GroupFigures[] = group === null ? [{ kind: 'group', name: 'All calls', figures: report.total }] : report.groups;
   const figureOf = (figures: Figures): Html | string => {
     const value = metric.value(figures);
-    if (metric.unit === 'nanos') return usd(figures.costNanos);
+    if (metric.unit === 'nanos') return total(figures.costNanos);
     return value === null ? nothing : formatValue(metric, value);
   };
   return table<GroupFigures>({
@@ -52,8 +52,8 @@ export function groupTable(context: ConsoleContext, view: View, report: FiguresR
         align: 'end',
         value: ({ figures }) =>
           figures.unpriced === 0
-            ? usd(figures.costNanos)
-            : html`${usd(figures.costNanos)} <span class="muted" title="${figures.unpriced} calls with unknown cost">+ ?</span>`,
+            ? total(figures.costNanos)
+            : html`${total(figures.costNanos)} <span class="muted" title="${figures.unpriced} calls with unknown cost">+ ?</span>`,
       },
     ],
     footer: [
@@ -62,7 +62,7 @@ export function groupTable(context: ConsoleContext, view: View, report: FiguresR
       ...(metric.isAdditive ? [''] : []),
       formatCount(report.total.calls),
       formatCount(report.total.errors),
-      usd(report.total.costNanos),
+      total(report.total.costNanos),
     ],
   });
 }

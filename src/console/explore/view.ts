@@ -1,10 +1,11 @@
 /** Parses the query of the Explore page. */
 import { gatewayError } from '../../core/errors.ts';
 import { type CalendarUnit, splitRange } from '../../core/time-zone.ts';
-import { type CallFilter, parseCallFilter } from '../../usage/analytics/call-filter.ts';
+import type { CallFilter } from '../../usage/analytics/call-filter.ts';
 import { type Group, groupNames } from '../../usage/analytics/figures-request.ts';
 import { type Metric, metrics } from '../../usage/analytics/metrics.ts';
 import { maxChartUnits, parseRange, type Range, unitFor } from '../../usage/analytics/range.ts';
+import { readCallFilter } from '../frame/call-filters.ts';
 import type { ConsoleContext } from '../frame/route.ts';
 
 export const units: readonly CalendarUnit[] = ['hour', 'day', 'week', 'month'];
@@ -19,7 +20,9 @@ export interface View {
   readonly chartUnit: CalendarUnit;
 }
 
-export function readView({ url: { searchParams }, zone, now }: ConsoleContext): View {
+export function readView(context: ConsoleContext): View {
+  const { zone, now } = context;
+  const { searchParams } = context.url;
   const range = parseRange(searchParams, { zone, now });
   const metricName = searchParams.get('metric') || metrics[0].name;
   const metric = metrics.find(({ name }) => name === metricName);
@@ -31,5 +34,5 @@ export function readView({ url: { searchParams }, zone, now }: ConsoleContext): 
   const unit = [...units, 'minute' as const].find((name) => name === unitText);
   if (!unit) throw gatewayError('bad_request', { message: `unit: must be one of ${units.join(', ')}` });
   const fits = splitRange(unit, zone, range, maxChartUnits) !== null;
-  return { range, filter: parseCallFilter(searchParams), metric, group, unit, chartUnit: fits ? unit : unitFor(range) };
+  return { range, filter: readCallFilter(context), metric, group, unit, chartUnit: fits ? unit : unitFor(range) };
 }

@@ -5,6 +5,7 @@ import { notice } from './figures.ts';
 import { csrfField } from './form.ts';
 import { type Html, html, raw } from './html.ts';
 import type { NavGroup } from './nav.ts';
+import { paletteScript, searchButton } from './palette.ts';
 import type { PageContent } from './route.ts';
 
 export interface Frame {
@@ -34,7 +35,7 @@ export function renderDocument(page: PageContent, frame: Frame): Html {
 <title>${title}${frame.project === null ? '' : ` · ${frame.project.name}`} · Gateway</title>
 <link rel="icon" href="${icon.href}" type="image/svg+xml">
 <link rel="stylesheet" href="${styleSheet.href}">${styles.map(({ href }) => html`<link rel="stylesheet" href="${href}">`)}
-${[htmx, consoleScript, ...scripts].map((script: Asset) => html`<script src="${script.href}" defer></script>`)}
+${[htmx, consoleScript, paletteScript, ...scripts].map((script: Asset) => html`<script src="${script.href}" defer></script>`)}
 </head>
 <body${frame.person === null ? html` class="plain"` : ''}>
 <a class="skip" href="#main">Skip to content</a>
@@ -60,6 +61,7 @@ function brand(): Html {
 function header(frame: Frame, person: Person): Html {
   return html`<header class="top"><button class="button plain menu-button" type="button" popovertarget="navigation">Menu</button>${brand()}
 ${projectSwitcher(frame)}
+${frame.project === null ? '' : searchButton(frame.project.slug)}
 <details class="menu person" name="menu"><summary><span class="hidden">Your account: </span><span class="avatar" aria-hidden="true">${initials(person)}</span><span class="menu-label person-name">${person.name || person.email}</span></summary>
 <div class="menu-items"><p class="muted">${person.email}${person.isAdmin ? html`<br>Deployment admin` : ''}</p><a href="/console/account">Account</a>
 <form method="post" action="/console/sign-out">${csrfField(frame)}<button class="menu-item">Sign out</button></form></div></details></header>`;

@@ -1,7 +1,7 @@
 /** Shows the key figures of a period and how they've changed since the period before. */
 import type { Figures } from '../../usage/analytics/figures.ts';
 import { cachedInputShare, share } from '../../usage/analytics/metrics.ts';
-import { formatCompact, formatCount, formatDuration, formatPercent, formatUsd, type Stat } from '../frame/components.ts';
+import { formatCompact, formatCount, formatDuration, formatPercent, type Stat, total, totalUsd } from '../frame/components.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext } from '../frame/route.ts';
 import { rangeQuery } from '../frame/time-range.ts';
@@ -22,9 +22,9 @@ export function statsOf(context: ConsoleContext, current: Figures, previous: Fig
   return [
     {
       label: 'Spend',
-      value: formatUsd(current.costNanos),
+      value: total(current.costNanos),
       href: explore('cost'),
-      hint: `${formatUsd(previous.costNanos)} in the period before`,
+      hint: `${totalUsd(previous.costNanos)} in the period before`,
       ...delta(Number(current.costNanos), Number(previous.costNanos), null),
     },
     {
@@ -66,7 +66,7 @@ export function statsOf(context: ConsoleContext, current: Figures, previous: Fig
       label: 'Failovers',
       value: formatPercent(failoverShare),
       href: calls({ failover: 'yes' }),
-      hint: `${formatCount(current.failovers)} calls with more than one attempt`,
+      hint: `${formatCount(current.failovers)} ${current.failovers === 1 ? 'call' : 'calls'} with more than one attempt`,
       ...delta(failoverShare, share(previous.failovers, previous.calls), false),
     },
     {

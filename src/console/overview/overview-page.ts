@@ -26,9 +26,11 @@ import {
   section,
   stats,
   tabs,
+  totalUsd,
   withQuery,
 } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
+import { ownCallsLine, readOwnFigures } from '../frame/own-calls.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, ConsoleRoute, PageResult } from '../frame/route.ts';
 import { describePeriod, periodQuery, rangePicker, rangeQuery, unitLabels, unitName, unitStart } from '../frame/time-range.ts';
@@ -69,13 +71,15 @@ async function showOverview(deps: OverviewDeps, context: ConsoleContext): Promis
   const { analytics, listKeys, readBreakers, breakersOf } = deps;
   const { project, now, signal } = context;
   const view = readView(context);
-  const selection = { projectId: project.id, from: view.range.from, to: view.range.to, signal };
+  const everything = { projectId: project.id, from: view.range.from, to: view.range.to, signal };
+  const selection = { ...everything, filter: { own: 'hide' } };
   if (!(await analytics.hasCalls(project.id))) return { kind: 'page', title: 'Overview', content: firstCall(context) };
   const costly = ['latency', 'firstChunk', 'failovers'] as const;
   const { zone } = context;
-  const [current, previous, chart, models, applications, tasks, keys, breakers] = await Promise.all([
+  const [current, previous, own, chart, models, applications, tasks, keys, breakers] = await Promise.all([
     analytics.figures({ ...selection, zone, costly }),
     analytics.figures({ ...selection, ...view.range.previous, zone, costly }),
+    readOwnFigures(analytics, { ...selection, zone }),
     analytics.figures({ ...selection, zone, unit: view.unit, group: view.stacking }),
     analytics.top({ ...selection, top: shown }, 'model'),
     analytics.top({ ...selection, top: shown }, 'source'),
@@ -87,6 +91,7 @@ async function showOverview(deps: OverviewDeps, context: ConsoleContext): Promis
   const content = html`${rangePicker(context, view.range)}
 ${stats(statsOf(context, current.total, previous.total))}
 <p class="hint">Changes are against the period before: ${describePeriod(view.range.previous, zone)}.</p>
+${ownCallsLine(context, own)}
 ${unknownPrices(context, current.total)}
 ${section('Spend', card(spendChart(context, view, chart)), { actions: html`${stackingTabs(context, view.stacking)}${csvLink(context)}` })}
 <div class="columns narrow">${topOf(context, 'Models', 'model', models)}${topOf(context, 'Applications', 'source', applications)}${topOf(context, 'Tasks', 'task', tasks)}</div>
@@ -101,6 +106,7 @@ async function exportOverview({ analytics }: OverviewDeps, context: ConsoleConte
   const { from, to } = range;
   const report = await analytics.figures({
     projectId: project.id,
+    filter: { own: 'hide' },
     from,
     to,
     zone,
@@ -172,7 +178,7 @@ function topOf(context: ConsoleContext, title: string, stacking: Stacking, group
   }));
   const all = projectPath(context, '/explore', { ...rangeQuery(context), group: stacking });
   const empty = stacking === 'task' ? 'No call of this period has a task id.' : 'No calls in this period.';
-  return section(title, card(ranking({ title: `${title} by spend`, items, format: formatUsd, empty })), {
+  return section(title, card(ranking({ title: `${title} by spend`, items, format: totalUsd, empty })), {
     actions: html`<a href="${all}">All</a>`,
   });
 }

@@ -7,7 +7,10 @@ export type AggregateScope = 'project' | 'key' | 'source' | 'agent' | 'provider'
 
 const owners = ['key', 'source', 'agent', 'provider'] as const;
 /** Filters and groups that work in every scope, with their columns. */
-const everywhere = { model: 'model', status: 'status', code: 'code', outcome: 'outcome', result: 'outcome' } as const;
+const everywhere = {
+  ...{ model: 'model', status: 'status', code: 'code', outcome: 'outcome', result: 'outcome' },
+  ...{ not_model: 'model', not_status: 'status', not_code: 'code' },
+} as const;
 /** Filters and groups that work in the scope `project`. */
 const ofProject = { ...everywhere, route: 'route', cache: 'cache', failover: 'failed_over', price: 'priced' } as const;
 

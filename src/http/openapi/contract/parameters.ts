@@ -143,6 +143,13 @@ const otherParameters: Readonly<Record<string, JsonObject>> = {
     'only calls in which an attempt failed, even if another model then served the call; older calls whose reasons were deleted are not found',
   ),
   source_only: queryParameter('source', boundedName, 'only calls of this application'),
+  request_only: queryParameter(
+    'request_id',
+    { type: 'string', minLength: 1, maxLength: 128 },
+    'only the calls for which a vendor received a request that it gave this id',
+  ),
+  subject_only: queryParameter('subject', boundedName, 'only calls about this end user'),
+  hide_own: queryParameter('hide_own', { type: 'boolean', default: false }, 'leaves out the calls that the gateway made for memory'),
 };
 
 /** Returns `components.parameters` of the document. `parameterRefs` refers to its keys. */

@@ -24,10 +24,11 @@ export const provisionOperations: OperationSpecs = {
   [`put ${team}`]: {
     ...projectWrite,
     summary: 'Creates or updates a project',
-    details: 'Omitted members keep their values. A new project has the defaults.',
+    details:
+      'Omitted members keep their values. A new project has the defaults. If the change may break routing, it is saved nevertheless, and `warnings` says why.',
     parameters: ['project'],
     body: { name: 'ProjectBody', optional: true, example: { name: 'Acme', monthly_cap: 500, cache: { enabled: false, ttl_seconds: 600 } } },
-    responses: { 200: 'Project', 201: 'Project' },
+    responses: { 200: 'ChangedProject', 201: 'ChangedProject' },
   },
   [`get ${team}/keys`]: {
     ...projectRead,
@@ -90,7 +91,7 @@ export const provisionOperations: OperationSpecs = {
     details: 'Omitted members keep their values. Chains are replaced as a whole.',
     parameters: ['project', 'source'],
     body: { name: 'ApplicationBody', optional: true, example: { ceilings: { cost: 20 }, windows: { cost: 'day' } } },
-    responses: { 200: 'Application' },
+    responses: { 200: 'ChangedApplication' },
     codes: [...projectWrite.codes, 'conflict'],
   },
   [`delete ${team}/applications/{source}`]: {
@@ -225,14 +226,14 @@ export const provisionOperations: OperationSpecs = {
     ...projectRead,
     summary: 'Lists calls with their attempts, newest first',
     details: 'To get the next page, send the id of the last call in `before`.',
-    parameters: ['project', 'limit', 'before', 'task_id', 'source_only', 'failed_only'],
+    parameters: ['project', 'limit', 'before', 'task_id', 'source_only', 'request_only', 'subject_only', 'hide_own', 'failed_only'],
     responses: { 200: 'CallList' },
   },
   'get /provision/calls': {
     ...projectRead,
     summary: 'Lists the calls of all projects with their attempts, newest first',
     details: 'To get the next page, send the id of the last call in `before`.',
-    parameters: ['limit', 'before', 'task_id', 'source_only', 'failed_only'],
+    parameters: ['limit', 'before', 'task_id', 'source_only', 'request_only', 'subject_only', 'hide_own', 'failed_only'],
     responses: { 200: 'CallList' },
   },
   [`get ${team}/usage`]: {
@@ -249,6 +250,12 @@ export const provisionOperations: OperationSpecs = {
     summary: 'Shows whether the service is ready, and what work is waiting',
     details: '`reasons` and `degraded` are those of `/readyz`, and `work` is null while the database does not respond.',
     responses: { 200: 'Status' },
+  },
+  'get /provision/usage': {
+    ...provisionRead,
+    summary: 'Gets the usage of all projects in the current calendar month',
+    details: 'The report has the cost, the calls and the errors of each project, key and model.',
+    responses: { 200: 'DeploymentUsage' },
   },
   'get /provision/leases': {
     ...provisionRead,

@@ -29,6 +29,11 @@ const project = z.looseObject({
   updated_at: time,
 });
 
+const warnings = z
+  .array(z.looseObject({ path: z.string(), message: z.string() }))
+  .describe('what the change does to routing that may be a mistake, such as a provider that is not configured');
+const changedProject = project.extend({ warnings });
+
 const keyFields = {
   prefix: z.string(),
   name: z.string(),
@@ -55,6 +60,24 @@ const application = z.looseObject({
   updated_at: time.nullable(),
 });
 
+const sums = {
+  cost: usd.describe('the sum of all known costs'),
+  calls: count,
+  errors: count.describe('calls that did not succeed, without those whose caller disconnected'),
+  calls_of_unknown_cost: count,
+};
+const deploymentUsage = z.looseObject({
+  month: z.string(),
+  period: z.looseObject({ start: time, end: time }),
+  currency: z.literal('USD'),
+  spend: usd,
+  calls: count,
+  errors: count,
+  by_project: z.array(z.looseObject({ project: z.string(), name: z.string(), ...sums, monthly_cap: usd.nullable() })),
+  by_key: z.array(z.looseObject({ project: z.string(), prefix: z.string(), name: z.string(), ...sums })),
+  by_model: z.array(z.looseObject({ model: text.describe('null for calls that no model answered'), ...sums })),
+});
+
 const outcome = z.enum(outcomes);
 
 const attempt = z.looseObject({
@@ -64,6 +87,7 @@ const attempt = z.looseObject({
   member: text.describe("the member of the provider's pool; null if it had none"),
   status: z.int().nullable(),
   outcome,
+  request_id: text.describe('the id that the vendor gave the request; null if it sent none'),
   wait_ms: count,
   started_at: time,
   first_byte_ms: count.nullable(),
@@ -161,11 +185,14 @@ const catalogModel = z.looseObject({
 const ids = z.array(z.string());
 export const provisionResponses = {
   Project: project,
+  ChangedProject: changedProject,
+  DeploymentUsage: deploymentUsage,
   ProjectList: listSchema(project),
   Key: key,
   KeyList: listSchema(key),
   IssuedKey: z.looseObject({ key: z.string().describe('the key itself, which is shown only once'), ...keyFields }),
   Application: application,
+  ChangedApplication: application.extend({ warnings }),
   ApplicationList: listSchema(application),
   Rules: z.looseObject({
     rules: z.array(z.looseObject({ class: z.string(), place: z.enum(['input', 'output']), action: z.enum(['block', 'observe']) })),
