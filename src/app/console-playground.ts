@@ -34,9 +34,7 @@ export function playgroundArea({ snapshot, handleCall, database, readStored, clo
     listModels({ id, settings }) {
       const { catalog, config } = snapshot();
       const caller = backgroundCaller(id);
-      return listChatModels(
-        { catalog, project: settings, source: playgroundApplication, caller, catalogFill: config.catalogFill },
-      );
+      return listChatModels({ catalog, project: settings, source: playgroundApplication, caller, catalogFill: config.catalogFill });
     },
     publicUrl: () => snapshot().config.publicUrl,
   });

@@ -228,6 +228,7 @@ const forms: Readonly<Record<string, Input>> = {
   '/admin/projects': ({ admin }) => admin.post('/console/admin/projects', { project: unique() }),
   '/playground': ({ member }) => member.post(`${base}/playground`, { model: 'one/echo', prompt: 'tea' }),
   '/playground/stream': ({ member }) => member.post(`${base}/playground/stream`, { model: 'one/echo', prompt: 'tea' }),
+  '/playground/edit': ({ member }) => member.post(`${base}/playground/edit`, { model: 'one/echo', prompt: 'tea', do: 'add' }),
   '/playground/code': ({ member }) => member.post(`${base}/playground/code`, { model: 'one/echo', prompt: 'tea' }),
   '/memory': ({ member }) => member.post(`${base}/memory`, { text: 'Ann likes tea', kind: 'fact', importance: '3', subject }),
   '/memory/:id/pin': async ({ member, item }) => member.post(`${base}/memory/${await item()}/pin`),

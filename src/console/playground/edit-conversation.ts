@@ -42,7 +42,5 @@ function readResponse(fields: URLSearchParams, index: number): PlaygroundTurn[] 
 
 /** People who add turns by hand usually write an example, in which user and assistant take turns. */
 function nextTurn(turns: readonly PlaygroundTurn[]): PlaygroundTurn {
-  return turns.at(-1)?.role === 'user'
-    ? { role: 'assistant', text: '', images: [], toolCalls: [], toolCallId: '' }
-    : userTurn('', []);
+  return turns.at(-1)?.role === 'user' ? { role: 'assistant', text: '', images: [], toolCalls: [], toolCallId: '' } : userTurn('', []);
 }

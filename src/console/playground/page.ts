@@ -116,7 +116,14 @@ ${foldOut(
   'Memory',
   input.recalls || input.subject !== '',
   html`${checkboxField({ name: 'memory', value: 'recall', label: 'Recall memories', checked: input.recalls, hint: 'Memory never learns from the playground.' })}${textField(
-    { name: 'subject', label: 'End user', value: input.subject, maxLength: 256, autocomplete: 'off', hint: 'Whose memories to recall. Without one, all of the project.' },
+    {
+      name: 'subject',
+      label: 'End user',
+      value: input.subject,
+      maxLength: 256,
+      autocomplete: 'off',
+      hint: 'Whose memories to recall. Without one, all of the project.',
+    },
   )}`,
 )}
 ${foldOut(

@@ -120,7 +120,9 @@
       list.append(item);
     }
     card.querySelector('.result-figures').replaceChildren(list);
-    card.querySelector('.result-links').replaceChildren(...links.flatMap(([label, href]) => [element('a', { href, textContent: label }), ' ']));
+    card
+      .querySelector('.result-links')
+      .replaceChildren(...links.flatMap(([label, href]) => [element('a', { href, textContent: label }), ' ']));
   }
 
   function showError(card, message) {
@@ -146,9 +148,13 @@
       reader.onerror = () => reject(reader.error);
       reader.readAsDataURL(file);
     });
-    const attached = [...form.querySelectorAll('[name="image"], [name="turn_images"]')].reduce((sum, { value }) => sum + value.length, url.length);
+    const attached = [...form.querySelectorAll('[name="image"], [name="turn_images"]')].reduce(
+      (sum, { value }) => sum + value.length,
+      url.length,
+    );
     const item = element('li', {});
-    if (attached > maxImageCharacters) item.append(element('p', { className: 'error', textContent: `${file.name} is too large: all images together may have 7 MB.` }));
+    if (attached > maxImageCharacters)
+      item.append(element('p', { className: 'error', textContent: `${file.name} is too large: all images together may have 7 MB.` }));
     else {
       const remove = element('button', { type: 'button', className: 'button small plain', textContent: 'Remove' });
       remove.setAttribute('aria-label', `Remove ${file.name}`);

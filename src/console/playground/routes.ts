@@ -66,7 +66,12 @@ export function createPlaygroundRoutes(deps: PlaygroundDeps): readonly ConsoleRo
       action,
       async handle(context, fields) {
         const parsed = parseInput(fields);
-        return { kind: 'stream', contentType: 'text/event-stream', chunks: toEvents(context, parsed), audit: { models: [parsed.input.model] } };
+        return {
+          kind: 'stream',
+          contentType: 'text/event-stream',
+          chunks: toEvents(context, parsed),
+          audit: { models: [parsed.input.model] },
+        };
       },
     },
     {

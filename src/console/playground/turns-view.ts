@@ -41,6 +41,7 @@ export function callList(calls: PlaygroundTurn['toolCalls']): Html {
 function pictures(images: readonly string[]): Html | string {
   if (images.length === 0) return '';
   return html`<ul class="pictures">${images.map(
-    (url, index) => html`<li>${isDataUrl(url) ? html`<img src="${url}" alt="Image ${index + 1}">` : html`<code class="cut">${url}</code>`}</li>`,
+    (url, index) =>
+      html`<li>${isDataUrl(url) ? html`<img src="${url}" alt="Image ${index + 1}">` : html`<code class="cut">${url}</code>`}</li>`,
   )}</ul>`;
 }
