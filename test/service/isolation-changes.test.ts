@@ -250,6 +250,8 @@ const forms: Readonly<Record<string, Input>> = {
   '/erase/export': ({ owner }) => owner.post(`${base}/erase/export`, { subject }),
   '/sign-out': async ({ gateway }) => (await signIn(gateway, 'member')).post('/console/sign-out'),
   '/account/name': ({ member }) => member.post('/console/account/name', { name: 'New name' }),
+  '/account/display': ({ member }) => member.post('/console/account/display', { theme: 'dark', time_zone: 'Europe/Berlin' }),
+  '/account/theme': ({ member }) => member.post('/console/account/theme', { theme: 'light', next: '/console/account' }),
   '/account/password': async ({ gateway }) => {
     const password = 'correct horse battery';
     return (await signIn(gateway, 'member')).post('/console/account/password', { password, repeated: password });

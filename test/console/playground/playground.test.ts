@@ -29,7 +29,7 @@ async function runStreamed(person: SignedIn, fields: readonly (readonly [string,
     return { kind, data: JSON.parse(data) };
   });
   const text = events.map(({ kind, data }) => (kind === 'text' ? data.text : '')).join('');
-  const { error, figures, links }: Ended = events.at(-1)?.data;
+  const { error, figures, links }: Ended = events.at(-1)?.data ?? { error: null, figures: [], links: [] };
   return { text, error, figures, links, href: links[0]?.[1] ?? '' };
 }
 
