@@ -15,6 +15,7 @@ import { breakerKeys } from '../routing/pools.ts';
 import type { ReadBreakers } from '../routing/shared-breakers.ts';
 import type { Analytics } from '../usage/analytics/analytics.ts';
 import type { ConfigSnapshot } from './config-snapshot.ts';
+import { createReadSetup } from './project-setup.ts';
 
 /** Limits how much text of a call a page shows, because a prompt may have thousands of messages. */
 const textLimits = { maxMessages: 100, maxText: 20_000 };
@@ -45,9 +46,10 @@ export function usageAreas(deps: UsageAreasDeps, analytics: Analytics): readonly
       keys: (await listKeys(project.id)).slice(0, maxSuggestions),
     };
   };
+  const readSetup = createReadSetup({ database, snapshot, providersOf });
   const canaries = () => [...snapshot().catalog.canaries].map(([tier, canary]) => ({ tier, ...canary }));
   return [
-    ...createOverviewRoutes({ analytics, readStored, listKeys, readCounters, readBreakers, breakersOf }),
+    ...createOverviewRoutes({ analytics, readStored, listKeys, readCounters, readBreakers, breakersOf, readSetup }),
     ...createExploreRoutes({ analytics, readStored, filterChoices, canaries }),
     ...createCallListRoutes({ analytics, readStored, filterChoices }),
     ...createCallPageRoutes({
