@@ -45,7 +45,7 @@ describe('playground', () => {
     const response = await person.post(path, { ...message, model: 'one/echo', other: 'three/echo' });
     const text = await response.text();
     expect(response.status).toBe(200);
-    expect(text.match(/You said: hello there/g)).toHaveLength(2);
+    expect(text.match(/result-text">You said: hello there/g)).toHaveLength(2);
     const calls = (await latestCalls()).slice(0, 2);
     expect(calls.map(({ source }) => source)).toEqual(['gateway-playground', 'gateway-playground']);
     for (const { id, cost } of calls) {
