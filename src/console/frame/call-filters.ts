@@ -4,7 +4,7 @@ import { errorSpecs } from '../../core/errors.ts';
 import { type CallFilter, filterNames, noValue } from '../../usage/analytics/call-filter.ts';
 import { type Option, selectField, textField } from './form.ts';
 import { type Html, html } from './html.ts';
-import { pageParameter, withQuery } from './navigation.ts';
+import { filtersButton, foldedForm, pageParameter, withQuery } from './navigation.ts';
 import type { ConsoleContext } from './route.ts';
 import { rangeParameters } from './time-range.ts';
 
@@ -75,7 +75,7 @@ export function callFilterForm(
     const value = url.searchParams.get(name);
     return value ? [html`<input type="hidden" name="${name}" value="${value}">`] : [];
   });
-  return html`<form class="filters" method="get" action="${url.pathname}" role="search" aria-label="Filters">${kept}${fields}
+  return html`${filtersButton(Object.values(filter).filter((value) => value !== undefined).length)}<form class="filters"${foldedForm} method="get" action="${url.pathname}" role="search" aria-label="Filters">${kept}${fields}
 ${text('source', choices.applications)}${text('model', choices.models)}${select(
   'key',
   choices.keys.map(({ prefix, name }) => ({ value: prefix, label: `${name} (${prefix})` })),

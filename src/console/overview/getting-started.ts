@@ -101,7 +101,7 @@ interface StepAction {
 }
 
 function stepsOf(context: ConsoleContext, setup: ProjectSetup): readonly Step[] {
-  const { project, role, url } = context;
+  const { role, url } = context;
   const isOwner = role === 'owner';
   const page = (label: string, path: string): StepAction => ({ label, href: projectPath(context, path) });
   const forOwners = (action: StepAction): Pick<Step, 'actions'> => (isOwner ? { actions: [action] } : {});
@@ -159,7 +159,7 @@ function stepsOf(context: ConsoleContext, setup: ProjectSetup): readonly Step[] 
       isDone: hasMemories,
       text: hasMemories
         ? html`The project has <a href="${projectPath(context, '/memory')}">memories</a>. Calls with the header <code>x-gateway-memory: recall</code> get those that fit.`
-        : html`${project.name} can learn from the conversations of its applications. Write a first memory yourself, or check which applications memory listens to.`,
+        : 'The project can learn from the conversations of its applications. Write a first memory yourself, or check which applications memory listens to.',
       actions: hasMemories ? [page('Memories', '/memory')] : [page('New memory', '/memory/new'), page('Memory settings', '/settings')],
     },
   ];
@@ -171,11 +171,16 @@ function stepList(steps: readonly Step[]): Html {
     ({ title, isDone, text, actions = [], code }, index) =>
       html`<li class="card step${isDone ? ' done' : ''}"${index === next ? html` aria-current="step"` : ''}><span class="step-mark" aria-hidden="true">${isDone ? '✓' : index + 1}</span><div class="step-body"><h2>${title}<span class="hidden">${isDone ? ', done' : ', to do'}</span></h2><p>${text}</p>${
         code === undefined ? '' : codeBlock(code.text, code.label)
-      }<div class="actions">${actions.map(
-        ({ label, href }, place) =>
-          html`<a class="button${index === next && place === 0 ? ' primary' : ' small'}" href="${href}">${label}</a>`,
-      )}</div></div></li>`,
+      }${isDone ? '' : actionLinks(actions, index === next)}</div></li>`,
   )}</ol>`;
+}
+
+function actionLinks(actions: readonly StepAction[], isNext: boolean): Html | string {
+  if (actions.length === 0) return '';
+  const [main] = actions;
+  return html`<div class="actions">${actions.map(
+    (action) => html`<a class="button small${isNext && action === main ? ' primary' : ''}" href="${action.href}">${action.label}</a>`,
+  )}</div>`;
 }
 
 function list(names: readonly string[]): Html {

@@ -1,5 +1,5 @@
 /** Turns the playground's call into code that people can copy. The key is a placeholder. */
-import { chatMembers } from '../../pipeline/internal/playground-prompt.ts';
+import { chatMembers, type PlaygroundTurn } from '../../pipeline/internal/playground-prompt.ts';
 import { isDataUrl, type PlaygroundInput, toPrompt } from './input.ts';
 
 const keyVariable = 'GATEWAY_KEY';
@@ -12,13 +12,18 @@ export interface Snippet {
 
 /** `origin` is the scheme and host of the gateway. Throws `bad_request` if tools or schema aren't valid. */
 export function snippetsOf(input: PlaygroundInput, origin: string): readonly Snippet[] {
-  const request: Request = { origin, body: { model: input.model, ...chatMembers(toPrompt(shorten(input))) }, headers: headersOf(input) };
+  const prompt = toPrompt(shorten(input));
+  // While the form is empty, the code shows where the message belongs.
+  const turns = prompt.turns.length > 0 ? prompt.turns : [emptyMessage];
+  const request: Request = { origin, body: { model: input.model, ...chatMembers({ ...prompt, turns }) }, headers: headersOf(input) };
   return [
     { title: 'curl', text: curlSnippet(request) },
     { title: 'TypeScript', text: typescriptSnippet(request) },
     { title: 'Python', text: pythonSnippet(request) },
   ];
 }
+
+const emptyMessage: PlaygroundTurn = { role: 'user', text: '', images: [], toolCalls: [], toolCallId: '' };
 
 interface Request {
   readonly origin: string;
