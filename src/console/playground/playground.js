@@ -156,13 +156,19 @@
     if (attached > maxImageCharacters)
       item.append(element('p', { className: 'error', textContent: `${file.name} is too large: all images together may have 7 MB.` }));
     else {
-      const remove = element('button', { type: 'button', className: 'button small plain', textContent: 'Remove' });
-      remove.setAttribute('aria-label', `Remove ${file.name}`);
-      remove.addEventListener('click', () => item.remove());
-      item.append(element('img', { src: url, alt: file.name }), element('input', { type: 'hidden', name: 'image', value: url }), remove);
+      item.append(element('img', { src: url, alt: file.name }), element('input', { type: 'hidden', name: 'image', value: url }));
+      addRemove(item);
     }
     pictures.append(item);
   }
+
+  function addRemove(item) {
+    const remove = element('button', { type: 'button', className: 'button small plain', textContent: 'Remove' });
+    remove.setAttribute('aria-label', `Remove ${item.querySelector('img').alt}`);
+    remove.addEventListener('click', () => item.remove());
+    item.append(remove);
+  }
+  for (const item of pictures?.children ?? []) addRemove(item);
 
   // The code shows a placeholder for image files, so it doesn't need their bytes after each key press.
   form?.addEventListener('htmx:config:request', ({ detail }) => {
