@@ -147,10 +147,12 @@ export function setCookies(response: Response, cookies: readonly Cookie[] | unde
 }
 
 async function sendHtml(response: Response, status: number, text: string): Promise<void> {
-  const { body, encoding } = await compressHtml(text, response.req.headers['accept-encoding']);
+  const plain = Buffer.from(text);
+  const compressed = await compressHtml(plain, response.req.headers['accept-encoding']);
+  const body = compressed ?? plain;
   response.writeHead(status, {
     ...{ 'content-type': 'text/html; charset=utf-8', 'content-length': body.length, vary: 'accept-encoding' },
-    ...(encoding !== null && { 'content-encoding': encoding }),
+    ...(compressed !== null && { 'content-encoding': 'gzip' }),
   });
   endWithLinger(response, body);
 }

@@ -192,9 +192,10 @@ describe('responses', () => {
   });
 
   test.each([
-    ['gzip, deflate, br', 'br'],
-    ['gzip', 'gzip'],
+    ['gzip, deflate, br', 'gzip'],
+    ['br', null],
     ['br;q=0, gzip;q=1.0', 'gzip'],
+    ['br, gzip;q=0', null],
     ['identity', null],
     ['', null],
   ])('compresses pages for accept-encoding %j', async (accepted, encoding) => {
@@ -203,7 +204,7 @@ describe('responses', () => {
     expect([response.headers.get('content-encoding'), response.headers.get('vary')]).toEqual([encoding, 'accept-encoding']);
     const [whole, sent] = [plain, response].map(({ headers }) => Number(headers.get('content-length')));
     if (encoding !== null) expect(sent).toBeLessThan((whole ?? 0) / 2);
-    const withoutTokens = async (page: Response) => (await page.text()).replaceAll(/value="[\w-]{86}"|<!-- [\w-]* -->$/g, '');
+    const withoutTokens = async (page: Response) => (await page.text()).replaceAll(/value="[\w-]{86}"/g, '');
     expect(await withoutTokens(response)).toBe(await withoutTokens(plain));
   });
 
