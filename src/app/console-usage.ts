@@ -20,6 +20,7 @@ import { breakerKeys } from '../routing/pools.ts';
 import type { ReadBreakers } from '../routing/shared-breakers.ts';
 import type { Analytics } from '../usage/analytics/analytics.ts';
 import type { ConfigSnapshot } from './config-snapshot.ts';
+import { createReadSetup } from './project-setup.ts';
 
 /** Limits how much text of a call a page shows, because a prompt may have thousands of messages. */
 const textLimits = { maxMessages: 100, maxText: 20_000 };
@@ -51,6 +52,7 @@ export function usageAreas(deps: UsageAreasDeps, analytics: Analytics): readonly
       keys: (await listKeys(project.id)).slice(0, maxSuggestions),
     };
   };
+  const readSetup = createReadSetup({ database, snapshot, providersOf });
   const canaries = () => [...snapshot().catalog.canaries].map(([tier, canary]) => ({ tier, ...canary }));
   return [
     ...createDeploymentRoutes({
@@ -61,7 +63,7 @@ export function usageAreas(deps: UsageAreasDeps, analytics: Analytics): readonly
       readOpenBreakers: () => readOpenBreakers(database, defaultLivenessTimeoutMs),
       providerNames: () => Object.keys(snapshot().config.providers),
     }),
-    ...createOverviewRoutes({ analytics, readStored, listKeys, readCounters, readBreakers, breakersOf }),
+    ...createOverviewRoutes({ analytics, readStored, listKeys, readCounters, readBreakers, breakersOf, readSetup }),
     ...createExploreRoutes({ analytics, readStored, filterChoices, canaries }),
     ...createCallListRoutes({ analytics, readStored, filterChoices }),
     ...createCallPageRoutes({

@@ -228,6 +228,7 @@ const forms: Readonly<Record<string, Input>> = {
   '/admin/projects': ({ admin }) => admin.post('/console/admin/projects', { project: unique() }),
   '/playground': ({ member }) => member.post(`${base}/playground`, { model: 'one/echo', prompt: 'tea' }),
   '/playground/stream': ({ member }) => member.post(`${base}/playground/stream`, { model: 'one/echo', prompt: 'tea' }),
+  '/playground/edit': ({ member }) => member.post(`${base}/playground/edit`, { model: 'one/echo', prompt: 'tea', do: 'add' }),
   '/playground/code': ({ member }) => member.post(`${base}/playground/code`, { model: 'one/echo', prompt: 'tea' }),
   '/memory': ({ member }) => member.post(`${base}/memory`, { text: 'Ann likes tea', kind: 'fact', importance: '3', subject }),
   '/memory/:id/pin': async ({ member, item }) => member.post(`${base}/memory/${await item()}/pin`),
@@ -249,6 +250,8 @@ const forms: Readonly<Record<string, Input>> = {
   '/erase/export': ({ owner }) => owner.post(`${base}/erase/export`, { subject }),
   '/sign-out': async ({ gateway }) => (await signIn(gateway, 'member')).post('/console/sign-out'),
   '/account/name': ({ member }) => member.post('/console/account/name', { name: 'New name' }),
+  '/account/display': ({ member }) => member.post('/console/account/display', { theme: 'dark', time_zone: 'Europe/Berlin' }),
+  '/account/theme': ({ member }) => member.post('/console/account/theme', { theme: 'light', next: '/console/account' }),
   '/account/password': async ({ gateway }) => {
     const password = 'correct horse battery';
     return (await signIn(gateway, 'member')).post('/console/account/password', { password, repeated: password });

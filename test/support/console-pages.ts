@@ -99,7 +99,7 @@ function toExpression(text: string): string {
 const notPages = /\.csv$|\/calls\/live$|\/find\/results$|\/text$|\/receipt$|\/sign-in\/oidc/;
 
 /** Returns the queries of pages that need one or that have several views. */
-function queriesOf(path: string, { subject }: PageSamples): readonly string[] {
+function queriesOf(path: string, { subject, ids }: PageSamples): readonly string[] {
   const named = (parameters: Record<string, string>): string => `?${new URLSearchParams(parameters)}`;
   const queries: Readonly<Record<string, readonly string[]>> = {
     '/calls/:id': ['', '?text=1'],
@@ -114,7 +114,7 @@ function queriesOf(path: string, { subject }: PageSamples): readonly string[] {
     '/applications/application': [named({ name: subject.replace('ann ', '') })],
     '/routing/dry-run': ['', '?route=chat&model=standard&bytes=400'],
     '/admin/prices/model': ['?id=one%2Fecho'],
-    '/playground': ['', named({ model: 'one/echo', prompt: subject, system: subject })],
+    '/playground': ['', named({ model: 'one/echo', prompt: subject, system: subject }), named({ from: ids.calls ?? '' })],
   };
   return queries[path] ?? [''];
 }

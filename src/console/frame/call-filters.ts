@@ -4,7 +4,7 @@ import { errorSpecs } from '../../core/errors.ts';
 import { type CallFilter, filterNames, hideOwnCalls, noValue, parseCallFilter } from '../../usage/analytics/call-filter.ts';
 import { checkboxField, fieldset, type Option, selectField, textField } from './form.ts';
 import { type Html, html } from './html.ts';
-import { pageParameter, withQuery } from './navigation.ts';
+import { filtersButton, foldedForm, pageParameter, withQuery } from './navigation.ts';
 import type { ConsoleContext } from './route.ts';
 import { rangeParameters } from './time-range.ts';
 
@@ -102,7 +102,7 @@ export function callFilterForm(
     const value = url.searchParams.get(name);
     return value ? [html`<input type="hidden" name="${name}" value="${value}">`] : [];
   });
-  return html`<form class="filters" method="get" action="${url.pathname}" role="search" aria-label="Filters">${kept}${fields}
+  return html`${filtersButton(countFilters(filter))}<form class="filters"${foldedForm} method="get" action="${url.pathname}" role="search" aria-label="Filters">${kept}${fields}
 ${text('source', choices.applications)}${text('model', choices.models)}${select('key', keyOptions)}${text('task')}${select('result', [
   { value: 'ok', label: 'Succeeded' },
   { value: 'error', label: 'Errors' },
@@ -168,4 +168,9 @@ function inverseLink(context: Pick<ConsoleContext, 'url'>, name: string, value: 
 export function filterQuery({ own, ...filter }: CallFilter): Record<string, string> {
   if (own === 'show') return { ...filterQuery(filter), own };
   return Object.fromEntries(Object.entries(filter).filter((entry): entry is [string, string] => entry[1] !== undefined));
+}
+
+/** Counts the filters that a person has set. The gateway's own calls are hidden by default. */
+function countFilters({ own: _own, ...filter }: CallFilter): number {
+  return Object.values(filter).filter((value) => value !== undefined).length;
 }

@@ -1,5 +1,6 @@
 /** Renders the document around every page: header, navigation, notice and heading. */
 import type { Person } from '../../people/person.ts';
+import type { Preferences } from '../../people/preferences.ts';
 import { type Asset, consoleScript, htmx, icon, styleSheet } from './assets.ts';
 import { notice } from './figures.ts';
 import { csrfField } from './form.ts';
@@ -10,6 +11,10 @@ import type { PageContent } from './route.ts';
 
 export interface Frame {
   readonly person: Person | null;
+  /** Null to use the browser's setting. */
+  readonly theme: Preferences['theme'];
+  /** The path and query to which the person returns after changing the theme. */
+  readonly path: string;
   readonly csrfToken: string;
   readonly nav: readonly NavGroup[];
   /** The project of the page. On pages without a project, this is the one that the person visited last. */
@@ -26,11 +31,11 @@ const htmxConfig = '{"includeIndicatorCSS": false, "history": true}';
 export function renderDocument(page: PageContent, frame: Frame): Html {
   const { title, scripts = [], styles = [] } = page;
   return html`${raw('<!doctype html>')}
-<html lang="en">
+<html lang="en"${frame.theme === null ? '' : html` data-theme="${frame.theme}"`}>
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
+<meta name="color-scheme" content="${frame.theme ?? 'light dark'}">
 <meta name="htmx-config" content='${raw(htmxConfig)}'>
 <title>${title}${frame.project === null ? '' : ` · ${frame.project.name}`} · Gateway</title>
 <link rel="icon" href="${icon.href}" type="image/svg+xml">
@@ -64,7 +69,21 @@ ${projectSwitcher(frame)}
 ${frame.project === null ? '' : searchButton(frame.project.slug)}
 <details class="menu person" name="menu"><summary><span class="hidden">Your account: </span><span class="avatar" aria-hidden="true">${initials(person)}</span><span class="menu-label person-name">${person.name || person.email}</span></summary>
 <div class="menu-items"><p class="muted">${person.email}${person.isAdmin ? html`<br>Deployment admin` : ''}</p><a href="/console/account">Account</a>
+${themeSwitch(frame)}
 <form method="post" action="/console/sign-out">${csrfField(frame)}<button class="menu-item">Sign out</button></form></div></details></header>`;
+}
+
+const themeLabels = [
+  ['', 'System'],
+  ['light', 'Light'],
+  ['dark', 'Dark'],
+] as const;
+
+function themeSwitch(frame: Frame): Html {
+  return html`<form class="theme-switch" method="post" action="/console/account/theme" role="group" aria-label="Theme">${csrfField(frame)}<input type="hidden" name="next" value="${frame.path}">${themeLabels.map(
+    ([value, label]) =>
+      html`<button class="segment" name="theme" value="${value}" aria-pressed="${value === (frame.theme ?? '') ? 'true' : 'false'}">${label}</button>`,
+  )}</form>`;
 }
 
 function projectSwitcher({ project, projects, projectPage }: Frame): Html | string {

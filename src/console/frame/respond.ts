@@ -9,6 +9,7 @@ import { PlainTextError } from '../../http/plain-text-error.ts';
 import { sendChunks } from '../../http/send-response.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { Person, Role } from '../../people/person.ts';
+import { compressHtml } from './compress-html.ts';
 import { sendCsv } from './csv.ts';
 import { notice as renderNotice } from './figures.ts';
 import { type Html, html } from './html.ts';
@@ -40,9 +41,12 @@ const lastProjectCookie = 'gateway_project';
 
 export function createResponder({ navigation, startPage, projectsOf, logger }: ResponderDeps): Responder {
   const frameOf = async (visit: Visit, visited: VisitedProject | null, message: Frame['notice']): Promise<Frame> => {
-    const { session, cookies, url, secrets } = visit;
+    const { session, cookies, url, secrets, request } = visit;
     const csrfToken = csrfTokenOf(secrets[0]);
-    if (session === null) return { person: null, csrfToken, nav: [], project: null, projects: [], projectPage: startPage, notice: message };
+    // Only GET requests have a path to which the browser can return.
+    const path = request.method === 'GET' ? url.pathname + url.search : '/console/account';
+    const common = { csrfToken, path, notice: message };
+    if (session === null) return { ...common, person: null, theme: null, nav: [], project: null, projects: [], projectPage: startPage };
     const projects = await projectsOf(session.person);
     const last = cookies[hostCookieName(lastProjectCookie, visit.secure)];
     const project = visited?.project ?? projects.find(({ slug }) => slug === last) ?? projects[0] ?? null;
@@ -51,7 +55,7 @@ export function createResponder({ navigation, startPage, projectsOf, logger }: R
     const prefix = `/console/p/${project?.slug}/`;
     const current = nav.flatMap(({ links }) => links).find(({ href, isCurrent }) => isCurrent && href.startsWith(prefix));
     const projectPage = current === undefined ? startPage : current.href.slice(prefix.length - 1);
-    return { person: session.person, csrfToken, nav, project, projects, projectPage, notice: message };
+    return { ...common, person: session.person, theme: session.preferences.theme, nav, project, projects, projectPage };
   };
 
   const sendPage: Responder['sendPage'] = async (response, page, visit, visited, message) => {
@@ -61,7 +65,7 @@ export function createResponder({ navigation, startPage, projectsOf, logger }: R
     if (visited && visit.cookies[hostCookieName(lastProjectCookie, visit.secure)] !== visited.project.slug)
       setCookies(response, [{ name: hostCookieName(lastProjectCookie, visit.secure), value: visited.project.slug }], visit);
     setCookies(response, page.setCookies, visit);
-    sendHtml(response, page.status ?? 200, text);
+    await sendHtml(response, page.status ?? 200, text);
   };
 
   return {
@@ -115,7 +119,7 @@ export function createResponder({ navigation, startPage, projectsOf, logger }: R
         return;
       }
       if (visit.isPartial) {
-        sendHtml(response, status, String(await renderNotice(text, 'bad', title)));
+        await sendHtml(response, status, String(await renderNotice(text, 'bad', title)));
         return;
       }
       await sendPage(response, { kind: 'page', status, title, content: errorContent(text) }, visit, visited);
@@ -142,9 +146,14 @@ export function setCookies(response: Response, cookies: readonly Cookie[] | unde
   for (const cookie of cookies ?? []) response.appendHeader('set-cookie', formatCookie(cookie, secure));
 }
 
-function sendHtml(response: Response, status: number, text: string): void {
-  const body = Buffer.from(text);
-  response.writeHead(status, { 'content-type': 'text/html; charset=utf-8', 'content-length': body.length });
+async function sendHtml(response: Response, status: number, text: string): Promise<void> {
+  const plain = Buffer.from(text);
+  const compressed = await compressHtml(plain, response.req.headers['accept-encoding']);
+  const body = compressed ?? plain;
+  response.writeHead(status, {
+    ...{ 'content-type': 'text/html; charset=utf-8', 'content-length': body.length, vary: 'accept-encoding' },
+    ...(compressed !== null && { 'content-encoding': 'gzip' }),
+  });
   endWithLinger(response, body);
 }
 

@@ -79,7 +79,8 @@ export interface ConsoleContext {
   readonly url: URL;
   readonly params: Readonly<Record<string, string>>;
   /**
-   * The IANA name of the project's reporting time zone, which defaults to `UTC`. Every chart and export should show it.
+   * The IANA name of the person's time zone. If they haven't chosen one, it's the project's reporting time zone, or
+   * `UTC` on pages without a project. Every chart and export should show it.
    */
   readonly zone: string;
   /** For the hidden field that `form()` adds to forms. */

@@ -111,7 +111,8 @@ function createHandler(route: ConsoleRoute, options: ConsoleRouterOptions, respo
       if (visit.newCookie && route.access === 'anyone' && route.method === 'get') setCookies(response, [visit.newCookie], visit);
       if (route.access !== 'anyone' && visit.session === null) return redirectToSignIn(response, visit);
       visited = await authorize(route.access, visit, options);
-      const context = toContext(visit, visited, visited ? options.zoneOf(visited.project) : 'UTC', abortedByClient(response));
+      const zone = visit.session?.preferences.timeZone ?? (visited ? options.zoneOf(visited.project) : 'UTC');
+      const context = toContext(visit, visited, zone, abortedByClient(response));
       if (route.method === 'get') await responder.send(response, await route.handle(context), visit, visited);
       else await runSubmitted(route, { context, visit, visited, response }, options, responder);
     } catch (error) {

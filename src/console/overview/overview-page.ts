@@ -3,7 +3,6 @@
  * providers' breakers.
  */
 
-import type { KeyRecord } from '../../keys/key-record.ts';
 import type { Project } from '../../projects/projects.ts';
 import type { ReadBreakers } from '../../routing/shared-breakers.ts';
 import type { Analytics } from '../../usage/analytics/analytics.ts';
@@ -35,15 +34,12 @@ import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, ConsoleRoute, PageResult } from '../frame/route.ts';
 import { describePeriod, periodQuery, rangePicker, rangeQuery, unitLabels, unitName, unitStart } from '../frame/time-range.ts';
 import { type CeilingsDeps, readCeilings } from './ceilings.ts';
-import { firstCall } from './first-call.ts';
+import { createGettingStartedRoutes, emptyProject, type GettingStartedDeps, stepsLeft } from './getting-started.ts';
 import { statsOf } from './key-figures.ts';
 import { breakerTable, ceilingTable } from './limits.ts';
 
-export interface OverviewDeps extends CeilingsDeps {
+export interface OverviewDeps extends CeilingsDeps, GettingStartedDeps {
   readonly analytics: Analytics;
-  /** Waits until all calls that this process answered are stored, and then runs the query. */
-  readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
-  readonly listKeys: (projectId: string) => Promise<readonly KeyRecord[]>;
   readonly readBreakers: ReadBreakers;
   /** Returns the names of the circuit breakers of the project's providers and of the members of their pools. */
   readonly breakersOf: (project: Project) => readonly string[];
@@ -64,6 +60,7 @@ export function createOverviewRoutes(deps: OverviewDeps): readonly ConsoleRoute[
   return [
     { method: 'get', path: '/overview', access: 'member', handle: (context) => deps.readStored(() => showOverview(deps, context)) },
     { method: 'get', path: '/overview.csv', access: 'member', handle: (context) => deps.readStored(() => exportOverview(deps, context)) },
+    ...createGettingStartedRoutes(deps),
   ];
 }
 
@@ -73,10 +70,10 @@ async function showOverview(deps: OverviewDeps, context: ConsoleContext): Promis
   const view = readView(context);
   const everything = { projectId: project.id, from: view.range.from, to: view.range.to, signal };
   const selection = { ...everything, filter: { own: 'hide' } };
-  if (!(await analytics.hasCalls(project.id))) return { kind: 'page', title: 'Overview', content: firstCall(context) };
+  if (!(await analytics.hasCalls(project.id))) return { kind: 'page', title: 'Overview', content: await emptyProject(deps, context) };
   const costly = ['latency', 'firstChunk', 'failovers'] as const;
   const { zone } = context;
-  const [current, previous, own, chart, models, applications, tasks, keys, breakers] = await Promise.all([
+  const [current, previous, own, chart, models, applications, tasks, keys, breakers, left] = await Promise.all([
     analytics.figures({ ...selection, zone, costly }),
     analytics.figures({ ...selection, ...view.range.previous, zone, costly }),
     readOwnFigures(analytics, { ...selection, zone }),
@@ -86,9 +83,10 @@ async function showOverview(deps: OverviewDeps, context: ConsoleContext): Promis
     analytics.top({ ...selection, top: shown, isNamed: true }, 'task'),
     listKeys(project.id),
     readBreakers(project.id, breakersOf(project)),
+    stepsLeft(deps, context),
   ]);
   const ceilings = await readCeilings(deps, { project, keys, now });
-  const content = html`${rangePicker(context, view.range)}
+  const content = html`${left}${rangePicker(context, view.range)}
 ${stats(statsOf(context, current.total, previous.total))}
 <p class="hint">Changes are against the period before: ${describePeriod(view.range.previous, zone)}.</p>
 ${ownCallsLine(context, own)}
