@@ -30,10 +30,11 @@ import { signInLinkUrl } from '../people/sign-in-links.ts';
 import { createDryRun } from '../pipeline/call/dry-run.ts';
 import type { Projects } from '../projects/projects.ts';
 import { toPrice } from '../routing/catalog.ts';
+import { findModelStates } from '../routing/key-models.ts';
 import type { PoolState } from '../routing/pools.ts';
 import type { ReadBreakers } from '../routing/shared-breakers.ts';
 import type { Analytics } from '../usage/analytics/analytics.ts';
-import { lastCalls } from '../usage/last-calls.ts';
+import { lastCalls, lastErrors } from '../usage/last-calls.ts';
 import type { ActiveModels } from '../usage/prices/active-models.ts';
 import { latestPrices, priceHistory } from '../usage/prices/price-history.ts';
 import type { ConfigSnapshot } from './config-snapshot.ts';
@@ -55,7 +56,7 @@ export interface ManagementAreasDeps {
   readonly clock: Clock;
 }
 
-export function managementAreas(deps: ManagementAreasDeps, analytics: Pick<Analytics, 'figures'>): readonly ConsoleRoute[] {
+export function managementAreas(deps: ManagementAreasDeps, analytics: Pick<Analytics, 'figures' | 'keyUse'>): readonly ConsoleRoute[] {
   const { snapshot, database, readStored, keyring, projects, people, audit, breakers, pools, readBreakers, clock } = deps;
   const { applications, contentRules } = projects;
   /** Includes the calls that have just ended. */
@@ -65,7 +66,13 @@ export function managementAreas(deps: ManagementAreasDeps, analytics: Pick<Analy
   const onBudgetStoreDown = () => snapshot().config.onBudgetStoreDown;
   const linkUrl = (origin: string, secret: string): string => signInLinkUrl(snapshot().config.publicUrl ?? origin, secret);
   return [
-    ...createKeyRoutes({ keyring, readCounters, onBudgetStoreDown, lastCalls: (keyIds) => readStored(() => lastCalls(database, keyIds)) }),
+    ...createKeyRoutes({
+      ...{ keyring, readCounters, onBudgetStoreDown },
+      lastCalls: (keyIds) => readStored(() => lastCalls(database, keyIds)),
+      lastErrors: (keyIds) => readStored(() => lastErrors(database, keyIds)),
+      modelStates: ({ settings }, names) => findModelStates({ catalog: catalog(), project: settings }, names),
+      keyUse: (projectId, request) => readStored(() => analytics.keyUse(projectId, request)),
+    }),
     ...createApplicationRoutes({
       applications,
       readCounters,

@@ -9,6 +9,7 @@ import { readCallDetail } from './call-detail.ts';
 import type { CallSelection } from './call-filter.ts';
 import { type CallPageRequest, readCallPage, streamCalls } from './call-list.ts';
 import type { FiguresRequest, Group, TopRequest } from './figures-request.ts';
+import { readKeyUse } from './key-use.ts';
 import type { Period } from './range.ts';
 import { readFigures, readTop } from './read-figures.ts';
 import { readRecentUse } from './recent-use.ts';
@@ -34,6 +35,7 @@ export function createAnalytics(database: Pick<Database, 'kind' | 'query'>) {
     streamCalls: (selection: CallSelection) => streamCalls(queriesOf(selection), selection),
     /** Resolves with null if the project has no such call. */
     call: (projectId: string, callId: string) => readCallDetail(queries, projectId, callId),
+    keyUse: (projectId: string, request: Period & { readonly keyIds: readonly string[] }) => readKeyUse(queries, projectId, request),
     recentUse: (projectId: string, period: Period) => readRecentUse(queries, projectId, period),
     async hasCalls(projectId: string): Promise<boolean> {
       const rows = await queries.query('select 1 from calls where project_id = $1::uuid order by id desc limit 1', [projectId]);
