@@ -6,6 +6,7 @@ import { beforeAll, describe, expect, test } from '@jest/globals';
 import { sharedChromium } from '../support/chromium.ts';
 import { type SignedIn, signIn } from '../support/console.ts';
 import { callsOf, defaultYaml, eventually, shareGateway, type TestGateway } from '../support/gateway.ts';
+import { decodeEntities as decode, hiddenValue, textOf } from '../support/page-text.ts';
 
 const gateway = shareGateway({
   database: 'any',
@@ -20,22 +21,6 @@ let admin: SignedIn;
 beforeAll(async () => {
   [owner, member, admin] = await Promise.all([signIn(gateway(), 'owner'), signIn(gateway(), 'member'), signIn(gateway(), 'admin')]);
 });
-
-/** Returns the page without tags and with decoded entities. */
-async function textOf(response: Promise<Response>, status = 200): Promise<string> {
-  const { status: actual, text } = await response.then(async (received) => ({ status: received.status, text: await received.text() }));
-  expect([actual, text.slice(0, 0)]).toEqual([status, '']);
-  return decode(text.replace(/<(?!input|textarea)[^>]*>/g, ' ')).replace(/\s+/g, ' ');
-}
-
-function decode(text: string): string {
-  return text.replaceAll('&quot;', '"').replaceAll('&#39;', "'").replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&');
-}
-
-/** Returns the value of a hidden field. */
-function hiddenValue(page: string, name: string): string {
-  return decode(new RegExp(`name="${name}" value="([^"]*)"`).exec(page)?.[1] ?? '');
-}
 
 /** Returns the details of the latest audit row for an action. */
 async function auditOf(action: string): Promise<{ outcome: string; detail: unknown; personId: string } | undefined> {
