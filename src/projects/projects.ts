@@ -47,7 +47,7 @@ export interface Projects {
   findBySlug(slug: string): Promise<Project | null>;
   /**
    * Creates or changes a project from a request body. Omitted members keep their value. Throws `conflict` if a setting
-   * no longer has the value in `read`.
+   * or the name no longer has the value in `read`.
    */
   put(slug: string, input: unknown, read?: ReadSettings): Promise<{ project: Project; created: boolean }>;
   /** Creates the project with the defaults if it doesn't exist. */
@@ -96,7 +96,7 @@ export function createProjects({ database, clock, logger, onChange }: ProjectsOp
       const [current] = await tx.query<ProjectRow>(`select ${projectColumns} from projects where slug = $1::text for update`, [slug]);
       if (!current) throw gatewayError('not_found', { message: 'no such project' });
       const stored = parseStoredSettings(current.settings);
-      assertNotModified(stored, read);
+      assertNotModified({ ...stored, name: current.name }, read);
       const settings = change.apply(stored);
       const [row] = await tx.query<ProjectRow>(
         `update projects

@@ -159,7 +159,7 @@ const requests: Readonly<Record<string, Input>> = {
   'DELETE /provision/teams/{project}/members/{email}': ({ provision }) => provision('DELETE', `${team}/members/${invited}`),
 };
 
-const settingsForm = { shown: '', enabled: 'on', only_senders: '', batch_of: '5', at_least_every_minutes: '60' };
+const settingsForm = { enabled: 'on', only_senders: '', batch_of: '5', at_least_every_minutes: '60' };
 /** Returns the hidden field in which a page keeps the values that its form showed. */
 const readOf = async (response: Promise<Response>): Promise<string> =>
   (/name="read" value="([^"]*)"/.exec(await (await response).text())?.[1] ?? '').replaceAll('&quot;', '"');
@@ -219,6 +219,13 @@ const forms: Readonly<Record<string, Input>> = {
   '/members/:person/role': async (acme) => acme.owner.post(`${await memberPath(acme)}/role`, { role: 'owner' }),
   '/members/:person/sign-in-link': async (acme) => acme.owner.post(`${base}/members/${await unconfirmed(acme)}/sign-in-link`),
   '/members/:person/remove': async (acme) => acme.owner.post(`${await memberPath(acme)}/remove`),
+  '/members/restore': async (acme) => {
+    const response = await acme.owner.post(`${await memberPath(acme)}/remove`);
+    const undo = response.headers.getSetCookie().find((cookie) => cookie.startsWith('gateway_undo=')) ?? '';
+    const signed = decodeURIComponent(/=([^;]*)/.exec(undo)?.[1] ?? '').split('.')[0] ?? '';
+    const { values } = JSON.parse(Buffer.from(signed, 'base64url').toString()) as { values: Record<string, string> };
+    return acme.owner.post(`${base}/members/restore`, values);
+  },
   '/admin/people': ({ admin }) => admin.post('/console/admin/people', { email: `${unique()}@example.com` }),
   '/admin/people/:person/confirm': async (acme) => acme.admin.post(`/console/admin/people/${await unconfirmed(acme)}/confirm`),
   '/admin/people/:person/admin': async (acme) => acme.admin.post(`${await personPath(acme)}/admin`, { admin: 'yes' }),
@@ -236,11 +243,17 @@ const forms: Readonly<Record<string, Input>> = {
   '/memory/:id/correct': async ({ member, item }) =>
     member.post(`${base}/memory/${await item()}/correct`, { text: 'Ann likes coffee', kind: 'fact', importance: '3' }),
   '/memory/:id/remove': async ({ member, item }) => member.post(`${base}/memory/${await item()}/remove`),
+  '/memory/:id/restore': async ({ member, item }) => {
+    const id = await item();
+    await member.post(`${base}/memory/${id}/remove`);
+    return member.post(`${base}/memory/${id}/restore`);
+  },
   '/conversations/:id/remember': ({ member, samples }) =>
     member.post(`${base}/conversations/${samples.conversationId}/remember`, { focus: 'tea' }),
   '/batches/:id/replay': async ({ member, batch }) => member.post(`${base}/batches/${await batch()}/replay`),
   '/batches/replay': ({ member }) => member.post(`${base}/batches/replay`, { state: 'failed' }),
-  '/settings': ({ member }) => member.post(`${base}/settings`, settingsForm),
+  '/settings': async ({ member }) =>
+    member.post(`${base}/settings`, { ...settingsForm, read: await readOf(member.get(`${base}/settings`)) }),
   '/settings/cancel-deletion': ({ member }) => member.post(`${base}/settings/cancel-deletion`),
   '/erase': async ({ gateway, owner }) => {
     await storeProfile(gateway);
