@@ -26,6 +26,7 @@ import type { Breakers } from '../failover/breaker.ts';
 import type { Keyring } from '../keys/keyring.ts';
 import type { Audit } from '../people/audit.ts';
 import type { People } from '../people/people.ts';
+import { findPersonNames } from '../people/person-names.ts';
 import { signInLinkUrl } from '../people/sign-in-links.ts';
 import { createDryRun } from '../pipeline/call/dry-run.ts';
 import type { Projects } from '../projects/projects.ts';
@@ -103,7 +104,10 @@ export function managementAreas(deps: ManagementAreasDeps, analytics: Pick<Analy
     ...createMemberRoutes({ people, linkUrl }),
     ...createPeopleRoutes({ people, linkUrl }),
     ...createProjectRoutes({ projects }),
-    ...createAuditRoutes({ audit, accounts: people.accounts, members: people.members }),
+    ...createAuditRoutes({
+      ...{ audit, accounts: people.accounts, members: people.members },
+      findNames: (ids) => findPersonNames(database, ids),
+    }),
   ];
 }
 

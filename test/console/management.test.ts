@@ -513,7 +513,7 @@ test('filters the audit log by person, action and day within its project', async
   const today = new Date().toISOString().slice(0, 10);
   const query = new URLSearchParams({ person: owner.email, action: 'key.issue', from: today, to: today });
   const page = await textOf(member.get(`${path}/audit?${query}`));
-  expect(page).toMatch(/Test owner key\.issue ok .*name shop/);
+  expect(page).toMatch(/Test owner issued the key shop \. Details .* ok/);
   expect(page).not.toContain('key.revoke');
   expect(await textOf(member.get(`${path}/audit?person=nobody@example.com`))).toContain('No change matches the filters.');
   expect(await textOf(member.get(`${path}/audit`))).not.toContain('person.create');
