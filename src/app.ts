@@ -192,7 +192,8 @@ export async function createApp(options: AppOptions): Promise<App> {
   const catalog = (): Catalog => snapshot().catalog;
   const planner = createPlanner({ catalog, breakers, catalogFill: () => snapshot().config.catalogFill, loads: pools.loads });
   const responseCache = createResponseCache({ clock });
-  const callDeps = { httpClient, breakers, pools, contentWaits, getKeyCeilings: keyring.getCeilings, admission, journal, clock, logger };
+  const ofCalls = { getKeyCeilings: keyring.getCeilings, recordRuleHit: projects.ruleHits.record };
+  const callDeps = { httpClient, breakers, pools, contentWaits, admission, journal, clock, logger, ...ofCalls };
   const handleCall = createCallHandler(snapshot, {
     ...callDeps,
     ...{ responseCache, usageEstimates: createUsageEstimates(), recall: (request) => memory.recall(request) },

@@ -57,7 +57,10 @@ export interface ManagementAreasDeps {
   readonly clock: Clock;
 }
 
-export function managementAreas(deps: ManagementAreasDeps, analytics: Pick<Analytics, 'figures' | 'keyUse'>): readonly ConsoleRoute[] {
+export function managementAreas(
+  deps: ManagementAreasDeps,
+  analytics: Pick<Analytics, 'callsById' | 'figures' | 'keyUse'>,
+): readonly ConsoleRoute[] {
   const { snapshot, database, readStored, keyring, projects, people, audit, breakers, pools, readBreakers, clock } = deps;
   const { applications, contentRules } = projects;
   /** Includes the calls that have just ended. */
@@ -100,7 +103,10 @@ export function managementAreas(deps: ManagementAreasDeps, analytics: Pick<Analy
     }),
     ...createProjectSettingsRoutes({ projects, readCounters, onBudgetStoreDown }),
     ...priceRoutes(deps),
-    ...createRuleRoutes({ contentRules }),
+    ...createRuleRoutes({
+      ...{ contentRules, ruleHits: projects.ruleHits },
+      readCalls: (projectId, callIds) => readStored(() => analytics.callsById(projectId, callIds)),
+    }),
     ...createMemberRoutes({ people, linkUrl }),
     ...createPeopleRoutes({ people, linkUrl }),
     ...createProjectRoutes({ projects }),

@@ -16,6 +16,7 @@ import { type Applications, applicationsSubquery, createApplications, parseAppli
 import { type ContentRules, createContentRules } from './content-rules.ts';
 import { assertNotModified, type ReadSettings } from './optimistic-lock.ts';
 import { type ProjectSettings, parseProjectChange, parseStoredSettings, toProjectSettings, toSettingsJson } from './project-settings.ts';
+import { createRuleHits, type RuleHits } from './rule-hits.ts';
 
 /**
  * The NOTIFY channel. Its payload is the id of a project that was created or changed, including changes to its
@@ -56,6 +57,7 @@ export interface Projects {
   /** The settings of single applications. A project's own settings include them. */
   readonly applications: Applications;
   readonly contentRules: ContentRules;
+  readonly ruleHits: RuleHits;
   start(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -119,7 +121,9 @@ export function createProjects({ database, clock, logger, onChange }: ProjectsOp
     return row ? toProject(row, readAt) : null;
   };
 
+  const ruleHits = createRuleHits({ database, clock, logger });
   return {
+    ruleHits,
     applications: createApplications({ database, clock, channel: projectChannel, onChange: cache.invalidate }),
     contentRules: createContentRules({ database, clock, channel: projectChannel, onChange: cache.invalidate }),
     get(projectId) {
@@ -139,7 +143,9 @@ export function createProjects({ database, clock, logger, onChange }: ProjectsOp
       return rows.map((row) => toProject(row, readAt));
     },
     start: cache.start,
-    stop: cache.stop,
+    async stop() {
+      await Promise.all([ruleHits.stop(), cache.stop()]);
+    },
   };
 }
 

@@ -140,13 +140,19 @@ function outcomeOf(outcome: AuditOutcome | null, detail: AuditEntry['detail']): 
 /** Lists the changed settings with their old and new values. */
 function changesOf(detail: AuditEntry['detail']): Html[] {
   return Object.entries(detail).flatMap(([name, value]) =>
-    name === 'role' ? [] : name === 'changed' || isChange(value) ? linesOf(name, value, describeName) : [],
+    name === 'role' || !isShown(name, value) ? [] : linesOf(name, value, describeName),
   );
+}
+
+/** Says whether a stored value is shown below the sentence. */
+function isShown(name: string, value: unknown): boolean {
+  if (name === 'added' || name === 'removed') return isRecord(value);
+  return name === 'changed' || isChange(value);
 }
 
 /** Ids and the other stored values, which people need for support and scripts. */
 function foldOut({ id, action, target, personId, detail }: AuditEntry, changes: readonly Html[]): Html {
-  const others = Object.entries(detail).filter(([name, value]) => name !== 'changed' && !(isChange(value) && name !== 'role'));
+  const others = Object.entries(detail).filter(([name, value]) => name === 'role' || !isShown(name, value));
   const stored: (readonly [string, Html | string])[] = [
     ['entry', String(id)],
     ['action', action],

@@ -7,7 +7,7 @@ import type { Database, Queries } from '../../db/database.ts';
 import { createQuerySlots } from '../../db/query-slots.ts';
 import { readCallDetail } from './call-detail.ts';
 import type { CallSelection } from './call-filter.ts';
-import { type CallPageRequest, readCallPage, streamCalls } from './call-list.ts';
+import { type CallPageRequest, readCallPage, readCallsById, streamCalls } from './call-list.ts';
 import type { FiguresRequest, Group, TopRequest } from './figures-request.ts';
 import { readKeyUse } from './key-use.ts';
 import type { Period } from './range.ts';
@@ -33,6 +33,7 @@ export function createAnalytics(database: Pick<Database, 'kind' | 'query'>) {
     top: (request: TopRequest, group: Group) => readTop(queriesOf(request), request, group),
     callPage: (request: CallPageRequest) => readCallPage(queriesOf(request), request),
     streamCalls: (selection: CallSelection) => streamCalls(queriesOf(selection), selection),
+    callsById: (projectId: string, callIds: readonly string[]) => readCallsById(queries, projectId, callIds),
     /** Resolves with null if the project has no such call. */
     call: (projectId: string, callId: string) => readCallDetail(queries, projectId, callId),
     keyUse: (projectId: string, request: Period & { readonly keyIds: readonly string[] }) => readKeyUse(queries, projectId, request),

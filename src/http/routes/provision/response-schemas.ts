@@ -158,6 +158,8 @@ const catalogModel = z.looseObject({
   takes: z.array(z.string()).optional().describe('the optional request fields that the model accepts; absent if they are unknown'),
 });
 
+const contentRule = z.looseObject({ class: z.string(), place: z.enum(['input', 'output']), action: z.enum(['block', 'observe']) });
+
 const ids = z.array(z.string());
 export const provisionResponses = {
   Project: project,
@@ -167,9 +169,13 @@ export const provisionResponses = {
   IssuedKey: z.looseObject({ key: z.string().describe('the key itself, which is shown only once'), ...keyFields }),
   Application: application,
   ApplicationList: listSchema(application),
-  Rules: z.looseObject({
-    rules: z.array(z.looseObject({ class: z.string(), place: z.enum(['input', 'output']), action: z.enum(['block', 'observe']) })),
-  }),
+  Rules: z.looseObject({ rules: z.array(contentRule) }),
+  RuleHitsList: listSchema(
+    contentRule.extend({
+      hits: z.int().describe('calls of the last seven days in which the rule matched'),
+      calls: z.array(z.string()).describe('the ids of the newest of these calls, newest first'),
+    }),
+  ),
   CallList: listSchema(callResponse),
   LeaseList: listSchema(lease),
   QuarantineList: listSchema(quarantinedFile),

@@ -7,6 +7,9 @@ import { toApplicationJson } from '../../../projects/applications.ts';
 import { type Projects, toProjectJson } from '../../../projects/projects.ts';
 import { param, type Responders, toListJson } from './responders.ts';
 
+/** The number of calls that the response lists for each rule. */
+const newestHits = 20;
+
 export interface SettingsRouteDeps {
   readonly projects: Projects;
   readonly memorySettings: MemorySettingsStore;
@@ -14,7 +17,7 @@ export interface SettingsRouteDeps {
 
 export function addSettingsRoutes(router: Router, responders: Responders, { projects, memorySettings }: SettingsRouteDeps): void {
   const { read, readProject, change, changeProject } = responders;
-  const { applications, contentRules } = projects;
+  const { applications, contentRules, ruleHits } = projects;
 
   router.get(
     '/teams',
@@ -73,6 +76,13 @@ export function addSettingsRoutes(router: Router, responders: Responders, { proj
   router.get(
     '/teams/:project/rules',
     readProject(async ({ id }) => ({ rules: await contentRules.find(id) })),
+  );
+  router.get(
+    '/teams/:project/rules/hits',
+    readProject(async ({ id }) => {
+      const rows = await ruleHits.list(id, await contentRules.find(id), newestHits);
+      return toListJson(rows, ({ rule, hits, calls }) => ({ ...rule, hits, calls }));
+    }),
   );
   router.put(
     '/teams/:project/rules',
