@@ -12,6 +12,7 @@ import { describe, expect, test } from '@jest/globals';
 import { commands } from '../../src/cli/command-table.ts';
 import { runCommand } from '../../src/cli/commands.ts';
 import { systemClock } from '../../src/core/time.ts';
+import { ruleIdOf } from '../../src/guardrails/content-rule.ts';
 import { describeApi } from '../../src/http/openapi.ts';
 import { createPeople, type People } from '../../src/people/people.ts';
 import { addPerson, issueToken, withClient } from '../mcp/people.ts';
@@ -163,6 +164,7 @@ const settingsForm = { enabled: 'on', only_senders: '', batch_of: '5', at_least_
 /** Returns the hidden field in which a page keeps the values that its form showed. */
 const readOf = async (response: Promise<Response>): Promise<string> =>
   (/name="read" value="([^"]*)"/.exec(await (await response).text())?.[1] ?? '').replaceAll('&quot;', '"');
+const newRule = () => ({ class: 'expression', place: 'input', action: 'observe', expression: unique() }) as const;
 const personPath = async ({ person }: Acme): Promise<string> => `/console/admin/people/${(await person()).id}`;
 const memberPath = async ({ gateway }: Acme): Promise<string> => `${base}/members/${(await signIn(gateway, 'member')).personId}`;
 const unconfirmed = async ({ gateway, owner }: Acme): Promise<string> => {
@@ -214,7 +216,18 @@ const forms: Readonly<Record<string, Input>> = {
   '/admin/prices/import': ({ admin }) => admin.post('/console/admin/prices/import', { table: '{}' }),
   '/admin/prices/remove': ({ admin }) => admin.post('/console/admin/prices/remove', { model: 'x/y' }),
   '/rules/test': ({ member }) => member.post(`${base}/rules/test`, { text: 'tea' }),
-  '/rules/edit': async ({ owner }) => owner.post(`${base}/rules/edit`, { read: await readOf(owner.get(`${base}/rules/edit`)) }),
+  '/rules': ({ owner }) => owner.post(`${base}/rules`, newRule()),
+  '/rules/:rule/edit': async ({ owner }) => {
+    const rule = newRule();
+    await owner.post(`${base}/rules`, rule);
+    const path = `${base}/rules/${ruleIdOf(rule)}/edit`;
+    return owner.post(path, { ...rule, action: 'block', read: await readOf(owner.get(path)) });
+  },
+  '/rules/:rule/remove': async ({ owner }) => {
+    const rule = newRule();
+    await owner.post(`${base}/rules`, rule);
+    return owner.post(`${base}/rules/${ruleIdOf(rule)}/remove`);
+  },
   '/members': ({ owner }) => owner.post(`${base}/members`, { email: ben, name: 'Ben', role: 'member' }),
   '/members/:person/role': async (acme) => acme.owner.post(`${await memberPath(acme)}/role`, { role: 'owner' }),
   '/members/:person/sign-in-link': async (acme) => acme.owner.post(`${base}/members/${await unconfirmed(acme)}/sign-in-link`),
