@@ -50,7 +50,7 @@ function describeUnknown(name: string, usable: Iterable<string>, mayCompare: boo
       ? `${quoteName(name)} is neither a tier nor a model`
       : `no provider ${quoteName(provider)} is configured for ${quoteName(name)}`;
   const nearest = mayCompare ? findNearestName(name, usable, () => true) : null;
-  if (nearest !== null) return `${problem}; did you mean ${quoteName(nearest)}?`;
+  if (nearest !== null) return `${problem} (did you mean ${quoteName(nearest)}?)`;
   return provider === undefined ? `${problem}; write models that the catalog does not list as provider/model` : problem;
 }
 

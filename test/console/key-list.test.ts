@@ -54,8 +54,8 @@ test('shows what each key spent in 30 days and its latest error, with links to t
 
 test('rejects tiers and providers that do not exist, and suggests the nearest name', async () => {
   const rejected = await textOf(owner.post(`${path}/keys`, { name: 'typo', models: 'standrad\none/echo\nonne/echo' }), 422);
-  expect(rejected).toContain('"standrad" is neither a tier nor a model; did you mean "standard"?');
-  expect(rejected).toContain('no provider "onne" is configured for "onne/echo"; did you mean "one/echo"?');
+  expect(rejected).toContain('"standrad" is neither a tier nor a model (did you mean "standard"?)');
+  expect(rejected).toContain('no provider "onne" is configured for "onne/echo" (did you mean "one/echo"?)');
   expect(rejected).toMatch(/<textarea[^>]*name="models"[^>]*aria-invalid="true"[^>]*> standrad/);
   const overApi = await gateway().admin('POST', '/provision/teams/acme/keys', { name: 'typo', models: ['standrad'] });
   expect([overApi.status, await overApi.json()]).toMatchObject([400, { error: { code: 'bad_request' } }]);

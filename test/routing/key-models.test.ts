@@ -20,9 +20,9 @@ test.each([
 });
 
 test.each([
-  ['standrad', '"standrad" is neither a tier nor a model; did you mean "standard"?'],
-  ['checkuot', '"checkuot" is neither a tier nor a model; did you mean "checkout"?'],
-  ['opnai/gpt', 'no provider "opnai" is configured for "opnai/gpt"; did you mean "openai/gpt"?'],
+  ['standrad', '"standrad" is neither a tier nor a model (did you mean "standard"?)'],
+  ['checkuot', '"checkuot" is neither a tier nor a model (did you mean "checkout"?)'],
+  ['opnai/gpt', 'no provider "opnai" is configured for "opnai/gpt" (did you mean "openai/gpt"?)'],
   ['zzzzzzzz', '"zzzzzzzz" is neither a tier nor a model; write models that the catalog does not list as provider/model'],
   ['zzz/zzzzzzzz', 'no provider "zzz" is configured for "zzz/zzzzzzzz"'],
 ])('rejects %s', (name, message) => {

@@ -140,7 +140,11 @@ function outcomeOf(outcome: AuditOutcome | null, detail: AuditEntry['detail']): 
 /** Lists the changed settings with their old and new values. */
 function changesOf(detail: AuditEntry['detail']): Html[] {
   return Object.entries(detail).flatMap(([name, value]) =>
-    name === 'role' || !isShown(name, value) ? [] : linesOf(name, value, describeName),
+    name === 'role' || !isShown(name, value)
+      ? []
+      : name === 'added' || name === 'removed'
+        ? [html`${describeName(name)}: ${formatSetting(value)}`]
+        : linesOf(name, value, describeName),
   );
 }
 

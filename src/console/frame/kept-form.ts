@@ -43,6 +43,6 @@ function inputList(fields: readonly (readonly [name: string, value: string])[]):
   const shown = fields.filter(([name, value]) => !technicalFields.has(name) && value !== '');
   if (shown.length === 0) return '';
   return html`<details class="kept-input"><summary>What you entered</summary>${definitions(
-    shown.map(([name, value]) => [name, html`<span class="text">${value}</span>`]),
+    shown.map(([name, value]) => [name.replaceAll(/[._]/g, ' '), html`<span class="text">${value}</span>`]),
   )}</details>`;
 }

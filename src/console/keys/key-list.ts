@@ -91,8 +91,10 @@ function keyTable(keys: readonly UsedKey[], context: ConsoleContext): Html {
     empty: '',
     rowHref: ({ record }) => projectPath(context, `/keys/${record.prefix}`),
     columns: [
-      { label: 'Name', value: ({ record }) => record.name },
-      { label: 'Key', value: ({ record }) => html`<code class="nowrap">sk-gw-${record.prefix}</code>` },
+      {
+        label: 'Name',
+        value: ({ record }) => html`${record.name}<br><code class="nowrap muted">sk-gw-${record.prefix}</code>`,
+      },
       ...(showsAll(context) ? [{ label: 'State', value: ({ record }: UsedKey) => stateBadge(record, now) }] : []),
       { label: 'Models', value: ({ record }) => describeModels(record.models), wideOnly: true },
       { label: 'Ceilings (UTC)', value: keyCeilings },
@@ -119,7 +121,7 @@ export function spendLink(context: ConsoleContext, { record, recent }: UsedKey):
 export function lastErrorLink(context: ConsoleContext, { lastError }: UsedKey): Html {
   if (lastError === null) return html`<span class="muted">None</span>`;
   const { callId, at, status, code } = lastError;
-  return html`<a href="${projectPath(context, `/calls/${callId}`)}">${code === null ? status : html`<code>${code}</code>`}</a> <span class="muted nowrap">${ago(at, context.now, context.zone)}</span>`;
+  return html`<a href="${projectPath(context, `/calls/${callId}`)}">${code === null ? status : html`<code>${code}</code>`}</a><br><span class="muted nowrap">${ago(at, context.now, context.zone)}</span>`;
 }
 
 /** Shows how much of the longer windows is used. For the ceilings per minute only the limits are of interest in a list. */
