@@ -6,6 +6,7 @@ import type { Activities } from '../workflows/contract.ts';
 import type { Api } from './app/api.ts';
 import { createCallHandler, createTokenCounter } from './app/call-handler.ts';
 import { createCallRecording } from './app/call-recording.ts';
+import { createCheckedKeyring } from './app/checked-keyring.ts';
 import { createCurrentConfig, listIdentities } from './app/config-snapshot.ts';
 import { createErasures } from './app/erasures.ts';
 import { createFirstAccess, type FirstAccess } from './app/first-access.ts';
@@ -142,8 +143,12 @@ export async function createApp(options: AppOptions): Promise<App> {
   const identities = createIdentities({ clock, logger });
   const { config } = options;
   const { snapshot, activeModels, replace: replaceConfig } = createCurrentConfig({ config, identities, database, clock, logger });
-  const keyring = createKeyring({ database, clock, logger });
   const projects = createProjects({ database, clock, logger, onChange: (id) => signalWaitingBatches(database, logger, id) });
+  const keyring = createCheckedKeyring({
+    keyring: createKeyring({ database, clock, logger }),
+    getProject: projects.get,
+    catalog: () => snapshot().catalog,
+  });
   const people = createPeople({ database, clock });
   const audit = createAudit({ database, clock });
   const breakers = createBreakers(clock, (projectId, provider, from, to) => {
@@ -187,7 +192,8 @@ export async function createApp(options: AppOptions): Promise<App> {
   const catalog = (): Catalog => snapshot().catalog;
   const planner = createPlanner({ catalog, breakers, catalogFill: () => snapshot().config.catalogFill, loads: pools.loads });
   const responseCache = createResponseCache({ clock });
-  const callDeps = { httpClient, breakers, pools, contentWaits, getKeyCeilings: keyring.getCeilings, admission, journal, clock, logger };
+  const ofCalls = { getKeyCeilings: keyring.getCeilings, recordRuleHit: projects.ruleHits.record };
+  const callDeps = { httpClient, breakers, pools, contentWaits, admission, journal, clock, logger, ...ofCalls };
   const handleCall = createCallHandler(snapshot, {
     ...callDeps,
     ...{ responseCache, usageEstimates: createUsageEstimates(), recall: (request) => memory.recall(request) },

@@ -14,6 +14,7 @@ import { buildVectorIndex } from '../memory/indexing/vector-indexes.ts';
 import { refreshAllWordStatistics } from '../memory/indexing/word-statistics.ts';
 import type { Logger } from '../observability/logger.ts';
 import { deleteExpiredSignIns } from '../people/delete-expired.ts';
+import { deleteExpiredRuleHits } from '../projects/rule-hits.ts';
 import { deleteExpiredErrors } from '../usage/attempt-errors.ts';
 import { deleteExpiredVideos } from '../videos/delete-expired.ts';
 
@@ -44,6 +45,7 @@ export function createCleanupSteps({ database, clock, logger, errorRetentionMs }
     { name: 'videos', run: () => deleteExpiredVideos(database, clock) },
     { name: 'counters', run: () => deleteExpiredBatch(database, clock) },
     { name: 'sign-ins', run: () => deleteExpiredSignIns(database, clock) },
+    { name: 'rule-hits', run: () => deleteExpiredRuleHits(database, clock) },
     { name: 'outbox', run: () => deleteUndeliverableRows({ database, logger }) },
     { name: 'old-prompts', run: createPromptConverter({ database, clock, logger }) },
     { name: 'old-words', run: () => reindexOutdated(database) },

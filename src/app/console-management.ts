@@ -27,14 +27,16 @@ import type { Breakers } from '../failover/breaker.ts';
 import type { Keyring } from '../keys/keyring.ts';
 import type { Audit } from '../people/audit.ts';
 import type { People } from '../people/people.ts';
+import { findPersonNames } from '../people/person-names.ts';
 import { signInLinkUrl } from '../people/sign-in-links.ts';
 import { createDryRun } from '../pipeline/call/dry-run.ts';
 import type { Projects } from '../projects/projects.ts';
 import { toPrice } from '../routing/catalog.ts';
+import { findModelStates } from '../routing/key-models.ts';
 import type { PoolState } from '../routing/pools.ts';
 import type { ReadBreakers } from '../routing/shared-breakers.ts';
 import type { Analytics } from '../usage/analytics/analytics.ts';
-import { lastCalls } from '../usage/last-calls.ts';
+import { lastCalls, lastErrors } from '../usage/last-calls.ts';
 import type { ActiveModels } from '../usage/prices/active-models.ts';
 import { latestPrices, priceHistory } from '../usage/prices/price-history.ts';
 import type { ConfigSnapshot } from './config-snapshot.ts';
@@ -56,7 +58,10 @@ export interface ManagementAreasDeps {
   readonly clock: Clock;
 }
 
-export function managementAreas(deps: ManagementAreasDeps, analytics: Pick<Analytics, 'figures' | 'deployment'>): readonly ConsoleRoute[] {
+export function managementAreas(
+  deps: ManagementAreasDeps,
+  analytics: Pick<Analytics, 'callsById' | 'deployment' | 'figures' | 'keyUse'>,
+): readonly ConsoleRoute[] {
   const { snapshot, database, readStored, keyring, projects, people, audit, breakers, pools, readBreakers, clock } = deps;
   const { applications, contentRules } = projects;
   /** Includes the calls that have just ended. */
@@ -66,7 +71,13 @@ export function managementAreas(deps: ManagementAreasDeps, analytics: Pick<Analy
   const onBudgetStoreDown = () => snapshot().config.onBudgetStoreDown;
   const linkUrl = (origin: string, secret: string): string => signInLinkUrl(snapshot().config.publicUrl ?? origin, secret);
   return [
-    ...createKeyRoutes({ keyring, readCounters, onBudgetStoreDown, lastCalls: (keyIds) => readStored(() => lastCalls(database, keyIds)) }),
+    ...createKeyRoutes({
+      ...{ keyring, readCounters, onBudgetStoreDown },
+      lastCalls: (keyIds) => readStored(() => lastCalls(database, keyIds)),
+      lastErrors: (keyIds) => readStored(() => lastErrors(database, keyIds)),
+      modelStates: ({ settings }, names) => findModelStates({ catalog: catalog(), project: settings }, names),
+      keyUse: (projectId, request) => readStored(() => analytics.keyUse(projectId, request)),
+    }),
     ...createApplicationRoutes({
       ...{ applications, readCounters, catalog, catalogFill },
       recentUse: async (projectId, range) => {
@@ -92,11 +103,17 @@ export function managementAreas(deps: ManagementAreasDeps, analytics: Pick<Analy
     }),
     ...createProjectSettingsRoutes({ projects, readCounters, onBudgetStoreDown }),
     ...priceRoutes(deps),
-    ...createRuleRoutes({ contentRules }),
+    ...createRuleRoutes({
+      ...{ contentRules, ruleHits: projects.ruleHits },
+      readCalls: (projectId, callIds) => readStored(() => analytics.callsById(projectId, callIds)),
+    }),
     ...createMemberRoutes({ people, linkUrl }),
     ...createPeopleRoutes({ people, linkUrl }),
     ...createProjectRoutes({ projects, readFigures: (list, view) => readStored(() => readProjects({ analytics }, list, view)) }),
-    ...createAuditRoutes({ audit, accounts: people.accounts, members: people.members }),
+    ...createAuditRoutes({
+      ...{ audit, accounts: people.accounts, members: people.members },
+      findNames: (ids) => findPersonNames(database, ids),
+    }),
   ];
 }
 

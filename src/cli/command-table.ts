@@ -8,7 +8,16 @@ import { importCatalog, removeImportedRow } from './catalog-commands.ts';
 import type { Command } from './command.ts';
 import { formatBatch, formatBatches, formatReplay } from './format-batches.ts';
 import { formatCatalog, formatImport, formatRemoval } from './format-catalog.ts';
-import { formatFailedAttempts, formatIssuedKey, formatReprice, formatRules, formatStatus, formatUsage, lists } from './format-reports.ts';
+import {
+  formatFailedAttempts,
+  formatIssuedKey,
+  formatReprice,
+  formatRuleHits,
+  formatRules,
+  formatStatus,
+  formatUsage,
+  lists,
+} from './format-reports.ts';
 import { exportMemory, formatMemoryExport, formatMemoryImport, importMemory } from './memory-commands.ts';
 import { apiOperations, operationsByCommand } from './operations.ts';
 import { collect } from './options.ts';
@@ -26,6 +35,7 @@ const special: Readonly<Record<string, Partial<Command>>> = {
   'keys rotate': { format: formatIssuedKey },
   'rules show': { format: formatRules },
   'rules set': { format: formatRules },
+  'rules hits': { format: formatRuleHits },
   'memory export': {
     options: [new Option('--output <file>', 'the file to write (default: standard output)')],
     run: exportMemory,

@@ -122,6 +122,11 @@ export function formatRules({ rules }: JsonObject): string {
   return formatList('No content rules.', ['class', 'place', 'action', 'expression'], { data: rules });
 }
 
+export function formatRuleHits({ data }: JsonObject): string {
+  const latest = ({ calls }: JsonObject): unknown => (Array.isArray(calls) ? calls[0] : null);
+  return formatList('No content rules.', ['class', 'place', 'action', 'hits', ['LATEST CALL', latest], 'expression'], { data });
+}
+
 /** Formats the month, followed by a table for each group that has rows. Without a project, it's about all of them. */
 export function formatUsage(usage: JsonObject): string {
   if (usage.by_project !== undefined) return formatDeploymentUsage(usage);

@@ -32,6 +32,7 @@ const renamed: Readonly<Record<string, string>> = {
   'audit list': 'audit',
   'calls list': 'calls',
   'keys delete': 'keys revoke',
+  'hits list': 'rules hits',
   'leases delete': 'leases release',
   'members delete': 'members remove',
   'sessions delete': 'sessions revoke',

@@ -272,6 +272,8 @@ test('sets, shows, lists and resets applications, rules and memory', async () =>
   expect(await gateway('rules set --project apps --rule credential:input:block --rule expression:output:observe:a:b+')).toBe(0);
   expect(await gateway('rules show --project apps')).toBe(0);
   expect(written).toMatch(/^credential +input +block +-\nexpression +output +observe +a:b\+$/m);
+  expect(await gateway('rules hits --project apps')).toBe(0);
+  expect(written).toMatch(/^CLASS +PLACE +ACTION +HITS +LATEST CALL +EXPRESSION\ncredential +input +block +0 +- +-$/m);
   const file = join(dataDir, 'rules.json');
   await writeFile(file, '{"rules": []}');
   expect(await gateway(`rules set --project apps --file ${file}`)).toBe(0);

@@ -3,6 +3,7 @@
  * a given text in every stored field.
  */
 import { expect } from '@jest/globals';
+import { ruleIdOf } from '../../src/guardrails/content-rule.ts';
 import { type SignedIn, signIn } from './console.ts';
 import { registeredRoutes } from './console-routes.ts';
 import { jsonOf, type TestGateway } from './gateway.ts';
@@ -70,6 +71,7 @@ export async function plantProject(gateway: TestGateway, texts: readonly string[
   );
   const ids = {
     ...{ calls: callIds[0] ?? '', memory: samples.learnedId, conversations: samples.conversationId, batches: samples.failedBatchId },
+    rules: ruleIdOf({ class: 'expression', place: 'input', action: 'observe', expression: toExpression(mark) }),
     ...{ erase: erasure, keys: key.split('-')[2] ?? '', people: admin.personId },
   };
   return { admin, slug, subject, ids, callIds };

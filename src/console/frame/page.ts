@@ -3,11 +3,11 @@ import type { Person } from '../../people/person.ts';
 import type { Preferences } from '../../people/preferences.ts';
 import { type Asset, consoleScript, htmx, icon, styleSheet } from './assets.ts';
 import { notice } from './figures.ts';
-import { csrfField } from './form.ts';
+import { actionButton, csrfField } from './form.ts';
 import { type Html, html, raw } from './html.ts';
 import type { NavGroup } from './nav.ts';
 import { paletteScript, searchButton } from './palette.ts';
-import type { PageContent } from './route.ts';
+import type { PageContent, Undo } from './route.ts';
 
 export interface Frame {
   readonly person: Person | null;
@@ -22,7 +22,7 @@ export interface Frame {
   readonly projects: readonly { readonly slug: string; readonly name: string }[];
   /** The page that the project switcher opens in the other project, such as `/calls`. */
   readonly projectPage: string;
-  readonly notice: { readonly text: string; readonly tone: 'good' | 'bad' } | null;
+  readonly notice: { readonly text: string; readonly tone: 'good' | 'bad'; readonly undo?: Undo } | null;
 }
 
 /** Disables the inline styles of htmx, which our Content-Security-Policy forbids. */
@@ -48,11 +48,17 @@ ${frame.person === null ? plainHeader() : header(frame, frame.person)}
 ${frame.person === null ? '' : sidebar(frame)}
 <main id="main" tabindex="-1">
 ${breadcrumbs(page)}<div class="page-head"><h1>${title}</h1>${page.actions === undefined ? '' : html`<div class="actions">${page.actions}</div>`}</div>
-${frame.notice === null ? '' : notice(frame.notice.text, frame.notice.tone)}
+${frame.notice === null ? '' : noticeWithUndo(frame, frame.notice)}
 ${page.content}
 </main>
 </body>
 </html>`;
+}
+
+function noticeWithUndo(context: Frame, { text, tone, undo }: NonNullable<Frame['notice']>): Html {
+  if (undo === undefined) return notice(text, tone);
+  const button = actionButton({ context, action: undo.action, label: 'Undo', ...(undo.values && { values: undo.values }) });
+  return html`<div class="notice ${tone} with-action" role="status"><p>${text}</p>${button}</div>`;
 }
 
 function plainHeader(): Html {

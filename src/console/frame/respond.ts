@@ -15,8 +15,8 @@ import { notice as renderNotice } from './figures.ts';
 import { type Html, html } from './html.ts';
 import type { Navigation } from './nav.ts';
 import { type Frame, renderDocument } from './page.ts';
-import type { ActionResult, PageContent, PageResult } from './route.ts';
-import { csrfTokenOf, readNotice, safePath, signNotice } from './same-site.ts';
+import type { ActionResult, PageContent, PageResult, Undo } from './route.ts';
+import { csrfTokenOf, readSignedText, safePath, signText } from './same-site.ts';
 import { sentence } from './values.ts';
 import type { Visit, VisitedProject } from './visit.ts';
 
@@ -81,9 +81,13 @@ export function createResponder({ navigation, startPage, projectsOf, logger }: R
           if (notice !== undefined)
             setCookies(
               response,
-              [{ name: noticeName(visit), value: signNotice(notice, visit.secrets[0]), maxAgeSeconds: noticeSeconds }],
+              [{ name: noticeName(visit), value: signText('notice', notice, visit.secrets[0]), maxAgeSeconds: noticeSeconds }],
               visit,
             );
+          if ('undo' in result && result.undo !== undefined) {
+            const value = signText('undo', JSON.stringify(result.undo), visit.secrets[0]);
+            setCookies(response, [{ name: undoName(visit), value, maxAgeSeconds: noticeSeconds }], visit);
+          }
           setCookies(response, cookies, visit);
           response.writeHead(303, { location: 'external' in result && result.external ? to : safePath(to) });
           return endWithLinger(response, Buffer.alloc(0));
@@ -128,18 +132,30 @@ export function createResponder({ navigation, startPage, projectsOf, logger }: R
 }
 
 /**
- * Reads the notice that the previous redirect left in a cookie, and deletes the cookie so that it's only shown once.
+ * Reads the notice that the previous redirect left in a cookie, with the action that undoes it if there is one. Deletes
+ * the cookies, so that both are only shown once.
  */
 function takeNotice(response: Response, visit: Visit): Frame['notice'] {
-  const value = visit.cookies[noticeName(visit)];
+  const text = takeSigned(response, visit, 'notice', noticeName(visit));
+  const undo = takeSigned(response, visit, 'undo', undoName(visit));
+  if (text === null) return null;
+  return { text, tone: 'good', ...(undo !== null && { undo: JSON.parse(undo) as Undo }) };
+}
+
+/** Returns null if there is no such cookie, or if it wasn't signed by this session. */
+function takeSigned(response: Response, visit: Visit, purpose: string, name: string): string | null {
+  const value = visit.cookies[name];
   if (value === undefined) return null;
-  setCookies(response, [{ name: noticeName(visit), value: '', maxAgeSeconds: 0 }], visit);
-  const text = visit.secrets.map((secret) => readNotice(value, secret)).find((found) => found !== null);
-  return text === undefined ? null : { text, tone: 'good' };
+  setCookies(response, [{ name, value: '', maxAgeSeconds: 0 }], visit);
+  return visit.secrets.map((secret) => readSignedText(purpose, value, secret)).find((found) => found !== null) ?? null;
 }
 
 function noticeName({ secure }: Visit): string {
   return hostCookieName('gateway_notice', secure);
+}
+
+function undoName({ secure }: Visit): string {
+  return hostCookieName('gateway_undo', secure);
 }
 
 export function setCookies(response: Response, cookies: readonly Cookie[] | undefined, { secure }: Visit): void {

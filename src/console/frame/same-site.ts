@@ -43,16 +43,19 @@ function xor(left: Buffer, right: Buffer): Buffer {
   return left.map((byte, index) => byte ^ (right[index] ?? 0)) as Buffer;
 }
 
-/** Signs a notice for the next page with the session's secret, so that nobody else can make the console show a text. */
-export function signNotice(text: string, cookieSecret: string): string {
+/**
+ * Signs a text with the session's secret, so that nobody else can make the console use it. A text that is signed for one
+ * purpose, such as `notice`, isn't valid for another.
+ */
+export function signText(purpose: string, text: string, cookieSecret: string): string {
   const encoded = Buffer.from(text).toString('base64url');
-  return `${encoded}.${noticeSignature(encoded, cookieSecret)}`;
+  return `${encoded}.${signatureOf(purpose, encoded, cookieSecret)}`;
 }
 
-/** Returns null if the text wasn't signed by this session. */
-export function readNotice(value: string, cookieSecret: string): string | null {
+/** Returns null if the text wasn't signed by this session for this purpose. */
+export function readSignedText(purpose: string, value: string, cookieSecret: string): string | null {
   const [encoded = '', signature = ''] = value.split('.');
-  return isEqual(signature, noticeSignature(encoded, cookieSecret)) ? Buffer.from(encoded, 'base64url').toString() : null;
+  return isEqual(signature, signatureOf(purpose, encoded, cookieSecret)) ? Buffer.from(encoded, 'base64url').toString() : null;
 }
 
 /** Reports whether the browser used HTTPS, even if a proxy terminated it. */
@@ -77,8 +80,8 @@ export function safePath(path: string | null): string {
   return path.toWellFormed().replace(/[^\p{ASCII}]+/gu, encodeURIComponent);
 }
 
-function noticeSignature(encoded: string, cookieSecret: string): string {
-  return createHmac('sha256', `notice ${cookieSecret}`).update(encoded).digest('base64url');
+function signatureOf(purpose: string, encoded: string, cookieSecret: string): string {
+  return createHmac('sha256', `${purpose} ${cookieSecret}`).update(encoded).digest('base64url');
 }
 
 function isEqual(given: string, expected: string): boolean {

@@ -10,7 +10,7 @@ import { parseJson } from '../../core/json/narrow.ts';
 import { createSseParser } from '../../core/sse.ts';
 import { extractResponseTexts, readRequestTexts } from '../../dialects/routes/rule-texts.ts';
 import { createStreamTexts } from '../../dialects/routes/stream-texts.ts';
-import type { RulePlace } from '../../guardrails/content-rule.ts';
+import type { ContentRule, RulePlace } from '../../guardrails/content-rule.ts';
 import type { PlaceRules } from '../../guardrails/rules.ts';
 import { evaluateTexts } from '../../guardrails/rules.ts';
 import type { Logger } from '../../observability/logger.ts';
@@ -23,7 +23,20 @@ type CheckedCall = Pick<Call, 'id' | 'projectSlug' | 'caller'> & { readonly rout
 /** The same as the maximum size of a plain response. */
 const maxBufferedBytes = 64 * 1024 * 1024;
 
-export function createRuleEnforcer({ logger }: { readonly logger: Logger }) {
+/** The rules that matched in a call. */
+export interface RuleHit {
+  readonly projectId: string;
+  readonly callId: string;
+  readonly rules: readonly ContentRule[];
+}
+
+export interface RuleEnforcerDeps {
+  readonly logger: Logger;
+  /** Counts the hits. It must not throw. Absent for requests that aren't calls. */
+  readonly recordRuleHit?: ((hit: RuleHit) => void) | undefined;
+}
+
+export function createRuleEnforcer({ logger, recordRuleHit }: RuleEnforcerDeps) {
   /**
    * Returns an error if a rule blocks the texts, or null if they pass. Rejects with the reason of `signal` when it
    * aborts.
@@ -45,7 +58,8 @@ export function createRuleEnforcer({ logger }: { readonly logger: Logger }) {
       // Rules that only observe never stop a call.
       return rules.blocks ? verdict : null;
     }
-    const { blockedBy, observed, unfinished } = verdict;
+    const { blockedBy, observed, matched, unfinished } = verdict;
+    if (matched.length > 0) recordRuleHit?.({ projectId: call.caller.projectId, callId: call.id, rules: matched });
     for (const observedClass of observed) logger.info({ ...logFields, class: observedClass, action: 'observe' }, 'content rule');
     if (blockedBy !== null) {
       logger.info({ ...logFields, class: blockedBy, action: 'block' }, 'content rule');

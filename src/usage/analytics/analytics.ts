@@ -7,11 +7,12 @@ import type { Database, Queries } from '../../db/database.ts';
 import { createQuerySlots } from '../../db/query-slots.ts';
 import { readCallDetail } from './call-detail.ts';
 import type { CallSelection } from './call-filter.ts';
-import { type CallPageRequest, readCallPage, streamCalls } from './call-list.ts';
+import { type CallPageRequest, readCallPage, readCallsById, streamCalls } from './call-list.ts';
 import { readDeploymentCosts, readDeploymentFigures, readPlaygroundFigures } from './deployment-figures.ts';
 import { readDeploymentProviders, readRecentAttempts } from './deployment-providers.ts';
 import type { FiguresRequest, Group, TopRequest } from './figures-request.ts';
 import { findCalls } from './find-calls.ts';
+import { readKeyUse } from './key-use.ts';
 import type { Period } from './range.ts';
 import { readFigures, readTop } from './read-figures.ts';
 import { readRecentUse } from './recent-use.ts';
@@ -35,9 +36,11 @@ export function createAnalytics(database: Pick<Database, 'kind' | 'query'>) {
     top: (request: TopRequest, group: Group) => readTop(queriesOf(request), request, group),
     callPage: (request: CallPageRequest) => readCallPage(queriesOf(request), request),
     streamCalls: (selection: CallSelection) => streamCalls(queriesOf(selection), selection),
+    callsById: (projectId: string, callIds: readonly string[]) => readCallsById(queries, projectId, callIds),
     /** Resolves with null if the project has no such call. */
     call: (projectId: string, callId: string) => readCallDetail(queries, projectId, callId),
     find: (projectId: string, text: string) => findCalls(queries, projectId, text),
+    keyUse: (projectId: string, request: Period & { readonly keyIds: readonly string[] }) => readKeyUse(queries, projectId, request),
     recentUse: (projectId: string, period: Period) => readRecentUse(queries, projectId, period),
     /** Figures of several projects together. */
     deployment: {

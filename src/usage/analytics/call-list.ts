@@ -119,6 +119,20 @@ function readPeriods(
   );
 }
 
+/** Reads single calls. Ids that the project has no stored call for are missing from the result. */
+export async function readCallsById(
+  queries: Queries,
+  projectId: string,
+  callIds: readonly string[],
+): Promise<ReadonlyMap<string, Pick<CallSummary, 'source' | 'requestedModel' | 'status' | 'outcome'>>> {
+  const rows = await queries.query<Pick<CallSummary, 'id' | 'source' | 'requestedModel' | 'status' | 'outcome'>>(
+    `select c.id, c.source, c.model_asked as "requestedModel", c.status, c.outcome from calls c
+      where c.id = any($1::uuid[]) and c.project_id = $2::uuid`,
+    [callIds, projectId],
+  );
+  return new Map(rows.map(({ id, ...call }) => [id, call]));
+}
+
 /**
  * The number of calls per statement. It's limited because the embedded database has a single session, which a
  * statement blocks.

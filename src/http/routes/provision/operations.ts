@@ -108,6 +108,13 @@ export const provisionOperations: OperationSpecs = {
     parameters: ['project'],
     responses: { 200: 'Rules' },
   },
+  [`get ${team}/rules/hits`]: {
+    ...projectRead,
+    summary: 'Counts the calls in which each content rule matched in the last seven days',
+    details: 'For each rule, the response lists the ids of the newest 20 calls.',
+    parameters: ['project'],
+    responses: { 200: 'RuleHitsList' },
+  },
   [`put ${team}/rules`]: {
     ...projectWrite,
     summary: 'Replaces the content rules of a project',

@@ -182,6 +182,8 @@ const catalogModel = z.looseObject({
   takes: z.array(z.string()).optional().describe('the optional request fields that the model accepts; absent if they are unknown'),
 });
 
+const contentRule = z.looseObject({ class: z.string(), place: z.enum(['input', 'output']), action: z.enum(['block', 'observe']) });
+
 const ids = z.array(z.string());
 export const provisionResponses = {
   Project: project,
@@ -194,9 +196,13 @@ export const provisionResponses = {
   Application: application,
   ChangedApplication: application.extend({ warnings }),
   ApplicationList: listSchema(application),
-  Rules: z.looseObject({
-    rules: z.array(z.looseObject({ class: z.string(), place: z.enum(['input', 'output']), action: z.enum(['block', 'observe']) })),
-  }),
+  Rules: z.looseObject({ rules: z.array(contentRule) }),
+  RuleHitsList: listSchema(
+    contentRule.extend({
+      hits: z.int().describe('calls of the last seven days in which the rule matched'),
+      calls: z.array(z.string()).describe('the ids of the newest of these calls, newest first'),
+    }),
+  ),
   CallList: listSchema(callResponse),
   LeaseList: listSchema(lease),
   Status: z.looseObject({

@@ -11,6 +11,9 @@ import type { Catalog } from '../../../routing/catalog.ts';
 import { checkApplicationChange, checkProjectChange, type RoutingFindings } from '../../../routing/check-change.ts';
 import { param, type Responders, toListJson } from './responders.ts';
 
+/** The number of calls that the response lists for each rule. */
+const newestHits = 20;
+
 export interface SettingsRouteDeps {
   readonly projects: Projects;
   readonly memorySettings: MemorySettingsStore;
@@ -21,7 +24,7 @@ export interface SettingsRouteDeps {
 export function addSettingsRoutes(router: Router, responders: Responders, deps: SettingsRouteDeps): void {
   const { projects, memorySettings, routing } = deps;
   const { read, readProject, change, changeProject } = responders;
-  const { applications, contentRules } = projects;
+  const { applications, contentRules, ruleHits } = projects;
 
   router.get(
     '/teams',
@@ -81,6 +84,13 @@ export function addSettingsRoutes(router: Router, responders: Responders, deps: 
   router.get(
     '/teams/:project/rules',
     readProject(async ({ id }) => ({ rules: await contentRules.find(id) })),
+  );
+  router.get(
+    '/teams/:project/rules/hits',
+    readProject(async ({ id }) => {
+      const rows = await ruleHits.list(id, await contentRules.find(id), newestHits);
+      return toListJson(rows, ({ rule, hits, calls }) => ({ ...rule, hits, calls }));
+    }),
   );
   router.put(
     '/teams/:project/rules',
