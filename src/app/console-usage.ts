@@ -11,6 +11,7 @@ import type { Database } from '../db/database.ts';
 import { defaultLivenessTimeoutMs } from '../journal/heartbeat.ts';
 import { readKeyRecords } from '../keys/key-store.ts';
 import type { Keyring } from '../keys/keyring.ts';
+import { findSubjects } from '../memory/conversations/find-subjects.ts';
 import { readCallMemory, readCallText } from '../memory/conversations/read-call-text.ts';
 import { findPersonNames } from '../people/person-names.ts';
 import type { Project, Projects } from '../projects/projects.ts';
@@ -62,7 +63,11 @@ export function usageAreas(deps: UsageAreasDeps, analytics: Analytics): readonly
       providerNames: () => Object.keys(snapshot().config.providers),
     }),
     ...createOverviewRoutes({ analytics, readStored, listKeys, readCounters, readBreakers, breakersOf }),
-    ...createExploreRoutes({ analytics, readStored, filterChoices, canaries }),
+    ...createExploreRoutes({
+      ...{ analytics, readStored, filterChoices, canaries },
+      findSubjects: (projectId, hashes) => findSubjects(database, projectId, hashes),
+      findNames: (ids) => findPersonNames(database, ids),
+    }),
     ...createCallListRoutes({ analytics, readStored, filterChoices }),
     ...createCallPageRoutes({
       analytics,

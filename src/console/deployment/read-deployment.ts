@@ -3,9 +3,10 @@
  * queries doesn't depend on the number of projects, except for the ceilings of the keys that are shown.
  */
 import type { ReadCounters } from '../../ceilings/counter-usage.ts';
+import { memoryApplication } from '../../core/call.ts';
+import { isUuid } from '../../core/ids.ts';
 import { minuteMs, monthAt } from '../../core/time.ts';
 import type { KeyRecord } from '../../keys/key-record.ts';
-import { memoryApplication } from '../../pipeline/call/internal-call.ts';
 import { playgroundApplication } from '../../pipeline/internal/playground.ts';
 import type { Project } from '../../projects/projects.ts';
 import type { OpenBreaker } from '../../routing/open-breakers.ts';
@@ -128,13 +129,8 @@ export async function readPeople(
     analytics.deployment.playground({ projectIds, application: playgroundApplication, ...period, limit: maxGroups, signal });
   const [current, previous] = await Promise.all([read(range), read(range.previous)]);
   const shown = compare(current, previous).slice(0, maxRows);
-  const names = await findNames(shown.flatMap(({ name }) => (name !== null && isPersonId(name) ? [name] : [])));
+  const names = await findNames(shown.flatMap(({ name }) => (name !== null && isUuid(name) ? [name] : [])));
   return shown.map((row) => ({ ...row, name: names.get(row.name ?? '') ?? null }));
-}
-
-/** The trigger of a call is a text, so it may be anything. */
-function isPersonId(text: string): boolean {
-  return /^[0-9a-f-]{36}$/.test(text);
 }
 
 export async function readModels(

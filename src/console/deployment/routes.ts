@@ -10,7 +10,7 @@ import {
   formatCount,
   formatPercent,
   formatTimeIn,
-  formatUsd,
+  totalUsd,
   notice,
   type Stat,
   section,
@@ -106,7 +106,7 @@ function bySpend(left: ProjectFigures, right: ProjectFigures): number {
 
 function ownCallsLine(calls: number, costNanos: bigint): string {
   if (calls === 0) return '';
-  return `The spend includes ${formatUsd(costNanos)} for ${formatCount(calls)} ${calls === 1 ? 'call' : 'calls'} that the gateway made for memory.`;
+  return `The spend includes ${totalUsd(costNanos)} for ${formatCount(calls)} ${calls === 1 ? 'call' : 'calls'} that the gateway made for memory.`;
 }
 
 function statsOf({ current, previous }: Compared, rows: readonly ProjectFigures[]): Stat[] {
@@ -121,8 +121,8 @@ function statsOf({ current, previous }: Compared, rows: readonly ProjectFigures[
   return [
     {
       label: 'Spend',
-      value: formatUsd(current.costNanos),
-      hint: `${formatUsd(previous.costNanos)} before${current.unpriced === 0 ? '' : `; ${formatCount(current.unpriced)} calls have no price`}`,
+      value: totalUsd(current.costNanos),
+      hint: `${totalUsd(previous.costNanos)} before${current.unpriced === 0 ? '' : `; ${formatCount(current.unpriced)} calls have no price`}`,
       ...delta(Number(current.costNanos), Number(previous.costNanos), null),
     },
     {
@@ -167,7 +167,7 @@ function spendChart(
       ...unitLabels(unit, zone, start),
       values: (hasOthers ? costs : costs.slice(0, -1)).map(Number),
     })),
-    format: formatUsd,
+    format: totalUsd,
   });
 }
 

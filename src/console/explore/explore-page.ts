@@ -1,8 +1,9 @@
 /** The Explore page. It shows one metric of the project's calls by group and time unit, as a chart, a table and CSV. */
 
+import { isUuid } from '../../core/ids.ts';
 import { figureHeader, figureRows } from '../../usage/analytics/figure-rows.ts';
 import type { CostlyFigure } from '../../usage/analytics/figures.ts';
-import { groupNames } from '../../usage/analytics/figures-request.ts';
+import { groupNames, isOfAttempts } from '../../usage/analytics/figures-request.ts';
 import { groupLabels, metrics } from '../../usage/analytics/metrics.ts';
 import type { FiguresReport } from '../../usage/analytics/read-figures.ts';
 import { TooManyCalls } from '../../usage/analytics/row-limit.ts';
@@ -26,12 +27,15 @@ import type { ConsoleContext, ConsoleRoute, PageResult } from '../frame/route.ts
 import { rowLimit, tooManyCalls } from '../frame/row-limit.ts';
 import { periodQuery, rangePicker, rangeQuery, unitLabels, unitName, unitStart } from '../frame/time-range.ts';
 import { type CanaryPageDeps, showCanaries } from './canary-page.ts';
-import { formatValue, groupTable, hrefOf, nameOf } from './group-table.ts';
-import { readView, units, type View } from './view.ts';
+import { formatValue, groupTable, hrefOf, type Names, nameOf } from './group-table.ts';
+import { readView, requestedFilter, units, type View } from './view.ts';
 
 export interface ExploreDeps extends CanaryPageDeps {
   readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
   readonly filterChoices: (context: ConsoleContext) => Promise<FilterChoices>;
+  /** Returns the end users by the hashes that calls contain. Unknown ones are missing. */
+  readonly findSubjects: (projectId: string, hashes: readonly string[]) => Promise<Names>;
+  readonly findNames: (personIds: readonly string[]) => Promise<Names>;
 }
 
 /** Charts have eight colours, and the rest of the groups ("Others") needs one of them. */
@@ -46,7 +50,8 @@ export function createExploreRoutes(deps: ExploreDeps): readonly ConsoleRoute[] 
   ];
 }
 
-async function showExplore({ analytics, canaries, filterChoices }: ExploreDeps, context: ConsoleContext): Promise<PageResult> {
+async function showExplore(deps: ExploreDeps, context: ConsoleContext): Promise<PageResult> {
+  const { analytics, canaries, filterChoices } = deps;
   const { project, zone } = context;
   const view = readView(context);
   const { range, filter, metric, group, unit, chartUnit } = view;
@@ -56,7 +61,7 @@ async function showExplore({ analytics, canaries, filterChoices }: ExploreDeps, 
     from: range.from,
     to: range.to,
     zone,
-    filter,
+    filter: requestedFilter(view),
     unit: chartUnit,
     group,
     top,
@@ -70,13 +75,16 @@ async function showExplore({ analytics, canaries, filterChoices }: ExploreDeps, 
     readOwnFigures(analytics, request),
     filterChoices(context),
   ]);
-  const ofAttempts = group === 'provider';
+  const ofAttempts = isOfAttempts(group);
   const note =
     ofAttempts && metric.callsOnly
       ? notice('This metric does not exist for attempts, because only calls use the cache. Choose another group.', 'warning')
       : ofAttempts
-        ? html`<p class="hint">Figures by provider count attempts instead of calls. A call with a failover has several attempts.</p>`
-        : '';
+        ? html`<p class="hint">These figures count attempts instead of calls. A call with a failover has several attempts.</p>`
+        : group === 'person'
+          ? html`<p class="hint">These figures are about the playground, because applications make all other calls.</p>`
+          : '';
+  const names = report instanceof TooManyCalls ? new Map() : await readNames(deps, context, view, report);
   const coarser =
     unit === chartUnit
       ? ''
@@ -84,27 +92,41 @@ async function showExplore({ analytics, canaries, filterChoices }: ExploreDeps, 
   const content = html`${rangePicker(context, range)}
 ${callFilterForm(context, filter, { choices, fields: controls(view) })}
 ${activeFilters(context, filter)}${note}${coarser}${ownCallsLine(context, own, hasOwn)}
-${report instanceof TooManyCalls ? tooManyCalls(context, range, report) : figures(context, view, report)}`;
+${report instanceof TooManyCalls ? tooManyCalls(context, range, report) : figures(context, view, report, names)}`;
   const link = html`<a class="button" href="${projectPath(context, '/explore/canaries', rangeQuery(context))}">Canaries</a>`;
   return { kind: 'page', title: 'Explore', content, ...(canaries().length > 0 && { actions: link }) };
 }
 
-function figures(context: ConsoleContext, view: View, report: FiguresReport): Html {
-  return html`${section(titleOf(view), card(chartOf(context, view, report)), { actions: csvLink(context) })}
-${report.total.calls === 0 ? '' : groupTable(context, view, report)}`;
+/** Reads the names of the end users or people of the report. */
+async function readNames(
+  { findSubjects, findNames }: Pick<ExploreDeps, 'findSubjects' | 'findNames'>,
+  { project }: ConsoleContext,
+  { group }: View,
+  report: FiguresReport,
+): Promise<Names> {
+  const found = report.groups.flatMap(({ name }) => name ?? []);
+  if (group === 'subject') return findSubjects(project.id, found);
+  // The id of a person comes from the trigger of the call, which may be any text.
+  return group === 'person' ? findNames(found.filter(isUuid)) : new Map();
 }
 
-async function exportExplore({ analytics }: ExploreDeps, context: ConsoleContext): Promise<PageResult> {
+function figures(context: ConsoleContext, view: View, report: FiguresReport, names: Names): Html {
+  return html`${section(titleOf(view), card(chartOf(context, view, report, names)), { actions: csvLink(context) })}
+${report.total.calls === 0 ? '' : groupTable(context, view, report, names)}`;
+}
+
+async function exportExplore(deps: ExploreDeps, context: ConsoleContext): Promise<PageResult> {
   const { project, zone } = context;
-  const { range, filter, metric, group, unit } = readView(context);
+  const view = readView(context);
+  const { range, metric, group, unit } = view;
   const { from, to } = range;
   const costly = ['latency', 'firstChunk', 'failovers'] as const;
-  const report = await analytics.figures({
+  const report = await deps.analytics.figures({
     projectId: project.id,
     from,
     to,
     zone,
-    filter,
+    filter: requestedFilter(view),
     unit,
     group,
     top: exportedGroups,
@@ -117,8 +139,13 @@ async function exportExplore({ analytics }: ExploreDeps, context: ConsoleContext
     kind: 'csv',
     fileName: `${project.slug}-usage-${formatTimeIn(from, zone, 'date')}.csv`,
     header: figureHeader(options),
-    rows: figureRows(report, options),
+    rows: figureRows(withNames(report, await readNames(deps, context, view, report)), options),
   };
+}
+
+/** In a CSV, an end user whose name isn't stored is the whole hash. */
+function withNames(report: FiguresReport, names: Names): FiguresReport {
+  return { ...report, groups: report.groups.map((entry) => ({ ...entry, name: names.get(entry.name ?? '') ?? entry.name })) };
 }
 
 function controls({ metric, group, unit }: View): Html[] {
@@ -148,11 +175,11 @@ function titleOf({ metric, group, chartUnit }: View): string {
   return `${metric.label} per ${chartUnit}${group === null ? '' : `, by ${groupLabels[group].toLowerCase()}`}`;
 }
 
-function chartOf(context: ConsoleContext, view: View, report: FiguresReport): Html {
+function chartOf(context: ConsoleContext, view: View, report: FiguresReport, names: Names): Html {
   const { zone } = context;
   const { metric, group, chartUnit, filter } = view;
   const series =
-    group === null ? [{ name: metric.label }] : report.groups.map((entry) => ({ name: nameOf(entry), ...hrefOf(context, view, entry) }));
+    group === null ? [{ name: metric.label }] : report.groups.map((entry) => ({ name: nameOf(view, entry, names), ...hrefOf(context, view, entry) }));
   const options: ChartOptions = {
     title: titleOf(view),
     hideTitle: true,

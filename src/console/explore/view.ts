@@ -1,6 +1,7 @@
 /** Parses the query of the Explore page. */
 import { gatewayError } from '../../core/errors.ts';
 import { type CalendarUnit, splitRange } from '../../core/time-zone.ts';
+import { playgroundApplication } from '../../pipeline/internal/playground.ts';
 import type { CallFilter } from '../../usage/analytics/call-filter.ts';
 import { type Group, groupNames } from '../../usage/analytics/figures-request.ts';
 import { type Metric, metrics } from '../../usage/analytics/metrics.ts';
@@ -18,6 +19,13 @@ export interface View {
   /** The requested unit. The page uses `chartUnit` instead if there would be too many of these. */
   readonly unit: CalendarUnit;
   readonly chartUnit: CalendarUnit;
+}
+
+/** People only make calls in the playground, so figures by person are about these calls. */
+export function requestedFilter({ group, filter }: Pick<View, 'group' | 'filter'>): CallFilter {
+  if (group !== 'person' || filter.source !== undefined) return filter;
+  const { own: _own, ...others } = filter;
+  return { ...others, source: playgroundApplication };
 }
 
 export function readView(context: ConsoleContext): View {
