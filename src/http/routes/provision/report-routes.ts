@@ -32,6 +32,8 @@ export interface ErasureReports {
 export interface ReportRouteDeps {
   /** Returns rows of the `CallList` schema, newest first. If `projectId` is null, the list covers all projects. */
   readonly listCalls: (projectId: string | null, filter: CallsFilter) => Promise<readonly unknown[]>;
+  /** Resolves to a row of the `Call` schema, or to null if the project has no such call. */
+  readonly findCall: (projectId: string, id: string) => Promise<unknown>;
   /** Returns the usage in the current calendar month, in the `Usage` schema. */
   readonly getUsage: (project: Project) => Promise<unknown>;
   readonly erasures: ErasureReports;
@@ -40,7 +42,7 @@ export interface ReportRouteDeps {
 
 export function addReportRoutes(router: Router, responders: Responders, deps: ReportRouteDeps): void {
   const { findProject, read, readProject, change } = responders;
-  const { listCalls, getUsage, erasures, reprice } = deps;
+  const { listCalls, findCall, getUsage, erasures, reprice } = deps;
   router.get(
     '/teams/:project/calls',
     readProject(async ({ id }, { query }) => ({ object: 'list', data: await listCalls(id, parseCallsFilter(query)) })),
@@ -48,6 +50,14 @@ export function addReportRoutes(router: Router, responders: Responders, deps: Re
   router.get(
     '/calls',
     read(async ({ query }) => ({ object: 'list', data: await listCalls(null, parseCallsFilter(query)) })),
+  );
+  router.get(
+    '/teams/:project/calls/:id',
+    readProject(async (project, request) => {
+      const call = await findCall(project.id, param(request, 'id'));
+      if (call === null) throw gatewayError('not_found', { message: 'no such call' });
+      return call;
+    }),
   );
   router.get(
     '/teams/:project/usage',
