@@ -3,6 +3,7 @@
 import type { ReadCounters } from '../ceilings/counter-usage.ts';
 import { createCallListRoutes } from '../console/calls/call-list-page.ts';
 import { createCallPageRoutes } from '../console/calls/call-page.ts';
+import { createRefusedListRoutes } from '../console/calls/refused-list-page.ts';
 import { createExploreRoutes } from '../console/explore/explore-page.ts';
 import type { ConsoleRoute } from '../console/frame/route.ts';
 import { createOverviewRoutes } from '../console/overview/overview-page.ts';
@@ -50,6 +51,7 @@ export function usageAreas(deps: UsageAreasDeps, analytics: Analytics): readonly
     ...createOverviewRoutes({ analytics, readStored, listKeys, readCounters, readBreakers, breakersOf }),
     ...createExploreRoutes({ analytics, readStored, filterChoices, canaries }),
     ...createCallListRoutes({ analytics, readStored, filterChoices }),
+    ...createRefusedListRoutes({ analytics, readStored, filterChoices }),
     ...createCallPageRoutes({
       analytics,
       readStored,

@@ -21,6 +21,7 @@ import {
 } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
+import { refusedLine } from '../frame/refused-line.ts';
 import type { ConsoleContext, ConsoleRoute, PageResult } from '../frame/route.ts';
 import { orTooMany, rowLimit, tooManyCalls } from '../frame/row-limit.ts';
 import { periodQuery, rangePicker, rangeQuery, unitLabels, unitName, unitStart } from '../frame/time-range.ts';
@@ -64,7 +65,13 @@ async function showExplore({ analytics, canaries, filterChoices }: ExploreDeps, 
     signal: context.signal,
     ...rowLimit(context),
   };
-  const [report, choices] = await Promise.all([orTooMany(analytics.figures(request)), filterChoices(context)]);
+  const { projectId, from, to, signal } = request;
+  const { source, key } = filter;
+  const [report, choices, refused] = await Promise.all([
+    orTooMany(analytics.figures(request)),
+    filterChoices(context),
+    analytics.refusedCounts({ projectId, from, to, signal, source, key }),
+  ]);
   const ofAttempts = group === 'provider';
   const note =
     ofAttempts && metric.callsOnly
@@ -78,7 +85,7 @@ async function showExplore({ analytics, canaries, filterChoices }: ExploreDeps, 
       : html`<p class="hint">This period is too long for a chart per ${unit}, so the chart shows figures per ${chartUnit}. The CSV has figures per ${unit}.</p>`;
   const content = html`${rangePicker(context, range)}
 ${callFilterForm(context, filter, { choices, fields: controls(view) })}
-${activeFilters(context, filter)}${note}${coarser}
+${activeFilters(context, filter)}${refusedLine(context, refused, { source, key })}${note}${coarser}
 ${report instanceof TooManyCalls ? tooManyCalls(context, range, report) : figures(context, view, report)}`;
   const link = html`<a class="button" href="${projectPath(context, '/explore/canaries', rangeQuery(context))}">Canaries</a>`;
   return { kind: 'page', title: 'Explore', content, ...(canaries().length > 0 && { actions: link }) };

@@ -30,6 +30,7 @@ import {
 } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
+import { refusedLine } from '../frame/refused-line.ts';
 import type { ConsoleContext, ConsoleRoute, PageResult } from '../frame/route.ts';
 import { describePeriod, periodQuery, rangePicker, rangeQuery, unitLabels, unitName, unitStart } from '../frame/time-range.ts';
 import { type CeilingsDeps, readCeilings } from './ceilings.ts';
@@ -70,10 +71,14 @@ async function showOverview(deps: OverviewDeps, context: ConsoleContext): Promis
   const { project, now, signal } = context;
   const view = readView(context);
   const selection = { projectId: project.id, from: view.range.from, to: view.range.to, signal };
-  if (!(await analytics.hasCalls(project.id))) return { kind: 'page', title: 'Overview', content: firstCall(context) };
+  if (!(await analytics.hasCalls(project.id))) {
+    const { from, to } = view.range;
+    const first = html`${refusedLine(context, await analytics.refusedCounts({ ...selection, from, to }))}${firstCall(context)}`;
+    return { kind: 'page', title: 'Overview', content: first };
+  }
   const costly = ['latency', 'firstChunk', 'failovers'] as const;
   const { zone } = context;
-  const [current, previous, chart, models, applications, tasks, keys, breakers] = await Promise.all([
+  const [current, previous, chart, models, applications, tasks, keys, breakers, refused, refusedBefore] = await Promise.all([
     analytics.figures({ ...selection, zone, costly }),
     analytics.figures({ ...selection, ...view.range.previous, zone, costly }),
     analytics.figures({ ...selection, zone, unit: view.unit, group: view.stacking }),
@@ -82,10 +87,12 @@ async function showOverview(deps: OverviewDeps, context: ConsoleContext): Promis
     analytics.top({ ...selection, top: shown, isNamed: true }, 'task'),
     listKeys(project.id),
     readBreakers(project.id, breakersOf(project)),
+    analytics.refusedCounts(selection),
+    analytics.refusedCounts({ ...selection, ...view.range.previous }),
   ]);
   const ceilings = await readCeilings(deps, { project, keys, now });
   const content = html`${rangePicker(context, view.range)}
-${stats(statsOf(context, current.total, previous.total))}
+${stats(statsOf(context, current.total, previous.total, { current: refused.calls, previous: refusedBefore.calls }))}
 <p class="hint">Changes are against the period before: ${describePeriod(view.range.previous, zone)}.</p>
 ${unknownPrices(context, current.total)}
 ${section('Spend', card(spendChart(context, view, chart)), { actions: html`${stackingTabs(context, view.stacking)}${csvLink(context)}` })}
