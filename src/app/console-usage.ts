@@ -4,6 +4,7 @@ import type { ReadCounters } from '../ceilings/counter-usage.ts';
 import { createCallListRoutes } from '../console/calls/call-list-page.ts';
 import { createCallPageRoutes } from '../console/calls/call-page.ts';
 import { createDeploymentRoutes } from '../console/deployment/routes.ts';
+import { createRefusedListRoutes } from '../console/calls/refused-list-page.ts';
 import { createExploreRoutes } from '../console/explore/explore-page.ts';
 import type { ConsoleRoute } from '../console/frame/route.ts';
 import { createOverviewRoutes } from '../console/overview/overview-page.ts';
@@ -69,6 +70,7 @@ export function usageAreas(deps: UsageAreasDeps, analytics: Analytics): readonly
       findNames: (ids) => findPersonNames(database, ids),
     }),
     ...createCallListRoutes({ analytics, readStored, filterChoices }),
+    ...createRefusedListRoutes({ analytics, readStored, filterChoices }),
     ...createCallPageRoutes({
       analytics,
       readStored,

@@ -23,6 +23,7 @@ import {
 import { type Html, html } from '../frame/html.ts';
 import { ownCallsLine, readFigures, readOwnFigures } from '../frame/own-calls.ts';
 import { projectPath } from '../frame/project-path.ts';
+import { refusedLine } from '../frame/refused-line.ts';
 import type { ConsoleContext, ConsoleRoute, PageResult } from '../frame/route.ts';
 import { rowLimit, tooManyCalls } from '../frame/row-limit.ts';
 import { periodQuery, rangePicker, rangeQuery, unitLabels, unitName, unitStart } from '../frame/time-range.ts';
@@ -70,10 +71,13 @@ async function showExplore(deps: ExploreDeps, context: ConsoleContext): Promise<
     signal: context.signal,
     ...rowLimit(context),
   };
-  const [{ report, hasOwn }, own, choices] = await Promise.all([
+  const { projectId, from, to, signal } = request;
+  const { source, key } = filter;
+  const [{ report, hasOwn }, own, choices, refused] = await Promise.all([
     readFigures(analytics, request),
     readOwnFigures(analytics, request),
     filterChoices(context),
+    analytics.refusedCounts({ projectId, from, to, signal, source, key }),
   ]);
   const ofAttempts = isOfAttempts(group);
   const note =
@@ -91,7 +95,7 @@ async function showExplore(deps: ExploreDeps, context: ConsoleContext): Promise<
       : html`<p class="hint">This period is too long for a chart per ${unit}, so the chart shows figures per ${chartUnit}. The CSV has figures per ${unit}.</p>`;
   const content = html`${rangePicker(context, range)}
 ${callFilterForm(context, filter, { choices, fields: controls(view) })}
-${activeFilters(context, filter)}${note}${coarser}${ownCallsLine(context, own, hasOwn)}
+${activeFilters(context, filter)}${refusedLine(context, refused, { source, key })}${note}${coarser}${ownCallsLine(context, own, hasOwn)}
 ${report instanceof TooManyCalls ? tooManyCalls(context, range, report) : figures(context, view, report, names)}`;
   const link = html`<a class="button" href="${projectPath(context, '/explore/canaries', rangeQuery(context))}">Canaries</a>`;
   return { kind: 'page', title: 'Explore', content, ...(canaries().length > 0 && { actions: link }) };

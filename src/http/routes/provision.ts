@@ -20,6 +20,7 @@ import { addLeaseRoutes, type LeaseRouteDeps } from './provision/lease-routes.ts
 import { addMemoryTransferRoutes, type MemoryTransferRouteDeps } from './provision/memory-routes.ts';
 import { addPeopleRoutes, type PeopleRouteDeps } from './provision/people-routes.ts';
 import { addQuarantineRoutes, type QuarantineRouteDeps } from './provision/quarantine-routes.ts';
+import { addRefusedCallRoutes, type RefusedCallRouteDeps } from './provision/refused-call-routes.ts';
 import { addReportRoutes, type ReportRouteDeps } from './provision/report-routes.ts';
 import { createResponders } from './provision/responders.ts';
 import { addSettingsRoutes, type SettingsRouteDeps } from './provision/settings-routes.ts';
@@ -27,6 +28,7 @@ import { addSettingsRoutes, type SettingsRouteDeps } from './provision/settings-
 export interface ProvisionRouteDeps
   extends SettingsRouteDeps,
     ReportRouteDeps,
+    RefusedCallRouteDeps,
     PeopleRouteDeps,
     MemoryTransferRouteDeps,
     Omit<QuarantineRouteDeps, 'projects'> {
@@ -61,6 +63,7 @@ export function createProvisionRoutes(deps: ProvisionRouteDeps): Router {
   addKeyRoutes(router, responders, deps.keyring);
   addBatchRoutes(router, responders, deps.batches);
   addReportRoutes(router, responders, deps);
+  addRefusedCallRoutes(router, responders, deps);
   addLeaseRoutes(router, responders, deps.leases);
   addQuarantineRoutes(router, responders, deps);
   addPeopleRoutes(router, responders, deps);

@@ -5,6 +5,7 @@
  */
 import type { Database, Queries } from '../../db/database.ts';
 import { createQuerySlots } from '../../db/query-slots.ts';
+import { countRefused, findRefused, listRefused, type RefusalPageRequest, type RefusalSelection } from '../refusals/read-refusals.ts';
 import { readCallDetail } from './call-detail.ts';
 import type { CallSelection } from './call-filter.ts';
 import { type CallPageRequest, readCallPage, streamCalls } from './call-list.ts';
@@ -38,6 +39,10 @@ export function createAnalytics(database: Pick<Database, 'kind' | 'query'>) {
     /** Resolves with null if the project has no such call. */
     call: (projectId: string, callId: string) => readCallDetail(queries, projectId, callId),
     find: (projectId: string, text: string) => findCalls(queries, projectId, text),
+    refusedPage: (request: RefusalPageRequest & Pick<CallSelection, 'signal'>) => listRefused(queriesOf(request), request),
+    refusedCounts: (selection: RefusalSelection & Period & Pick<CallSelection, 'signal'>) => countRefused(queriesOf(selection), selection),
+    /** Resolves with null if the project has no refused call with this id, or if it wasn't recorded. */
+    refusedCall: (projectId: string, callId: string) => findRefused(queries, projectId, callId),
     recentUse: (projectId: string, period: Period) => readRecentUse(queries, projectId, period),
     /** Figures of several projects together. */
     deployment: {
