@@ -29,7 +29,8 @@ import { rowLimit, tooManyCalls } from '../frame/row-limit.ts';
 import { periodQuery, rangePicker, rangeQuery, unitLabels, unitName, unitStart } from '../frame/time-range.ts';
 import { type CanaryPageDeps, showCanaries } from './canary-page.ts';
 import { formatValue, groupTable, hrefOf, type Names, nameOf } from './group-table.ts';
-import { readView, requestedFilter, units, type View } from './view.ts';
+import { exportRefusals, showRefusals } from './refusal-reasons.ts';
+import { readView, refusalGroup, requestedFilter, units, type View } from './view.ts';
 
 export interface ExploreDeps extends CanaryPageDeps {
   readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
@@ -56,6 +57,11 @@ async function showExplore(deps: ExploreDeps, context: ConsoleContext): Promise<
   const { project, zone } = context;
   const view = readView(context);
   const { range, filter, metric, group, unit, chartUnit } = view;
+  if (view.isOfRefusals) {
+    const [choices, content] = await Promise.all([filterChoices(context), showRefusals(analytics, context, view)]);
+    const head = html`${rangePicker(context, range)}${callFilterForm(context, filter, { choices, fields: controls(view) })}`;
+    return { kind: 'page', title: 'Explore', content: html`${head}${activeFilters(context, filter)}${content}` };
+  }
   const costly: CostlyFigure[] = metric.costly === undefined ? [] : [metric.costly];
   const request = {
     projectId: project.id,
@@ -122,6 +128,7 @@ ${report.total.calls === 0 ? '' : groupTable(context, view, report, names)}`;
 async function exportExplore(deps: ExploreDeps, context: ConsoleContext): Promise<PageResult> {
   const { project, zone } = context;
   const view = readView(context);
+  if (view.isOfRefusals) return exportRefusals(deps.analytics, context, view);
   const { range, metric, group, unit } = view;
   const { from, to } = range;
   const costly = ['latency', 'firstChunk', 'failovers'] as const;
@@ -152,7 +159,7 @@ function withNames(report: FiguresReport, names: Names): FiguresReport {
   return { ...report, groups: report.groups.map((entry) => ({ ...entry, name: names.get(entry.name ?? '') ?? entry.name })) };
 }
 
-function controls({ metric, group, unit }: View): Html[] {
+function controls({ metric, group, isOfRefusals, unit }: View): Html[] {
   return [
     selectField({
       name: 'metric',
@@ -163,8 +170,11 @@ function controls({ metric, group, unit }: View): Html[] {
     selectField({
       name: 'group',
       label: 'Group by',
-      value: group ?? 'none',
-      options: [...groupNames.map((name) => ({ value: name, label: groupLabels[name] })), { value: 'none', label: 'Nothing' }],
+      value: isOfRefusals ? refusalGroup : (group ?? 'none'),
+      options: [
+        ...groupNames.map((name) => ({ value: name, label: groupLabels[name] })),
+        { value: refusalGroup, label: 'Refusal reason' },
+        { value: 'none', label: 'Nothing' }],
     }),
     selectField({
       name: 'unit',

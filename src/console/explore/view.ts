@@ -9,6 +9,9 @@ import { maxChartUnits, parseRange, type Range, unitFor } from '../../usage/anal
 import { readCallFilter } from '../frame/call-filters.ts';
 import type { ConsoleContext } from '../frame/route.ts';
 
+/** Refused calls aren't among the calls, so this isn't one of their groups. */
+export const refusalGroup = 'refusal';
+
 export const units: readonly CalendarUnit[] = ['hour', 'day', 'week', 'month'];
 
 export interface View {
@@ -16,6 +19,8 @@ export interface View {
   readonly filter: CallFilter;
   readonly metric: Metric;
   readonly group: Group | null;
+  /** True if the page is about refused calls by reason. Then `group` is null. */
+  readonly isOfRefusals: boolean;
   /** The requested unit. The page uses `chartUnit` instead if there would be too many of these. */
   readonly unit: CalendarUnit;
   readonly chartUnit: CalendarUnit;
@@ -36,11 +41,12 @@ export function readView(context: ConsoleContext): View {
   const metric = metrics.find(({ name }) => name === metricName);
   if (!metric) throw gatewayError('bad_request', { message: `metric: must be one of ${metrics.map(({ name }) => name).join(', ')}` });
   const groupName = searchParams.get('group') || 'model';
-  const group = groupName === 'none' ? null : groupNames.find((name) => name === groupName);
-  if (group === undefined) throw gatewayError('bad_request', { message: `group: must be none, or one of ${groupNames.join(', ')}` });
+  const isOfRefusals = groupName === refusalGroup;
+  const group = groupName === 'none' || isOfRefusals ? null : groupNames.find((name) => name === groupName);
+  if (group === undefined) throw gatewayError('bad_request', { message: `group: must be none, ${refusalGroup}, or one of ${groupNames.join(', ')}` });
   const unitText = searchParams.get('unit') || unitFor(range);
   const unit = [...units, 'minute' as const].find((name) => name === unitText);
   if (!unit) throw gatewayError('bad_request', { message: `unit: must be one of ${units.join(', ')}` });
   const fits = splitRange(unit, zone, range, maxChartUnits) !== null;
-  return { range, filter: readCallFilter(context), metric, group, unit, chartUnit: fits ? unit : unitFor(range) };
+  return { range, filter: readCallFilter(context), metric, group, isOfRefusals, unit, chartUnit: fits ? unit : unitFor(range) };
 }

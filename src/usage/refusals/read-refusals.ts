@@ -94,14 +94,44 @@ export async function countRefused(queries: Queries, selection: RefusalSelection
   return { calls: sum('calls'), recorded: sum('recorded'), byReason: rows.map(({ reason, calls }) => ({ reason, calls })) };
 }
 
-function selectCounts({ projectId, from, to, reason, key }: RefusalSelection & Period, { add }: Parameters): string {
+export interface RefusalsOfUnit {
+  /** The number of the unit, counted from 0. */
+  readonly unit: number;
+  readonly reason: RefusalReason;
+  readonly calls: number;
+}
+
+/**
+ * Counts the refused calls by reason and unit of time. `starts` has the start of each unit. An application is only known
+ * for calls with a row, so we count up to `maxCountedRows` of these.
+ */
+export function countRefusedByUnit(
+  queries: Queries,
+  { starts, ...selection }: RefusalSelection & Period & { readonly starts: readonly number[] },
+): Promise<RefusalsOfUnit[]> {
+  const parameters = createParameters();
+  const { add, values } = parameters;
+  const text = selection.source
+    ? `select width_bucket(id, ${add(starts.map(minIdAt))}::uuid[]) - 1 as unit, reason, count(*) as calls
+         from (select id, reason from refused_calls where ${whereRows(selection, parameters)} order by id desc limit ${maxCountedRows}) as counted`
+    : `select width_bucket(minute, ${add(starts.map((at) => new Date(at)))}::timestamptz[]) - 1 as unit, reason, sum(calls)::bigint as calls
+         from refused_call_counts where ${whereCounts(selection, parameters)}`;
+  return queries.query<RefusalsOfUnit>(`${text} group by 1, reason`, values);
+}
+
+function selectCounts(selection: RefusalSelection & Period, parameters: Parameters): string {
+  return `select reason, sum(calls)::bigint as calls, sum(recorded)::bigint as recorded
+            from refused_call_counts where ${whereCounts(selection, parameters)}`;
+}
+
+function whereCounts({ projectId, from, to, reason, key }: RefusalSelection & Period, { add }: Parameters): string {
   const conditions = [
     `minute >= ${add(new Date(from))}::timestamptz and minute < ${add(new Date(to))}::timestamptz`,
     ...(projectId === null ? [] : [`project_id = ${add(projectId)}::uuid`]),
     ...(reason ? [`reason = ${add(reason)}::text`] : []),
     ...(key ? [`key_prefix = ${add(key)}::text`] : []),
   ];
-  return `select reason, sum(calls)::bigint as calls, sum(recorded)::bigint as recorded from refused_call_counts where ${conditions.join(' and ')}`;
+  return conditions.join(' and ');
 }
 
 function selectRowCounts(selection: RefusalSelection, parameters: Parameters): string {

@@ -6,7 +6,7 @@ import { noCorrelation } from '../../../src/core/call.ts';
 import { storeCalls } from '../../../src/usage/store-calls.ts';
 import { settledCall } from '../../journal/calls.ts';
 import { type SignedIn, signIn } from '../../support/console.ts';
-import { shareGateway } from '../../support/gateway.ts';
+import { eventually, jsonOf, shareGateway } from '../../support/gateway.ts';
 
 const gateway = shareGateway({ database: 'any' });
 const path = '/console/p/acme';
@@ -58,6 +58,35 @@ test('a model that fails shows in the figures of attempted models, although anot
   const calls = (await pageOf(href)).text;
   expect(calls).toContain('2 calls, 0 errors');
   expect(calls).toContain('Attempted model: dead/m');
+});
+
+test('refused calls have reasons, and link to their list', async () => {
+  const { key: secret, prefix } = await jsonOf<{ key: string; prefix: string }>(
+    gateway().admin('POST', '/provision/teams/acme/keys', { name: 'tight', ceilings: { calls: 0 } }),
+  );
+  for (const [key, model] of [[secret, 'standard'], [secret, 'standard'], [gateway().key, 'no-such-model']] as const) {
+    const sent = await fetch(`${gateway().url}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ model, messages: [{ role: 'user', content: 'Hello' }] }),
+    });
+    expect([400, 429]).toContain(sent.status);
+    await sent.arrayBuffer();
+  }
+  const url = `${path}/explore?group=refusal&range=24h`;
+  const { text, html } = await eventually(async () => {
+    const page = await pageOf(url);
+    expect(page.text).toMatch(/Refusal reason Share Refused calls Ceiling of the key 66\.7% 2 Unknown model 33\.3% 1 Total 3/);
+    return page;
+  });
+  expect(text).toContain('Refused calls per hour, by reason');
+  const [href = ''] = callLinks(html, 'Ceiling of the key');
+  expect(href).toContain('/calls/refused?range=24h&reason=key_ceiling');
+  expect((await pageOf(`${url}&key=${prefix}`)).text).toMatch(/Ceiling of the key 100% 2 Total 2/);
+  expect((await pageOf(`${url}&source=acme`)).text).toMatch(/Ceiling of the key 66\.7% 2 /);
+  const csv = await (await member.get(`${path}/explore.csv?group=refusal&range=24h`)).text();
+  expect(csv).toMatch(/^hour \(UTC\),reason,refused_calls\r\n/);
+  expect(csv).toContain(',key_ceiling,2');
 });
 
 test('people have names, and only the calls of the playground count for them', async () => {
