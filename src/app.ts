@@ -15,6 +15,7 @@ import { createMediaHandlers } from './app/media.ts';
 import { createMemory } from './app/memory.ts';
 import { createMetrics, observeSettled } from './app/metrics.ts';
 import { createReadiness } from './app/readiness.ts';
+import { recordRefused } from './app/record-refused.ts';
 import { separateConnections } from './app/separate-connections.ts';
 import { createCacheWarmer } from './app/warm-caches.ts';
 import { applyCostAdjustments } from './ceilings/counter-updates.ts';
@@ -198,8 +199,9 @@ export async function createApp(options: AppOptions): Promise<App> {
     ...callDeps,
     ...{ responseCache, usageEstimates: createUsageEstimates(), recall: (request) => memory.recall(request) },
   });
+  const handleInternal = recordRefused(callRecording.refusals.record, handleCall);
   const embedder = createEmbedder({
-    handleCall,
+    handleCall: handleInternal,
     catalog,
     clock,
     isLocalModelReady: () => !snapshot().config.localEmbedder.isUsed || isLocalEmbedderReady(),
@@ -210,18 +212,18 @@ export async function createApp(options: AppOptions): Promise<App> {
     logger,
     recallDeadlineMs: () => snapshot().config.memory.recallDeadlineMs,
     embedder,
-    reranker: createReranker({ handleCall, catalog, clock }),
+    reranker: createReranker({ handleCall: handleInternal, catalog, clock }),
     findProject: projects.get,
   });
   const learning = createLearning({
     database,
     clock,
-    model: createMemoryModel({ handleCall, planner, catalog, findProject: projects.get, clock }),
+    model: createMemoryModel({ handleCall: handleInternal, planner, catalog, findProject: projects.get, clock }),
     retry: () => snapshot().config.memory.retry,
     uiUrl: () => readUiUrl(snapshot().config.temporal, dataDir),
     logger,
   });
-  const media = createMediaHandlers({ ...callDeps, snapshot, database });
+  const media = createMediaHandlers({ ...callDeps, recordRefusal: callRecording.refusals.record, snapshot, database });
   let durable: Durable | null = null;
   let isStopping = false;
   let reloads = 0;

@@ -29,7 +29,9 @@ import { toPrice } from '../routing/catalog.ts';
 import { listModels } from '../routing/list-models.ts';
 import { breakerKeys, type PoolState } from '../routing/pools.ts';
 import type { ReadBreakers } from '../routing/shared-breakers.ts';
+import { findCall } from '../usage/call-rows.ts';
 import type { ActiveModels } from '../usage/prices/active-models.ts';
+import { countRefused, findRefused, listRefused } from '../usage/refusals/read-refusals.ts';
 import type { UsageReports } from '../usage/reports.ts';
 import type { Reprice } from '../usage/reprice.ts';
 import { buildStatusReport, type StatusReport } from '../usage/status.ts';
@@ -41,6 +43,7 @@ import type { Learning } from './learning.ts';
 import { createMcp } from './mcp.ts';
 import type { MediaHandlers } from './media.ts';
 import { createMemoryRouteDeps, createSubjectEraser, type Memory } from './memory.ts';
+import { recordRefused } from './record-refused.ts';
 import { createWorkReader } from './waiting-work.ts';
 
 interface ApiDeps {
@@ -94,7 +97,8 @@ export function createApi(deps: ApiDeps): Api {
    */
   const readStored = <Result>(query: () => Promise<Result>, projectId?: string): Promise<Result> =>
     mapDatabaseErrors(async () => {
-      await callRecording.drain.waitUntilDrained(projectId === undefined ? {} : { projectId });
+      const stored = callRecording.drain.waitUntilDrained(projectId === undefined ? {} : { projectId });
+      await Promise.all([stored, callRecording.refusals.flush()]);
       return query();
     });
 
@@ -126,7 +130,8 @@ export function createApi(deps: ApiDeps): Api {
     getUsage: async (projectId) => getUsage(await projects.get(projectId)),
   });
 
-  const callDeps = { findCaller, findProject: projects.get, bodyMemory, clock, logger, countError };
+  const recordRefusal = callRecording.refusals.record;
+  const callDeps = { findCaller, findProject: projects.get, bodyMemory, recordRefusal, clock, logger, countError };
   const server = createHttpServer({
     ...{ logger, countError, readMetrics, adminTokens },
     traceSampling: snapshot().config.tracing?.sampler ?? null,
@@ -180,6 +185,13 @@ export function createApi(deps: ApiDeps): Api {
       getDeploymentUsage: () => readStored(() => getDeploymentUsage({ database, projects, clock })),
       // Wait until all active prices are in the price history. Otherwise this would miss some of them.
       reprice: (request) => readStored(() => activeModels.synced().then(() => reprice(request))),
+      findCall: (projectId, id) => readStored(() => findCall(database, projectId, id), projectId),
+      refusedCalls: {
+        list: (request) => readStored(() => listRefused(database, request)),
+        find: (projectId, id) => readStored(() => findRefused(database, projectId, id), projectId),
+        count: (selection) => countRefused(database, selection),
+      },
+      clock,
       listCalls: (projectId, filter) => readStored(() => reports.listCalls(projectId, filter)),
       audit,
       logger,
@@ -189,7 +201,7 @@ export function createApi(deps: ApiDeps): Api {
     }),
     console: async () => {
       const { createConsole } = await import('./console.ts');
-      return createConsole({ ...deps, eraseSubject, readStored, getStatus });
+      return createConsole({ ...deps, handleCall: recordRefused(recordRefusal, handleCall), eraseSubject, readStored, getStatus });
     },
   });
   return { server, closeStreams: mcp.close };

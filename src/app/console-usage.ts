@@ -3,6 +3,7 @@
 import type { ReadCounters } from '../ceilings/counter-usage.ts';
 import { createCallListRoutes } from '../console/calls/call-list-page.ts';
 import { createCallPageRoutes } from '../console/calls/call-page.ts';
+import { createRefusedListRoutes } from '../console/calls/refused-list-page.ts';
 import { createDeploymentRoutes } from '../console/deployment/routes.ts';
 import { createExploreRoutes } from '../console/explore/explore-page.ts';
 import type { ConsoleRoute } from '../console/frame/route.ts';
@@ -11,6 +12,7 @@ import type { Database } from '../db/database.ts';
 import { defaultLivenessTimeoutMs } from '../journal/heartbeat.ts';
 import { readKeyRecords } from '../keys/key-store.ts';
 import type { Keyring } from '../keys/keyring.ts';
+import { findSubjects } from '../memory/conversations/find-subjects.ts';
 import { readCallMemory, readCallText } from '../memory/conversations/read-call-text.ts';
 import { findPersonNames } from '../people/person-names.ts';
 import type { Project, Projects } from '../projects/projects.ts';
@@ -64,8 +66,13 @@ export function usageAreas(deps: UsageAreasDeps, analytics: Analytics): readonly
       providerNames: () => Object.keys(snapshot().config.providers),
     }),
     ...createOverviewRoutes({ analytics, readStored, listKeys, readCounters, readBreakers, breakersOf, readSetup }),
-    ...createExploreRoutes({ analytics, readStored, filterChoices, canaries }),
+    ...createExploreRoutes({
+      ...{ analytics, readStored, filterChoices, canaries },
+      findSubjects: (projectId, hashes) => findSubjects(database, projectId, hashes),
+      findNames: (ids) => findPersonNames(database, ids),
+    }),
     ...createCallListRoutes({ analytics, readStored, filterChoices }),
+    ...createRefusedListRoutes({ analytics, readStored, filterChoices }),
     ...createCallPageRoutes({
       analytics,
       readStored,

@@ -9,7 +9,7 @@ import type { Command } from './command.ts';
 import { formatBatch, formatBatches, formatReplay } from './format-batches.ts';
 import { formatCatalog, formatImport, formatRemoval } from './format-catalog.ts';
 import {
-  formatFailedAttempts,
+  formatCalls,
   formatIssuedKey,
   formatReprice,
   formatRuleHits,
@@ -21,7 +21,7 @@ import {
 import { exportMemory, formatMemoryExport, formatMemoryImport, importMemory } from './memory-commands.ts';
 import { apiOperations, operationsByCommand } from './operations.ts';
 import { collect } from './options.ts';
-import { createKey, createPerson, createProject, replayBatches, setProject } from './special-commands.ts';
+import { createKey, createPerson, createProject, readCalls, replayBatches, setProject } from './special-commands.ts';
 import { formatList, formatRecord } from './table.ts';
 
 const put = 'put /provision/catalog';
@@ -46,7 +46,12 @@ const special: Readonly<Record<string, Partial<Command>>> = {
     run: importMemory,
     format: formatMemoryImport,
   },
-  calls: { format: (response, { options }) => (options.failed === true ? formatFailedAttempts : lists.calls)(response) },
+  calls: {
+    summary: 'Lists calls, newest first, or shows one call; with --refused, the calls that the gateway refused',
+    options: [new Option('--refused', 'list the calls that the gateway refused before they reached a vendor')],
+    run: readCalls,
+    format: formatCalls,
+  },
   'batches list': { format: formatBatches },
   'batches show': { format: formatBatch },
   'batches replay': {

@@ -1,7 +1,7 @@
 /** Formats the service's responses for a terminal. */
 import { asArray, asObject, isObject, type JsonObject } from '../core/json/narrow.ts';
 import type { Invocation } from './command.ts';
-import { type Column, formatFacts, formatList, titleOf, toRows } from './table.ts';
+import { type Column, formatFacts, formatList, formatRecord, titleOf, toRows } from './table.ts';
 
 /** The formatters of lists by command. */
 export const lists = {
@@ -84,8 +84,30 @@ export function formatIssuedKey(response: JsonObject, { options: { project } }: 
   return `${String(response.key)}\n\n${facts}\nStore the key now, because it will not be shown again.\n`;
 }
 
+/** Formats one call, or a list of calls, of failed attempts or of refused calls. */
+export function formatCalls(response: JsonObject, { options }: Invocation): string {
+  if (response.object !== 'list') return formatRecord(response);
+  if (isObject(response.counts)) return formatRefusedCalls(response);
+  return (options.failed === true ? formatFailedAttempts : lists.calls)(response);
+}
+
+function formatRefusedCalls(response: JsonObject): string {
+  const missing = Number(asObject(response.counts).not_recorded ?? 0);
+  const more = missing > 0 ? `\n${missing} more refused ${missing === 1 ? 'call was' : 'calls were'} counted but not recorded.\n` : '';
+  return formatList('No refused calls.', refusedCallColumns, response) + more;
+}
+
+const refusedCallColumns: readonly Column[] = [
+  ['TIME', (row) => row.created_at],
+  ...['project', 'key', 'source', 'route'],
+  ['ASKED', (row) => row.model_asked],
+  ...['status', 'reason', 'rule'],
+  ['LIMIT', ({ limit, rule, reason }) => (reason === 'project_cap' || String(rule).startsWith('cost/') ? formatUsd(limit) : limit)],
+  'id',
+];
+
 /** Formats a row for each failed attempt. `RESULT` is the outcome of the whole call. */
-export function formatFailedAttempts(response: JsonObject): string {
+function formatFailedAttempts(response: JsonObject): string {
   const data = toRows(response).flatMap((call) =>
     asArray(call.attempts)
       .map(asObject)

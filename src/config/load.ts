@@ -98,6 +98,7 @@ export function loadConfig({ env: variables, secrets = noSecretFiles, fileText, 
     catalogFill: values.catalog_fill ?? true,
     onBudgetStoreDown: values.on_budget_store_down ?? 'allow',
     errorRetentionMs: (values.error_retention_days ?? 30) * dayMs,
+    refusedCallRetentionMs: (values.refused_call_retention_days ?? 30) * dayMs,
     memory: {
       idleMs: Math.round((values.memory?.idle_minutes ?? 10) * 60_000),
       recallDeadlineMs: values.memory?.recall_deadline_ms ?? 800,

@@ -27,6 +27,14 @@ import { createAudit } from '../../src/people/audit.ts';
 import { createPeople } from '../../src/people/people.ts';
 import { createProjects } from '../../src/projects/projects.ts';
 import { buildCatalog } from '../../src/routing/catalog.ts';
+import type { Period } from '../../src/usage/analytics/range.ts';
+import {
+  countRefused,
+  findRefused,
+  listRefused,
+  type RefusalPageRequest,
+  type RefusalSelection,
+} from '../../src/usage/refusals/read-refusals.ts';
 import { copyEmbeddedTemplate } from '../support/embedded-template.ts';
 
 const adminToken = 'admin-token-of-the-test';
@@ -78,6 +86,11 @@ beforeAll(async () => {
   const rows = createLeaseStore(database);
   const leases = { leases: rows, listLiveProcesses: async () => [], revokeLeases: rows.revokeAll };
   const listCalls = async () => [callRow];
+  const refusedCalls = {
+    list: (request: RefusalPageRequest) => listRefused(database, request),
+    find: (projectId: string, id: string) => findRefused(database, projectId, id),
+    count: (selection: RefusalSelection & Period) => countRefused(database, selection),
+  };
   const reprice = () => Promise.reject(new Error('no test of this file reprices'));
   const app = express();
   app.use(
@@ -93,6 +106,9 @@ beforeAll(async () => {
         importMemory: createImportMemory({ database, clock }),
         batches,
         listCalls,
+        findCall: async () => null,
+        refusedCalls,
+        clock,
         leases,
         listQuarantined: async () => quarantined,
         erasures,

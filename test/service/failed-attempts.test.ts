@@ -222,7 +222,12 @@ onBothDatabases('the reason of a failed attempt', (database) => {
   describe('is deleted', () => {
     const cleanUp = async ({ database: queries }: TestGateway, now: number): Promise<void> => {
       const { logger } = createTestLog();
-      const steps = createCleanupSteps({ database: queries, clock: { now: () => now }, logger, errorRetentionMs: () => 30 * dayMs });
+      const steps = createCleanupSteps({
+        database: queries,
+        clock: { now: () => now },
+        logger,
+        periods: () => ({ errorRetentionMs: 30 * dayMs, refusedCallRetentionMs: 30 * dayMs }),
+      });
       const step = steps.find(({ name }) => name === 'attempt-errors');
       while ((await step?.run(AbortSignal.timeout(60_000))) ?? 0);
     };

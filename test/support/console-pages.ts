@@ -64,13 +64,20 @@ export async function plantProject(gateway: TestGateway, texts: readonly string[
   await Promise.all(texts.map(plant));
   expect((await admin.post('/console/account/tokens', { name: mark, days: '30', scopes: 'usage:read' })).status).toBeLessThan(500);
   const callIds = await Promise.all(texts.map((text) => call(gateway, text, modelOf(text))));
+  const [refused = ''] = await Promise.all(texts.map((text) => call(gateway, text, `unknown/${text.slice(0, 200)}`)));
   // This waits until the calls are stored.
   await gateway.admin('GET', `${team}/calls`);
   const { id: erasure } = await jsonOf<{ id: string }>(
     fetch(`${gateway.url}/v1/memory/subjects/forgotten`, { method: 'DELETE', headers: { authorization: `Bearer ${key}` } }),
   );
   const ids = {
-    ...{ calls: callIds[0] ?? '', memory: samples.learnedId, conversations: samples.conversationId, batches: samples.failedBatchId },
+    ...{
+      calls: callIds[0] ?? '',
+      refused,
+      memory: samples.learnedId,
+      conversations: samples.conversationId,
+      batches: samples.failedBatchId,
+    },
     rules: ruleIdOf({ class: 'expression', place: 'input', action: 'observe', expression: toExpression(mark) }),
     ...{ erase: erasure, keys: key.split('-')[2] ?? '', people: admin.personId },
   };
@@ -136,5 +143,10 @@ export function pagesOf(planted: PageSamples): readonly string[] {
     });
     return queriesOf(path, planted).map((query) => base + filled + query);
   });
-  return [...paths, `/console/p/${planted.slug}/unknown`, `/console/p/${planted.slug}/calls?range=nonsense`];
+  return [
+    ...paths,
+    ...(planted.ids.refused === undefined ? [] : [`/console/p/${planted.slug}/calls/${planted.ids.refused}`]),
+    `/console/p/${planted.slug}/unknown`,
+    `/console/p/${planted.slug}/calls?range=nonsense`,
+  ];
 }

@@ -15,7 +15,12 @@ const planted = 'the patient said she is pregnant';
 
 test('runs the cleanup steps in the order that the workflow describes', () => {
   const { logger } = createTestLog();
-  const steps = createCleanupSteps({ database: undefined as never, clock: systemClock, logger, errorRetentionMs: () => 1 });
+  const steps = createCleanupSteps({
+    database: undefined as never,
+    clock: systemClock,
+    logger,
+    periods: () => ({ errorRetentionMs: 1, refusedCallRetentionMs: 1 }),
+  });
   const names = steps.map(({ name }) => name);
   expect(names).toEqual(cleanupSteps);
 });

@@ -29,13 +29,14 @@ import { type Html, html } from '../frame/html.ts';
 import { ownCallsLine, readFigures, readOwnFigures } from '../frame/own-calls.ts';
 import { findPath } from '../frame/palette.ts';
 import { projectPath } from '../frame/project-path.ts';
+import { refusedLine } from '../frame/refused-line.ts';
 import type { ConsoleContext, ConsoleRoute, CsvValue, PageResult } from '../frame/route.ts';
 import { orTooMany, rowLimit, tooManyCalls } from '../frame/row-limit.ts';
 import { periodQuery, rangePicker, unitLabels, unitName } from '../frame/time-range.ts';
 import { outcomeBadge } from './outcome.ts';
 
 export interface CallListDeps {
-  readonly analytics: Pick<Analytics, 'callPage' | 'streamCalls' | 'figures'>;
+  readonly analytics: Pick<Analytics, 'callPage' | 'streamCalls' | 'figures' | 'refusedCounts'>;
   readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
   readonly filterChoices: (context: ConsoleContext) => Promise<FilterChoices>;
 }
@@ -88,16 +89,20 @@ async function showCalls({ analytics, filterChoices }: CallListDeps, context: Co
   const { range, filter, selection, before, isLive } = readView(context);
   const unit = unitFor(range);
   const figures = { ...selection, zone, unit, ...rowLimit(context) };
-  const [page, { report, hasOwn }, own, choices] = await Promise.all([
+  const { from, to, projectId, signal } = selection;
+  const { source, key } = filter;
+  const [page, { report, hasOwn }, own, choices, refused] = await Promise.all([
     orTooMany(analytics.callPage({ ...selection, before, limit: pageSize, ...rowLimit(context) })),
     readFigures(analytics, figures),
     readOwnFigures(analytics, figures),
     filterChoices(context),
+    analytics.refusedCounts({ projectId, from, to, signal, source, key }),
   ]);
   const list = page instanceof TooManyCalls ? '' : callTable(context, page.calls);
   const content = html`${searchForm(context)}${rangePicker(context, range)}
 ${callFilterForm(context, filter, { choices, keep: ['live'] })}
 ${activeFilters(context, filter)}
+${refusedLine(context, refused, { source, key })}
 ${report instanceof TooManyCalls ? tooManyCalls(context, range, report) : report.total.calls === 0 ? '' : card(histogram(context, filter, unit, report.units))}
 <div class="page-head">${report instanceof TooManyCalls ? '' : summaryOf(context, report.total)}<div class="actions">${liveControls(context, isLive)}${csvLink(context)}</div></div>
 ${ownCallsLine(context, own, hasOwn)}

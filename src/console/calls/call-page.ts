@@ -36,9 +36,10 @@ import { textSection } from './call-text.ts';
 import { describeEnd, titleOf } from './describe-end.ts';
 import { outcomeBadge, toneOf } from './outcome.ts';
 import { planSection } from './plan.ts';
+import { refusedCallPage } from './refused-call-page.ts';
 
 export interface CallPageDeps {
-  readonly analytics: Pick<Analytics, 'call'>;
+  readonly analytics: Pick<Analytics, 'call' | 'refusedCall'>;
   readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
   readonly listKeys: (projectId: string) => Promise<readonly KeyRecord[]>;
   readonly readCounters: ReadCounters;
@@ -56,7 +57,11 @@ async function showCall(deps: CallPageDeps, context: ConsoleContext): Promise<Pa
   const { project, params, url, zone } = context;
   const id = params.id ?? '';
   const call = isUuid(id) ? await deps.analytics.call(project.id, id) : null;
-  if (!call) throw gatewayError('not_found', { message: 'no such call' });
+  if (!call) {
+    const refused = isUuid(id) ? await deps.analytics.refusedCall(project.id, id) : null;
+    if (!refused) throw gatewayError('not_found', { message: 'no such call' });
+    return refusedCallPage(context, refused);
+  }
   const withText = url.searchParams.get('text') === '1';
   const [memory, text, keys] = await Promise.all([
     deps.readCallMemory(project.id, id),

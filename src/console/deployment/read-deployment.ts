@@ -4,6 +4,7 @@
  */
 import type { ReadCounters } from '../../ceilings/counter-usage.ts';
 import { memoryApplication } from '../../core/call.ts';
+import { isUuid } from '../../core/ids.ts';
 import { minuteMs, monthAt } from '../../core/time.ts';
 import type { KeyRecord } from '../../keys/key-record.ts';
 import { playgroundApplication } from '../../pipeline/internal/playground.ts';
@@ -134,13 +135,8 @@ export async function readPeople(
     analytics.deployment.playground({ projectIds, application: playgroundApplication, ...period, limit: maxGroups, signal });
   const [current, previous] = await Promise.all([read(range), read(range.previous)]);
   const shown = compare(current, previous).slice(0, maxRows);
-  const names = await findNames(shown.flatMap(({ name }) => (name !== null && isPersonId(name) ? [name] : [])));
+  const names = await findNames(shown.flatMap(({ name }) => (name !== null && isUuid(name) ? [name] : [])));
   return shown.map((row) => ({ ...row, name: names.get(row.name ?? '') ?? null }));
-}
-
-/** The trigger of a call is a text, so it may be anything. */
-function isPersonId(text: string): boolean {
-  return /^[0-9a-f-]{36}$/.test(text);
 }
 
 export async function readModels(

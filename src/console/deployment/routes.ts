@@ -10,11 +10,11 @@ import {
   formatCount,
   formatPercent,
   formatTimeIn,
-  formatUsd,
   notice,
   type Stat,
   section,
   stats,
+  totalUsd,
 } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import type { ConsoleContext, ConsoleRoute, CsvValue, PageResult } from '../frame/route.ts';
@@ -114,7 +114,7 @@ function bySpend(left: ProjectFigures, right: ProjectFigures): number {
 
 function ownCallsLine(calls: number, costNanos: bigint): string {
   if (calls === 0) return '';
-  return `The spend includes ${formatUsd(costNanos)} for ${formatCount(calls)} ${calls === 1 ? 'call' : 'calls'} that the gateway made for memory.`;
+  return `The spend includes ${totalUsd(costNanos)} for ${formatCount(calls)} ${calls === 1 ? 'call' : 'calls'} that the gateway made for memory.`;
 }
 
 function statsOf({ current, previous }: Compared, rows: readonly ProjectFigures[]): Stat[] {
@@ -129,8 +129,8 @@ function statsOf({ current, previous }: Compared, rows: readonly ProjectFigures[
   return [
     {
       label: 'Spend',
-      value: formatUsd(current.costNanos),
-      hint: `${formatUsd(previous.costNanos)} before${current.unpriced === 0 ? '' : `; ${formatCount(current.unpriced)} calls have no price`}`,
+      value: totalUsd(current.costNanos),
+      hint: `${totalUsd(previous.costNanos)} before${current.unpriced === 0 ? '' : `; ${formatCount(current.unpriced)} calls have no price`}`,
       ...delta(Number(current.costNanos), Number(previous.costNanos), null),
     },
     {
@@ -175,7 +175,7 @@ function spendChart(
       ...unitLabels(unit, zone, start),
       values: (hasOthers ? costs : costs.slice(0, -1)).map(Number),
     })),
-    format: formatUsd,
+    format: totalUsd,
   });
 }
 

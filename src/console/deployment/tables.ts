@@ -3,7 +3,7 @@ import type { OpenBreaker } from '../../routing/open-breakers.ts';
 import type { DeploymentFigures } from '../../usage/analytics/deployment-figures.ts';
 import { share } from '../../usage/analytics/metrics.ts';
 import { ceilingMeters } from '../frame/ceilings.ts';
-import { badge, formatCount, formatPercent, formatUsd, meter, table, time, usd } from '../frame/components.ts';
+import { badge, formatCount, formatPercent, meter, table, time, total, totalUsd } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import type { ConsoleContext } from '../frame/route.ts';
 import type { Column } from '../frame/table.ts';
@@ -17,7 +17,7 @@ function figureColumns<Row>(figuresOf: (row: Row) => Compared | null, calls = 'C
     { label: calls, align: 'end', value: (row) => countOf(figuresOf(row)?.current) },
     { label: 'Errors', align: 'end', value: (row) => errorsOf(figuresOf(row)?.current) },
     { label: 'Spend', align: 'end', value: (row) => costOf(figuresOf(row)?.current) },
-    { label: 'Before', align: 'end', value: (row) => usd(figuresOf(row)?.previous.costNanos ?? null) },
+    { label: 'Before', align: 'end', value: (row) => totalOf(figuresOf(row)?.previous) },
     { label: 'Change', align: 'end', wideOnly: true, value: (row) => changeOf(figuresOf(row)) ?? muted },
   ];
 }
@@ -32,11 +32,15 @@ function errorsOf(figures: DeploymentFigures | undefined): Html | string {
   return html`${formatCount(figures.errors)} <span class="muted">${formatPercent(share(figures.errors, figures.calls))}</span>`;
 }
 
+function totalOf(figures: DeploymentFigures | undefined): Html {
+  return figures === undefined ? html`<span class="muted">–</span>` : total(figures.costNanos);
+}
+
 function costOf(figures: DeploymentFigures | undefined): Html {
-  if (figures === undefined) return usd(null);
+  if (figures === undefined) return totalOf(undefined);
   return figures.unpriced === 0
-    ? usd(figures.costNanos)
-    : html`${usd(figures.costNanos)} <span class="muted" title="${formatCount(figures.unpriced)} calls with unknown cost">+ ?</span>`;
+    ? total(figures.costNanos)
+    : html`${total(figures.costNanos)} <span class="muted" title="${formatCount(figures.unpriced)} calls with unknown cost">+ ?</span>`;
 }
 
 /** Returns null if there was no spend before. */
@@ -55,7 +59,7 @@ function footerOf(label: string, { current, previous }: Compared, emptyCells: nu
     countOf(current),
     errorsOf(current),
     costOf(current),
-    usd(previous.costNanos),
+    total(previous.costNanos),
     changeOf(sums) ?? '',
   ];
 }
@@ -71,7 +75,7 @@ export function projectHref(
   return `/console/p/${slug}${page}${parameters === '' ? '' : `?${parameters}`}`;
 }
 
-export function projectTable(context: ConsoleContext, rows: readonly ProjectFigures[], total: Compared): Html {
+export function projectTable(context: ConsoleContext, rows: readonly ProjectFigures[], all: Compared): Html {
   return table<ProjectFigures>({
     caption: 'Projects by spend',
     hideCaption: true,
@@ -83,7 +87,7 @@ export function projectTable(context: ConsoleContext, rows: readonly ProjectFigu
       { label: 'Monthly cap', value: capMeter },
       ...figureColumns<ProjectFigures>((row) => row),
     ],
-    footer: footerOf('All projects', total, 1),
+    footer: footerOf('All projects', all, 1),
   });
 }
 
@@ -94,7 +98,7 @@ export function capMeter({ project, monthNanos }: Pick<ProjectFigures, 'project'
     label: `Monthly cap of ${project.name}`,
     value: Number(monthNanos),
     max: cap,
-    text: `${formatUsd(monthNanos)} of ${formatUsd(cap)} this month`,
+    text: `${totalUsd(monthNanos)} of ${totalUsd(cap)} this month`,
   });
 }
 

@@ -1,6 +1,8 @@
 /** The table below the chart, with the totals of each group. */
+import { playgroundApplication } from '../../pipeline/internal/playground.ts';
 import { toFilterValue } from '../../usage/analytics/call-filter.ts';
 import type { Figures } from '../../usage/analytics/figures.ts';
+import { type Group, isOfAttempts } from '../../usage/analytics/figures-request.ts';
 import { groupLabels, type Metric, share } from '../../usage/analytics/metrics.ts';
 import type { FiguresReport, GroupFigures } from '../../usage/analytics/read-figures.ts';
 import { filterQuery } from '../frame/call-filters.ts';
@@ -11,7 +13,7 @@ import type { ConsoleContext } from '../frame/route.ts';
 import { rangeQuery } from '../frame/time-range.ts';
 import type { View } from './view.ts';
 
-export function groupTable(context: ConsoleContext, view: View, report: FiguresReport): Html {
+export function groupTable(context: ConsoleContext, view: View, report: FiguresReport, names: Names): Html {
   const { metric, group } = view;
   const whole = metric.value(report.total);
   const isPlain = metric.unit === 'nanos' || metric.name === 'calls' || metric.name === 'errors';
@@ -31,7 +33,7 @@ export function groupTable(context: ConsoleContext, view: View, report: FiguresR
         grow: true,
         value: (entry) => {
           const { href } = group === null ? { href: undefined } : hrefOf(context, view, entry);
-          const name = group === null ? 'All calls' : nameOf(entry);
+          const name = group === null ? 'All calls' : nameOf(view, entry, names);
           return href === undefined ? name : html`<a href="${href}">${name}</a>`;
         },
       },
@@ -45,7 +47,7 @@ export function groupTable(context: ConsoleContext, view: View, report: FiguresR
             },
           ]
         : []),
-      { label: group === 'provider' ? 'Attempts' : 'Calls', align: 'end', value: ({ figures }) => formatCount(figures.calls) },
+      { label: isOfAttempts(group) ? 'Attempts' : 'Calls', align: 'end', value: ({ figures }) => formatCount(figures.calls) },
       { label: 'Errors', align: 'end', value: ({ figures }) => formatCount(figures.errors) },
       {
         label: 'Cost',
@@ -67,14 +69,31 @@ export function groupTable(context: ConsoleContext, view: View, report: FiguresR
   });
 }
 
-export function nameOf({ kind, name }: GroupFigures): string {
-  return kind === 'others' ? 'Others' : (name ?? 'None');
+/** The names of end users and people, by what the calls contain of them. */
+export type Names = ReadonlyMap<string, string>;
+
+/** A call that reached no vendor has no attempt, so only old aggregates have attempts without a model. */
+const withoutName: Partial<Readonly<Record<Group, string>>> = {
+  attempted: 'Not recorded before an update',
+  subject: 'No end user',
+  person: 'Not a person',
+};
+
+export function nameOf({ group }: Pick<View, 'group'>, { kind, name }: GroupFigures, names: Names): string {
+  if (kind === 'others') return 'Others';
+  if (name === null) return (group && withoutName[group]) ?? 'None';
+  if (group === 'subject') return names.get(name) ?? `${name.slice(0, 16)}…`;
+  return names.get(name) ?? name;
 }
 
 /** Links to the calls of a group, if there is a filter for it. */
 export function hrefOf(context: ConsoleContext, { group, filter }: View, { kind, name }: GroupFigures): { href?: string } {
   if (kind === 'others' || group === null || group === 'provider') return {};
-  return { href: projectPath(context, '/calls', { ...rangeQuery(context), ...filterQuery(filter), [group]: toFilterValue(name) }) };
+  // There are no filters for these calls.
+  if (name === null && (group === 'subject' || group === 'attempted')) return {};
+  const application = group === 'person' ? { source: playgroundApplication } : {};
+  const query = { ...rangeQuery(context), ...filterQuery(filter), ...application, [group]: toFilterValue(name) };
+  return { href: projectPath(context, '/calls', query) };
 }
 
 export function formatValue({ unit }: Metric, value: number): string {

@@ -33,6 +33,8 @@ const labels: Readonly<Record<string, string>> = {
   result: 'Result',
   failover: 'Failover',
   price: 'Price',
+  person: 'Person',
+  attempted: 'Attempted model',
   subject: 'End user',
   own: 'The gateway’s own calls',
   not_source: 'Application is not',
@@ -53,7 +55,7 @@ const none: Option = { value: noValue, label: 'None' };
 const toOption = (value: string): Option => ({ value, label: value });
 
 /** These filters have no field in the form. They are only set by links on other pages. */
-const linkedFilters = ['asked', 'turn', 'agent', 'trigger', 'canary', 'control'];
+const linkedFilters = ['asked', 'turn', 'agent', 'trigger', 'canary', 'control', 'person', 'attempted'];
 
 /** Parses the filters of a view. The gateway's own calls are hidden unless the person asks for them. */
 export function readCallFilter({ url }: Pick<ConsoleContext, 'url'>): CallFilter {

@@ -8,7 +8,6 @@ import {
   cutPage,
   exactUsd,
   formatCount,
-  formatUsd,
   meter,
   pageParameter,
   pager,
@@ -16,7 +15,8 @@ import {
   table,
   textField,
   time,
-  usd,
+  total,
+  totalUsd,
 } from '../frame/components.ts';
 import { type FieldErrors, noErrors } from '../frame/field-errors.ts';
 import { type Html, html } from '../frame/html.ts';
@@ -137,8 +137,8 @@ async function projectsPage({ projects, readFigures }: ProjectRoutesDeps, contex
         { label: 'Calls', value: ({ project }) => (project.settings.mayCall ? badge('allowed', 'good') : badge('refused', 'bad')) },
         { label: `Calls, ${days} days`, align: 'end', value: ({ current }) => formatCount(current.calls) },
         { label: 'Errors', align: 'end', value: ({ current }) => formatCount(current.errors), wideOnly: true },
-        { label: `Spend, ${days} days`, align: 'end', value: ({ current }) => usd(current.costNanos) },
-        { label: `${days} days before`, align: 'end', value: ({ previous }) => usd(previous.costNanos), wideOnly: true },
+        { label: `Spend, ${days} days`, align: 'end', value: ({ current }) => total(current.costNanos) },
+        { label: `${days} days before`, align: 'end', value: ({ previous }) => total(previous.costNanos), wideOnly: true },
         { label: 'Monthly cap', value: capOf },
         { label: `Created (${context.zone})`, value: ({ project }) => time(project.createdAt, context.zone, 'date'), wideOnly: true },
       ],
@@ -149,7 +149,7 @@ async function projectsPage({ projects, readFigures }: ProjectRoutesDeps, contex
 function capOf({ project, monthNanos }: ListedProject): Html {
   const cap = project.settings.monthlyCapNanos;
   if (cap === null || monthNanos === null) return html`<span class="muted">None</span>`;
-  const text = `${formatUsd(monthNanos)} of ${formatUsd(cap)} this month`;
+  const text = `${totalUsd(monthNanos)} of ${totalUsd(cap)} this month`;
   return meter({ label: `Monthly cap of ${project.name}`, value: Number(monthNanos), max: cap, text });
 }
 

@@ -6,7 +6,12 @@ import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext } from '../frame/route.ts';
 import { rangeQuery } from '../frame/time-range.ts';
 
-export function statsOf(context: ConsoleContext, current: Figures, previous: Figures): Stat[] {
+export function statsOf(
+  context: ConsoleContext,
+  current: Figures,
+  previous: Figures,
+  refused: { readonly current: number; readonly previous: number },
+): Stat[] {
   const calls = (query: Record<string, string>): string => projectPath(context, '/calls', { ...rangeQuery(context), ...query });
   const explore = (metric: string): string => projectPath(context, '/explore', { ...rangeQuery(context), metric });
   /** `isGood` says whether an increase is good, or is null if it's neither good nor bad. */
@@ -40,6 +45,13 @@ export function statsOf(context: ConsoleContext, current: Figures, previous: Fig
       href: calls({ result: 'error' }),
       hint: `${formatCount(current.errors)} of ${formatCount(current.calls)} calls`,
       ...delta(errorShare, share(previous.errors, previous.calls), false),
+    },
+    {
+      label: 'Refused',
+      value: formatCount(refused.current),
+      href: projectPath(context, '/calls/refused', rangeQuery(context)),
+      hint: 'by a key, ceiling, rule or routing, before a model was called',
+      ...delta(refused.current, refused.previous, false),
     },
     {
       label: 'Latency, median',

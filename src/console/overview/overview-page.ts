@@ -31,6 +31,7 @@ import {
 import { type Html, html } from '../frame/html.ts';
 import { ownCallsLine, readOwnFigures } from '../frame/own-calls.ts';
 import { projectPath } from '../frame/project-path.ts';
+import { refusedLine } from '../frame/refused-line.ts';
 import type { ConsoleContext, ConsoleRoute, PageResult } from '../frame/route.ts';
 import { describePeriod, periodQuery, rangePicker, rangeQuery, unitLabels, unitName, unitStart } from '../frame/time-range.ts';
 import { type CeilingsDeps, readCeilings } from './ceilings.ts';
@@ -70,10 +71,13 @@ async function showOverview(deps: OverviewDeps, context: ConsoleContext): Promis
   const view = readView(context);
   const everything = { projectId: project.id, from: view.range.from, to: view.range.to, signal };
   const selection = { ...everything, filter: { own: 'hide' } };
-  if (!(await analytics.hasCalls(project.id))) return { kind: 'page', title: 'Overview', content: await emptyProject(deps, context) };
+  if (!(await analytics.hasCalls(project.id))) {
+    const first = html`${refusedLine(context, await analytics.refusedCounts(everything))}${await emptyProject(deps, context)}`;
+    return { kind: 'page', title: 'Overview', content: first };
+  }
   const costly = ['latency', 'firstChunk', 'failovers'] as const;
   const { zone } = context;
-  const [current, previous, own, chart, models, applications, tasks, keys, breakers, left] = await Promise.all([
+  const [current, previous, own, chart, models, applications, tasks, keys, breakers, left, refused, refusedBefore] = await Promise.all([
     analytics.figures({ ...selection, zone, costly }),
     analytics.figures({ ...selection, ...view.range.previous, zone, costly }),
     readOwnFigures(analytics, { ...selection, zone }),
@@ -84,10 +88,12 @@ async function showOverview(deps: OverviewDeps, context: ConsoleContext): Promis
     listKeys(project.id),
     readBreakers(project.id, breakersOf(project)),
     stepsLeft(deps, context),
+    analytics.refusedCounts(selection),
+    analytics.refusedCounts({ ...selection, ...view.range.previous }),
   ]);
   const ceilings = await readCeilings(deps, { project, keys, now });
   const content = html`${left}${rangePicker(context, view.range)}
-${stats(statsOf(context, current.total, previous.total))}
+${stats(statsOf(context, current.total, previous.total, { current: refused.calls, previous: refusedBefore.calls }))}
 <p class="hint">Changes are against the period before: ${describePeriod(view.range.previous, zone)}.</p>
 ${ownCallsLine(context, own)}
 ${unknownPrices(context, current.total)}

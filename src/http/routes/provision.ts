@@ -20,6 +20,7 @@ import { addLeaseRoutes, type LeaseRouteDeps } from './provision/lease-routes.ts
 import { addMemoryTransferRoutes, type MemoryTransferRouteDeps } from './provision/memory-routes.ts';
 import { addPeopleRoutes, type PeopleRouteDeps } from './provision/people-routes.ts';
 import { addQuarantineRoutes, type QuarantineRouteDeps } from './provision/quarantine-routes.ts';
+import { addRefusedCallRoutes, type RefusedCallRouteDeps } from './provision/refused-call-routes.ts';
 import { addReportRoutes, type ReportRouteDeps } from './provision/report-routes.ts';
 import { createResponders } from './provision/responders.ts';
 import { addSettingsRoutes, type SettingsRouteDeps } from './provision/settings-routes.ts';
@@ -28,6 +29,7 @@ import { addStatusRoutes, type StatusRouteDeps } from './provision/status-routes
 export interface ProvisionRouteDeps
   extends SettingsRouteDeps,
     ReportRouteDeps,
+    RefusedCallRouteDeps,
     PeopleRouteDeps,
     MemoryTransferRouteDeps,
     StatusRouteDeps,
@@ -63,6 +65,7 @@ export function createProvisionRoutes(deps: ProvisionRouteDeps): Router {
   addKeyRoutes(router, responders, deps.keyring);
   addBatchRoutes(router, responders, deps.batches);
   addReportRoutes(router, responders, deps);
+  addRefusedCallRoutes(router, responders, deps);
   addLeaseRoutes(router, responders, deps.leases);
   addQuarantineRoutes(router, responders, deps);
   addPeopleRoutes(router, responders, deps);

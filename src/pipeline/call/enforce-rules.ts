@@ -7,6 +7,7 @@
 import type { Call, Route } from '../../core/call.ts';
 import { GatewayError, gatewayError, VendorError } from '../../core/errors.ts';
 import { parseJson } from '../../core/json/narrow.ts';
+import type { Refusal } from '../../core/refusal.ts';
 import { createSseParser } from '../../core/sse.ts';
 import { extractResponseTexts, readRequestTexts } from '../../dialects/routes/rule-texts.ts';
 import { createStreamTexts } from '../../dialects/routes/stream-texts.ts';
@@ -63,7 +64,10 @@ export function createRuleEnforcer({ logger, recordRuleHit }: RuleEnforcerDeps) 
     for (const observedClass of observed) logger.info({ ...logFields, class: observedClass, action: 'observe' }, 'content rule');
     if (blockedBy !== null) {
       logger.info({ ...logFields, class: blockedBy, action: 'block' }, 'content rule');
-      return gatewayError('guardrail_blocked', { message: `a content rule blocked the call: ${blockedBy} in ${place}` });
+      return gatewayError('guardrail_blocked', {
+        message: `a content rule blocked the call: ${blockedBy} in ${place}`,
+        ...refusedBy('content_rule', blockedBy, place),
+      });
     }
     if (unfinished === null) return null;
     const { class: slowest, reason, cause } = unfinished;
@@ -73,7 +77,7 @@ export function createRuleEnforcer({ logger, recordRuleHit }: RuleEnforcerDeps) 
     );
     if (!rules.blocks) return null;
     const message = `the content rules cannot check the call: ${unfinished.class} in ${place} ${unfinished.reason}. Shorten the text or simplify the rules`;
-    return gatewayError('guardrail_blocked', { message });
+    return gatewayError('guardrail_blocked', { message, ...refusedBy('content_rule_unfinished', slowest, place) });
   }
 
   /**
@@ -136,6 +140,11 @@ export function createRuleEnforcer({ logger, recordRuleHit }: RuleEnforcerDeps) 
     checkBytes: (call: Call, rules: PlaceRules, bytes: Buffer): Promise<GatewayError | null> =>
       evaluate(call, rules, 'output', extractTexts(call, bytes)),
   };
+}
+
+/** A call whose response was blocked has a record, so only a blocked input is a refusal. */
+function refusedBy(reason: 'content_rule' | 'content_rule_unfinished', rule: string, place: RulePlace): { readonly refusal?: Refusal } {
+  return place === 'input' ? { refusal: { reason, rule } } : {};
 }
 
 function extractTexts({ route, stream }: Call, bytes: Buffer): string[] {

@@ -86,7 +86,7 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
     // We only await what needs I/O. Most calls have no rules and no recall, and are admitted from the local quota.
     try {
       const plan = budget && call.requestedModel === 'auto' ? await planTier(received, budget) : planFor(received, null);
-      if (!project.mayCall) throw gatewayError('subscription_required');
+      if (!project.mayCall) throw gatewayError('subscription_required', { refusal: { reason: 'calls_off' } });
       if (received.requiresPrice || call.caller.models !== null || requiresTags({ project, caller: call.caller }))
         rejectOtherModels(call.spans);
       const { candidates } = plan;

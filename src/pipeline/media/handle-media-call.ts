@@ -159,7 +159,7 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, pools, j
   /** Admits the call and writes it to the journal. If this throws, the call leaves no record. */
   async function open(request: MediaCallRequest): Promise<RunningMediaCall> {
     const { call, project, candidate, texts } = request;
-    if (!project.mayCall) throw gatewayError('subscription_required');
+    if (!project.mayCall) throw gatewayError('subscription_required', { refusal: { reason: 'calls_off' } });
     const limits = await readLimits(call, project);
     const reservation = await admission.admit({
       limits,

@@ -5,6 +5,14 @@
  */
 import type { Database, Queries } from '../../db/database.ts';
 import { createQuerySlots } from '../../db/query-slots.ts';
+import {
+  countRefused,
+  countRefusedByUnit,
+  findRefused,
+  listRefused,
+  type RefusalPageRequest,
+  type RefusalSelection,
+} from '../refusals/read-refusals.ts';
 import { readCallDetail } from './call-detail.ts';
 import type { CallSelection } from './call-filter.ts';
 import { type CallPageRequest, readCallPage, readCallsById, streamCalls } from './call-list.ts';
@@ -41,6 +49,12 @@ export function createAnalytics(database: Pick<Database, 'kind' | 'query'>) {
     call: (projectId: string, callId: string) => readCallDetail(queries, projectId, callId),
     find: (projectId: string, text: string) => findCalls(queries, projectId, text),
     keyUse: (projectId: string, request: Period & { readonly keyIds: readonly string[] }) => readKeyUse(queries, projectId, request),
+    refusedPage: (request: RefusalPageRequest & Pick<CallSelection, 'signal'>) => listRefused(queriesOf(request), request),
+    refusedCounts: (selection: RefusalSelection & Period & Pick<CallSelection, 'signal'>) => countRefused(queriesOf(selection), selection),
+    refusedByUnit: (request: Parameters<typeof countRefusedByUnit>[1] & Pick<CallSelection, 'signal'>) =>
+      countRefusedByUnit(queriesOf(request), request),
+    /** Resolves with null if the project has no refused call with this id, or if it wasn't recorded. */
+    refusedCall: (projectId: string, callId: string) => findRefused(queries, projectId, callId),
     recentUse: (projectId: string, period: Period) => readRecentUse(queries, projectId, period),
     /** Figures of several projects together. */
     deployment: {

@@ -17,6 +17,9 @@ export function toFilterValue(value: string | null): string {
   return /^-+$/.test(value) ? `${value}-` : value;
 }
 
+/** The id of the person who made a call in the playground. Null for all other calls. */
+export const personSql = `(case when c.trigger_kind = 'playground' then c.trigger_detail end)`;
+
 /**
  * Filters that compare a column. If the column is nullable (such as `task`, `model` or `code`), the filter accepts `-`
  * for calls without a value.
@@ -34,6 +37,7 @@ const columns = {
   code: 'c.code',
   cache: 'c.cache',
   outcome: 'c.outcome',
+  person: personSql,
 } as const;
 
 type ColumnFilter = keyof typeof columns;
@@ -95,7 +99,7 @@ type ConditionFilter = keyof typeof conditions;
 export const filterNames: readonly string[] = [
   ...Object.keys(columns),
   ...planFilters,
-  ...['status', 'subject'],
+  ...['status', 'subject', 'attempted'],
   ...Object.keys(exclusions),
   ...Object.keys(bounds),
   ...Object.keys(conditions),
@@ -103,10 +107,10 @@ export const filterNames: readonly string[] = [
 
 /**
  * The value of each filter by its name. A filter that is absent or undefined selects all calls. `subject` is an end
- * user, or the SHA-256 of one in hex.
+ * user, or the SHA-256 of one in hex. `attempted` is a model that was tried, whether or not it answered.
  */
 export type CallFilter = Readonly<
-  Partial<Record<ColumnFilter | PlanFilter | ConditionFilter | Exclusion | BoundFilter | 'status' | 'subject', string>>
+  Partial<Record<ColumnFilter | PlanFilter | ConditionFilter | Exclusion | BoundFilter | 'status' | 'subject' | 'attempted', string>>
 >;
 
 /** Returns the names of the filters, without `own`, which isn't an attribute of calls. */
@@ -217,6 +221,11 @@ export function whereFilter(filter: CallFilter, { add }: Parameters, row: Filter
     } else if (isKeyOf(bounds, name)) {
       const { sql, scale } = bounds[name];
       terms.push(`${sql} ${add(Math.round(Number(value) * scale))}::bigint`);
+    } else if (name === 'attempted') {
+      // See `failoversSql` for why we count.
+      terms.push(
+        `(select count(*) from attempts tried where tried.call_id = c.id and tried.provider || '/' || tried.model = ${add(value)}::text) > 0`,
+      );
     } else if (name === 'subject') {
       terms.push(`c.subject_sha256 = ${subjectHash(value, { add })}`);
     }

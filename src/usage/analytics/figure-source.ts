@@ -22,7 +22,7 @@ import {
   splitExclusion,
   whereCalls,
 } from './call-filter.ts';
-import { type FiguresRequest, type Group, groupColumns } from './figures-request.ts';
+import { type FiguresRequest, type Group, groupColumns, isOfAttempts } from './figures-request.ts';
 import type { Period } from './range.ts';
 import { assertRowsAtMost, countCalls } from './row-limit.ts';
 
@@ -156,7 +156,7 @@ async function withoutLateEdge(queries: Queries, projectId: string, periods: rea
 function rowsOf(request: SourceRequest): FigureSource {
   const { from, to, group = null, costly = [] } = request;
   const addends = (parameters: Parameters): readonly Addends[] => {
-    const isByAttempt = group === 'provider';
+    const isByAttempt = isOfAttempts(group);
     const where = whereCalls(request, parameters);
     const idAt = (at: number): string => `${parameters.add(minIdAt(at))}::uuid`;
     const join = (attempts: string): string =>

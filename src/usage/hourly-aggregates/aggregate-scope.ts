@@ -16,7 +16,9 @@ const ofProject = { ...everywhere, route: 'route', cache: 'cache', failover: 'fa
 
 /** Returns the scope whose aggregates have all of the filters and the group, or null if there is no such scope. */
 export function aggregateScopeOf(filter: CallFilter, group: Group | null): AggregateScope | null {
-  const names = [...new Set([...namesOf(filter), ...(group === null ? [] : [group])])];
+  // The filter is about calls, and the aggregates that have the model of an attempt are about attempts.
+  if (filter.attempted !== undefined) return null;
+  const names = [...new Set([...namesOf(filter), ...(group === null ? [] : group === 'attempted' ? ['provider'] : [group])])];
   const [scope = 'project', ...others] = owners.filter((owner) => names.includes(owner));
   const known = scope === 'project' ? ofProject : everywhere;
   return others.length === 0 && names.every((name) => name === scope || Object.hasOwn(known, name)) ? scope : null;

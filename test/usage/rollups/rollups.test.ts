@@ -70,7 +70,7 @@ async function compare(database: Database, projectId: string, scope: Scope, peri
 
 /** Requests about several attributes, or about one that only hourly aggregates have. */
 const aggregateRequests: readonly Partial<FiguresRequest>[] = [
-  ...(['route', 'status', 'code', 'outcome', 'provider'] as const).map((group) => ({ group, unit: 'day' as const })),
+  ...(['route', 'status', 'code', 'outcome', 'provider', 'attempted'] as const).map((group) => ({ group, unit: 'day' as const })),
   { filter: { agent: 'a1' }, group: 'model', unit: 'hour' },
   { filter: { agent: '-' } },
   { filter: { source: 's1', result: 'error' }, group: 'model', unit: 'week' },
@@ -78,6 +78,7 @@ const aggregateRequests: readonly Partial<FiguresRequest>[] = [
   { filter: { failover: 'yes', price: 'known' }, group: 'route', unit: 'day' },
   { filter: { cache: '-', result: 'ok', model: 'm/1' }, unit: 'hour' },
   { filter: { model: 'm/0' }, group: 'provider', unit: 'day', rank: 'tokens' },
+  { filter: { result: 'error' }, group: 'attempted', unit: 'day', rank: 'errors' },
   { zone: 'Asia/Kathmandu', group: 'status', unit: 'day' },
   { filter: { not_model: 'm/1', not_status: '5xx' }, group: 'code', unit: 'day' },
   { filter: { not_code: '-' }, group: 'source' },

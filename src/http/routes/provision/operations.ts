@@ -6,6 +6,8 @@ const projectRead = { ...provisionRead, codes: [...provisionRead.codes, 'not_fou
 
 const projectWrite = { ...projectRead, plain: [400, 413, 415] } as const;
 const team = '/provision/teams/{project}';
+const refusedDetails =
+  'To get the next page, send the id of the last call in `before`. Of each key, a process records at most 60 refused calls per minute and only counts the others, so `counts` says how many calls were refused between `from` and `to`, which is the time that the page covers. With `source`, it only counts recorded calls.';
 
 export const provisionOperations: OperationSpecs = {
   'get /provision/teams': {
@@ -242,6 +244,34 @@ export const provisionOperations: OperationSpecs = {
     details: 'To get the next page, send the id of the last call in `before`.',
     parameters: ['limit', 'before', 'task_id', 'source_only', 'request_only', 'subject_only', 'hide_own', 'failed_only'],
     responses: { 200: 'CallList' },
+  },
+  [`get ${team}/calls/{id}`]: {
+    ...projectRead,
+    summary: 'Gets a call with its attempts',
+    details: 'A refused call has no row here. It is under `refused-calls`.',
+    parameters: ['project', 'call'],
+    responses: { 200: 'Call' },
+  },
+  [`get ${team}/refused-calls`]: {
+    ...projectRead,
+    summary: 'Lists the calls that the gateway refused, newest first',
+    details: refusedDetails,
+    parameters: ['project', 'limit', 'before', 'refusal_reason', 'key_only', 'source_only'],
+    responses: { 200: 'RefusedCallList' },
+  },
+  'get /provision/refused-calls': {
+    ...projectRead,
+    summary: 'Lists the refused calls of all projects, newest first',
+    details: refusedDetails,
+    parameters: ['limit', 'before', 'refusal_reason', 'key_only', 'source_only'],
+    responses: { 200: 'RefusedCallList' },
+  },
+  [`get ${team}/refused-calls/{id}`]: {
+    ...projectRead,
+    summary: 'Gets a refused call',
+    details: 'The response says which rule or ceiling refused the call, and what to do about it. It contains no text of the call.',
+    parameters: ['project', 'call'],
+    responses: { 200: 'RefusedCall' },
   },
   [`get ${team}/usage`]: {
     ...projectRead,

@@ -39,6 +39,8 @@ export interface ErasureReports {
 export interface ReportRouteDeps {
   /** Returns rows of the `CallList` schema, newest first. If `projectId` is null, the list covers all projects. */
   readonly listCalls: (projectId: string | null, filter: CallsFilter) => Promise<readonly unknown[]>;
+  /** Resolves to a row of the `Call` schema, or to null if the project has no such call. */
+  readonly findCall: (projectId: string, id: string) => Promise<unknown>;
   /** Returns the usage in the current calendar month, in the `Usage` schema. */
   readonly getUsage: (project: Project) => Promise<unknown>;
   /** Returns the usage of all projects in the current calendar month, in the `DeploymentUsage` schema. */
@@ -49,7 +51,7 @@ export interface ReportRouteDeps {
 
 export function addReportRoutes(router: Router, responders: Responders, deps: ReportRouteDeps): void {
   const { findProject, read, readProject, change } = responders;
-  const { listCalls, getUsage, getDeploymentUsage, erasures, reprice } = deps;
+  const { listCalls, findCall, getUsage, getDeploymentUsage, erasures, reprice } = deps;
   router.get(
     '/teams/:project/calls',
     readProject(async ({ id }, { query }) => ({ object: 'list', data: await listCalls(id, parseCallsFilter(query)) })),
@@ -57,6 +59,14 @@ export function addReportRoutes(router: Router, responders: Responders, deps: Re
   router.get(
     '/calls',
     read(async ({ query }) => ({ object: 'list', data: await listCalls(null, parseCallsFilter(query)) })),
+  );
+  router.get(
+    '/teams/:project/calls/:id',
+    readProject(async (project, request) => {
+      const call = await findCall(project.id, param(request, 'id'));
+      if (call === null) throw gatewayError('not_found', { message: 'no such call' });
+      return call;
+    }),
   );
   router.get(
     '/teams/:project/usage',

@@ -1,6 +1,7 @@
 /** Response schemas of the provisioning routes. The objects are open, so we can add members without a new version. */
 import { z } from 'zod';
 import { outcomes } from '../../../core/call.ts';
+import { refusalReasons } from '../../../core/refusal.ts';
 import { count, id, listSchema, text, time, usd, windowName } from '../../openapi/schemas/primitives.ts';
 
 const tiers = z.record(z.string(), z.array(z.string()));
@@ -148,6 +149,24 @@ export const callResponse = z.looseObject({
   attempts: z.array(attempt),
 });
 
+export const refusedCallResponse = z.looseObject({
+  id: id.describe('the response header `x-gateway-call-id` of the call'),
+  created_at: time,
+  project: z.string().describe('slug of the project'),
+  key: z.string().describe('prefix of the key'),
+  key_name: text.describe('null if the gateway itself made the call'),
+  source: text.describe('the application; null if the key itself was refused and the call named none'),
+  route: z.string(),
+  model_asked: text.describe('null if the call was refused before its body was read'),
+  status: z.int(),
+  code: z.string(),
+  reason: z.enum(refusalReasons as readonly [string, ...string[]]),
+  rule: text.describe('what refused the call: a ceiling with its window such as `calls/day`, the class of a content rule, or missing tags'),
+  limit: z.number().nullable().describe('the limit of the ceiling, in calls, tokens or USD'),
+  explanation: z.string(),
+  advice: z.string(),
+});
+
 const lease = z.looseObject({
   process: z.string(),
   alive: z.boolean().describe('whether the process sent a heartbeat within the last minute'),
@@ -203,7 +222,18 @@ export const provisionResponses = {
       calls: z.array(z.string()).describe('the ids of the newest of these calls, newest first'),
     }),
   ),
+  Call: callResponse,
   CallList: listSchema(callResponse),
+  RefusedCall: refusedCallResponse,
+  RefusedCallList: listSchema(refusedCallResponse).extend({
+    from: time,
+    to: time,
+    counts: z.looseObject({
+      calls: count.describe('calls that were refused between `from` and `to`'),
+      recorded: count.describe('those of them that have a row'),
+      not_recorded: count.describe('those of them that were only counted, because the key was refused too often in a minute'),
+    }),
+  }),
   LeaseList: listSchema(lease),
   Status: z.looseObject({
     object: z.literal('status'),
