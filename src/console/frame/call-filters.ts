@@ -44,7 +44,7 @@ const linkedFilters = ['asked', 'turn', 'agent', 'trigger', 'canary', 'control']
 
 /**
  * Renders a GET form, with the less common filters in a collapsed section. The values of the query parameters in `keep`
- * are preserved.
+ * are preserved. `results` are further choices for the result.
  */
 export function callFilterForm(
   { url }: Pick<ConsoleContext, 'url'>,
@@ -53,7 +53,13 @@ export function callFilterForm(
     choices,
     fields = [],
     keep = [],
-  }: { readonly choices: FilterChoices; readonly fields?: readonly Html[]; readonly keep?: readonly string[] },
+    results = [],
+  }: {
+    readonly choices: FilterChoices;
+    readonly fields?: readonly Html[];
+    readonly keep?: readonly string[];
+    readonly results?: readonly Option[];
+  },
 ): Html {
   const text = (name: keyof CallFilter, suggestions?: readonly string[]): Html =>
     textField({
@@ -82,6 +88,7 @@ ${text('source', choices.applications)}${text('model', choices.models)}${select(
 )}${text('task')}${select('result', [
   { value: 'ok', label: 'Succeeded' },
   { value: 'error', label: 'Errors' },
+  ...results,
 ])}${select('status', ['2xx', '4xx', '5xx'].map(toOption))}
 <details class="more-filters"${isRareSet ? html` open` : ''}><summary>More filters</summary><div class="filters">${select('route', routes.map(toOption))}${text(
     'code',
