@@ -88,6 +88,25 @@ describe.each(eras)('a client in mode %s', (era) => {
   });
 });
 
+test('explains a call that the gateway refused, but not to people of another project', async () => {
+  const [gateway, other] = [await shared().withProject('refusing'), await shared().withProject('elsewhere')];
+  const token = await issueToken(gateway, await addPerson(gateway, [gateway.project]));
+  const stranger = await issueToken(other, await addPerson(other, [other.project]));
+  const capped = await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { may_call: false });
+  expect(capped.status).toBe(200);
+  const refused = await gateway.call('/v1/chat/completions', chat);
+  const id = refused.headers.get('x-gateway-call-id');
+  await refused.arrayBuffer();
+  const explained = await withClient(gateway, { token }, (client) => callTool(client, 'gateway_why', { call_id: id }));
+  expect(explained).toMatchObject({
+    project: gateway.project,
+    refused_call: { id, reason: 'calls_off', status: 402, explanation: 'Calls were turned off for the project.' },
+  });
+  expect(explained).not.toHaveProperty('call');
+  const hidden = await withClient(other, { token: stranger }, (client) => callToolError(client, 'gateway_why', { call_id: id }));
+  expect(hidden).toBe('call_id: the project has no such call');
+});
+
 test('names the first affected date if a deletion period is turned on or shortened, but not if it grows', async () => {
   const gateway = await shared().withProject('deletion');
   const token = await issueToken(gateway, await addPerson(gateway, [gateway.project]));

@@ -32,7 +32,7 @@ import { projectPath } from '../frame/project-path.ts';
 import { refusedLine } from '../frame/refused-line.ts';
 import type { ConsoleContext, ConsoleRoute, CsvValue, PageResult } from '../frame/route.ts';
 import { orTooMany, rowLimit, tooManyCalls } from '../frame/row-limit.ts';
-import { periodQuery, rangePicker, unitLabels, unitName } from '../frame/time-range.ts';
+import { periodQuery, rangePicker, rangeQuery, unitLabels, unitName } from '../frame/time-range.ts';
 import { outcomeBadge } from './outcome.ts';
 
 export interface CallListDeps {
@@ -85,7 +85,12 @@ function readView(context: ConsoleContext): View {
 }
 
 async function showCalls({ analytics, filterChoices }: CallListDeps, context: ConsoleContext): Promise<PageResult> {
-  const { zone } = context;
+  const { zone, url } = context;
+  // Refused calls have a list of their own, because they have neither a model nor a cost.
+  if (url.searchParams.get('result') === 'refused') {
+    const given = { source: url.searchParams.get('source'), key: url.searchParams.get('key') };
+    return { kind: 'redirect', to: projectPath(context, '/calls/refused', { ...rangeQuery(context), ...given }) };
+  }
   const { range, filter, selection, before, isLive } = readView(context);
   const unit = unitFor(range);
   const figures = { ...selection, zone, unit, ...rowLimit(context) };
@@ -100,7 +105,7 @@ async function showCalls({ analytics, filterChoices }: CallListDeps, context: Co
   ]);
   const list = page instanceof TooManyCalls ? '' : callTable(context, page.calls);
   const content = html`${searchForm(context)}${rangePicker(context, range)}
-${callFilterForm(context, filter, { choices, keep: ['live'] })}
+${callFilterForm(context, filter, { choices, keep: ['live'], results: [{ value: 'refused', label: 'Refused by the gateway' }] })}
 ${activeFilters(context, filter)}
 ${refusedLine(context, refused, { source, key })}
 ${report instanceof TooManyCalls ? tooManyCalls(context, range, report) : report.total.calls === 0 ? '' : card(histogram(context, filter, unit, report.units))}

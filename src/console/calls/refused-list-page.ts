@@ -167,7 +167,7 @@ function refusedTable(context: ConsoleContext, rows: readonly RefusedCallRow[]):
       { label: 'Status', value: ({ status }) => badge(String(status), 'warning') },
       { label: 'Reason', grow: true, value: reasonOf },
       { label: 'Application', value: ({ source }) => source ?? html`<span class="muted">Not known</span>` },
-      { label: 'Key', value: ({ keyName, keyPrefix }) => keyName ?? keyPrefix },
+      { label: 'Key', wideOnly: true, value: ({ keyName, keyPrefix }) => keyName ?? keyPrefix },
       { label: 'Requested model', value: ({ requestedModel }) => requestedModel ?? html`<span class="muted">Not read</span>` },
     ],
   });

@@ -64,7 +64,7 @@ export function readCallFilter({ url }: Pick<ConsoleContext, 'url'>): CallFilter
 
 /**
  * Renders a GET form, with the less common filters in a collapsed section. The values of the query parameters in `keep`
- * are preserved.
+ * are preserved. `results` are further choices for the result.
  */
 export function callFilterForm(
   { url }: Pick<ConsoleContext, 'url'>,
@@ -73,7 +73,13 @@ export function callFilterForm(
     choices,
     fields = [],
     keep = [],
-  }: { readonly choices: FilterChoices; readonly fields?: readonly Html[]; readonly keep?: readonly string[] },
+    results = [],
+  }: {
+    readonly choices: FilterChoices;
+    readonly fields?: readonly Html[];
+    readonly keep?: readonly string[];
+    readonly results?: readonly Option[];
+  },
 ): Html {
   const text = (name: keyof CallFilter, suggestions?: readonly string[]): Html =>
     textField({
@@ -108,6 +114,7 @@ export function callFilterForm(
 ${text('source', choices.applications)}${text('model', choices.models)}${select('key', keyOptions)}${text('task')}${select('result', [
   { value: 'ok', label: 'Succeeded' },
   { value: 'error', label: 'Errors' },
+  ...results,
 ])}${select('status', ['2xx', '4xx', '5xx'].map(toOption))}
 <details class="more-filters"${isRareSet ? html` open` : ''}><summary>More filters</summary><div class="filters">${select('route', routes.map(toOption))}${text(
     'code',

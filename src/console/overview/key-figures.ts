@@ -50,7 +50,7 @@ export function statsOf(
       label: 'Refused',
       value: formatCount(refused.current),
       href: projectPath(context, '/calls/refused', rangeQuery(context)),
-      hint: 'by a key, ceiling, rule or routing, before a model was called',
+      hint: `${formatCount(refused.previous)} in the period before`,
       ...delta(refused.current, refused.previous, false),
     },
     {
