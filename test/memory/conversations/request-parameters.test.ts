@@ -9,10 +9,9 @@ test('keeps the parameters that change a response and nothing else', () => {
   expect(read({ model: 'm', messages: [] })).toBeNull();
 });
 
-test('masks credentials and drops what PostgreSQL cannot store', () => {
+test('masks credentials', () => {
   const key = `sk-proj-${'a1B2'.repeat(12)}`;
   expect(read({ stop: [key] })).not.toContain(key);
-  expect(read('{"stop": "a\u0000b"}')).not.toContain('\0');
 });
 
 test('keeps no parameters of a body that is too long, or is not a JSON object', () => {
