@@ -91,7 +91,11 @@ describeDatabases('call rows', (database) => {
       result: {
         tokens: tokensOf(10),
         estimated: true,
-        attempts: call({ result: { tokens: tokensOf(10) } }).result.attempts.map((attempt) => ({ ...attempt, member: 'east', requestId: 'req_1' })),
+        attempts: call({ result: { tokens: tokensOf(10) } }).result.attempts.map((attempt) => ({
+          ...attempt,
+          member: 'east',
+          requestId: 'req_1',
+        })),
       },
     });
     await store(database(), [stored]);

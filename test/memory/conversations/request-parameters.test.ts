@@ -4,7 +4,14 @@ import { readParameters } from '../../../src/memory/conversations/request-parame
 const read = (body: unknown) => readParameters(Buffer.from(typeof body === 'string' ? body : JSON.stringify(body)));
 
 test('keeps the parameters that change a response and nothing else', () => {
-  const body = { model: 'm', messages: [{ role: 'user', content: 'temperature: 2' }], temperature: 0.5, stop: ['\n'], user: 'ann', metadata: { a: 1 } };
+  const body = {
+    model: 'm',
+    messages: [{ role: 'user', content: 'temperature: 2' }],
+    temperature: 0.5,
+    stop: ['\n'],
+    user: 'ann',
+    metadata: { a: 1 },
+  };
   expect(JSON.parse(read(body) ?? '')).toEqual({ temperature: 0.5, stop: ['\n'] });
   expect(read({ model: 'm', messages: [] })).toBeNull();
 });

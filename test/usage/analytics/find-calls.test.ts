@@ -2,8 +2,8 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import { newId } from '../../../src/core/ids.ts';
-import { listCalls } from '../../../src/usage/call-rows.ts';
 import { findCalls } from '../../../src/usage/analytics/find-calls.ts';
+import { listCalls } from '../../../src/usage/call-rows.ts';
 import { storeCalls } from '../../../src/usage/store-calls.ts';
 import { describeDatabases } from '../../db/databases.ts';
 import { type CallChanges, noon, settledCall } from '../../journal/calls.ts';
