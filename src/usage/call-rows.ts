@@ -155,8 +155,11 @@ function selectCalls(projectId: string | null, { before, taskId, source, request
     ...range('id'),
     ...(taskId ? [`task_id = ${add(taskId)}::text`] : []),
     ...(source ? [`source = ${add(source)}::text`] : []),
-    ...(requestId ? [`id in (select call_id from attempts where request_id = ${add(requestId)}::text)`] : []),
+    // An array makes PostgreSQL look up each id. With a subquery it might search all calls, newest first.
+    ...(requestId ? [`id = any (array(select call_id from attempts where request_id = ${add(requestId)}::text))`] : []),
     ...(subject ? [`subject_sha256 = ${subjectHash(subject, { add })}`] : []),
+    // The index of end users begins with the project.
+    ...(subject && projectId === null ? ['project_id = any (array(select projects.id from projects))'] : []),
     ...(hideOwn ? [`source <> '${memoryApplication}'`] : []),
   ];
   // Start from the failed attempts, because there are few of them. Otherwise PostgreSQL would have to search all
