@@ -18,8 +18,8 @@ export interface ContentRules {
    */
   add(projectId: string, input: unknown, position?: number): Promise<ContentRule>;
   /**
-   * Changes members of the rule with this id (`ruleIdOf`); null removes the expression. Throws like `add`, and
-   * `conflict` if the rule no longer exists or its members differ from `read`.
+   * Changes members of the rule with this id (`ruleIdOf`); null removes the expression. Throws like `add`,
+   * `not_found`, and `conflict` if the rule's members differ from `read`.
    */
   change(
     projectId: string,
@@ -27,7 +27,7 @@ export interface ContentRules {
     change: object,
     read: ReadSettings,
   ): Promise<{ readonly before: ContentRule; readonly after: ContentRule }>;
-  /** Throws `conflict` if the rule no longer exists. */
+  /** Throws `not_found`. */
   remove(projectId: string, ruleId: string): Promise<{ readonly rule: ContentRule; readonly position: number }>;
 }
 
@@ -99,7 +99,7 @@ export function createContentRules({ database, clock, channel, onChange }: Conte
 function findRule(rules: readonly ContentRule[], ruleId: string): { readonly rule: ContentRule; readonly position: number } {
   const position = rules.findIndex((rule) => ruleIdOf(rule) === ruleId);
   const rule = rules[position];
-  if (!rule) throw gatewayError('conflict', { message: 'someone else has changed or removed this rule; open the list of rules again' });
+  if (!rule) throw gatewayError('not_found', { message: 'no such rule' });
   return { rule, position };
 }
 

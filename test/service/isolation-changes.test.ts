@@ -573,7 +573,7 @@ async function runAll(gateway: TestGateway, isBetaFull: boolean): Promise<Run> {
   });
   const keys = await database.query<{ prefix: string }>('select prefix from virtual_keys');
   const anyPrefix = new RegExp(keys.map(({ prefix }) => prefix).join('|'), 'g');
-  for (const [title, text] of Object.entries(run.answers)) run.answers[title] = text.replaceAll(anyPrefix, '<prefix>');
+  for (const [title, text] of Object.entries(run.answers)) run.answers[title] = text.replaceAll(anyPrefix, '<hex>');
   return run;
 }
 

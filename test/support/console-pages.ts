@@ -56,7 +56,8 @@ export async function plantProject(gateway: TestGateway, texts: readonly string[
   };
   const plant = async (text: string, index: number): Promise<void> => {
     const name = text.slice(0, 200);
-    await post('/keys', { name, models: modelOf(text) });
+    // A comma separates names, and a name without a provider has to be a tier or a model.
+    await post('/keys', { name, models: modelOf(text).replaceAll(',', ';') });
     await post('/members', { email: `person${index}@${slug}.example.com`, name, role: 'member' });
     await post('/applications/new', { application: name, 'ceilings.calls': '1000', 'windows.calls': 'month', 'windows.cost': 'month' });
     await post('/memory', { text: text.slice(0, 4_000), kind: 'fact', importance: '3', subject: name });

@@ -155,10 +155,9 @@ function isShown(name: string, value: unknown): boolean {
 }
 
 /** Ids and the other stored values, which people need for support and scripts. */
-function foldOut({ id, action, target, personId, detail }: AuditEntry, changes: readonly Html[]): Html {
+function foldOut({ action, target, personId, detail }: AuditEntry, changes: readonly Html[]): Html {
   const others = Object.entries(detail).filter(([name, value]) => name === 'role' || !isShown(name, value));
   const stored: (readonly [string, Html | string])[] = [
-    ['entry', String(id)],
     ['action', action],
     ...(target === null ? [] : [['target', target] as const]),
     ...(personId === null ? [] : [['by', personId] as const]),

@@ -52,7 +52,7 @@ export interface UsedKey {
 
 const pageSize = 50;
 const recentDays = 30;
-export const recentRange = `${recentDays}d`;
+const recentRange = `${recentDays}d`;
 const noUse: KeyUse = { calls: 0, errors: 0, costNanos: 0n };
 
 export async function showKeys(deps: KeyListDeps, context: ConsoleContext): Promise<PageResult> {

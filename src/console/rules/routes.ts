@@ -102,16 +102,15 @@ export function createRuleRoutes(deps: RuleRoutesDeps): readonly ConsoleRoute[] 
       access: 'owner',
       action: 'rules.change',
       async handle(context, form) {
+        await find(context);
         const edit = readRuleEdit(form);
         const to = projectPath(context, '/rules');
         if (Object.keys(edit.change).length === 0) return { kind: 'redirect', to, notice: 'Nothing was changed.' };
         const { before, after } = await contentRules.change(context.project.id, ruleOf(context), edit.change, edit.read);
         return { kind: 'redirect', to, notice: `The rule is saved. ${saved}`, audit: { changed: { rule: { from: before, to: after } } } };
       },
-      async invalidForm(context, form, errors) {
-        const rule = (await contentRules.find(context.project.id)).find((found) => ruleIdOf(found) === ruleOf(context)) ?? null;
-        return editRuleForm(context, { id: ruleOf(context), rule, rejected: form, errors });
-      },
+      invalidForm: async (context, form, errors) =>
+        editRuleForm(context, { id: ruleOf(context), rule: await find(context), rejected: form, errors }),
     },
     {
       method: 'post',

@@ -115,14 +115,13 @@ export function editRuleForm(
     rule,
     rejected,
     errors,
-  }: { readonly id: string; readonly rule: ContentRule | null; readonly rejected?: URLSearchParams; readonly errors?: FieldErrors },
+  }: { readonly id: string; readonly rule: ContentRule; readonly rejected?: URLSearchParams; readonly errors?: FieldErrors },
 ): PageContent {
-  const current = rule ? toSettings(rule) : rejected ? parseSettingsField(rejected) : {};
   return ruleForm(context, {
     action: `/rules/${id}/edit`,
     form: rejected ?? new URLSearchParams({ ...rule }),
     ...(errors && { errors }),
-    edited: rebaseSettings(rejected, readRuleEdit, current),
+    edited: rebaseSettings(rejected, readRuleEdit, toSettings(rule)),
   });
 }
 
