@@ -98,6 +98,7 @@ ${textArea({ name: 'system', label: 'System prompt', rows: 3, value: input.syste
 ${turnList(input.turns, edit)}
 ${textArea({ name: 'prompt', label: 'Message', rows: hasTurns ? 3 : 6, value: input.prompt, required: !hasTurns })}
 ${imageFields(input.images)}
+${formatFields(input)}
 <div class="form-actions"><button class="button primary">Run</button><button class="button" type="button" id="stop" hidden>Stop</button><button class="button" name="do" value="add" formaction="${edit}" formnovalidate>Add a turn</button>${
     hasTurns ? html`<button class="button plain" name="do" value="clear" formaction="${edit}" formnovalidate>Start over</button>` : ''
   }</div>
@@ -125,16 +126,19 @@ ${foldOut(
       hint: 'Whose memories to recall. Without one, all of the project.',
     },
   )}`,
-)}
-${foldOut(
-  'Tools',
-  input.tools.trim() !== '',
-  textArea({
-    ...{ name: 'tools', label: 'Tools as JSON', rows: 8, code: true, value: input.tools },
-    placeholder: '[{"name": "get_weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}]',
-    hint: 'In the format of OpenAI or Anthropic. You write the results of the tools yourself.',
-  }),
-)}
+)}`;
+}
+
+function formatFields(input: PlaygroundInput): Html {
+  return html`${foldOut(
+    'Tools',
+    input.tools.trim() !== '',
+    textArea({
+      ...{ name: 'tools', label: 'Tools as JSON', rows: 8, code: true, value: input.tools },
+      placeholder: '[{"name": "get_weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}]',
+      hint: 'In the format of OpenAI or Anthropic. You write the results of the tools yourself.',
+    }),
+  )}
 ${foldOut(
   'JSON response',
   input.schema.trim() !== '',
