@@ -3,8 +3,8 @@
 import type { ReadCounters } from '../ceilings/counter-usage.ts';
 import { createCallListRoutes } from '../console/calls/call-list-page.ts';
 import { createCallPageRoutes } from '../console/calls/call-page.ts';
-import { createDeploymentRoutes } from '../console/deployment/routes.ts';
 import { createRefusedListRoutes } from '../console/calls/refused-list-page.ts';
+import { createDeploymentRoutes } from '../console/deployment/routes.ts';
 import { createExploreRoutes } from '../console/explore/explore-page.ts';
 import type { ConsoleRoute } from '../console/frame/route.ts';
 import { createOverviewRoutes } from '../console/overview/overview-page.ts';

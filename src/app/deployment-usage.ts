@@ -24,7 +24,14 @@ export async function getDeploymentUsage({ database, projects, clock }: Deployme
     readDeploymentFigures(database, { ...request, scope: 'key' }),
     readDeploymentFigures(database, { ...request, scope: 'model' }),
   ]);
-  const keys = new Map((await readKeyRecords(database, byKey.flatMap(({ name }) => name ?? []))).map((key) => [key.id, key]));
+  const keys = new Map(
+    (
+      await readKeyRecords(
+        database,
+        byKey.flatMap(({ name }) => name ?? []),
+      )
+    ).map((key) => [key.id, key]),
+  );
   const slugs = new Map(all.map(({ id, slug }) => [id, slug]));
   const toSums = ({ costNanos, calls, errors, unpriced }: DeploymentFigures) => ({
     cost: toUsd(Number(costNanos)),
@@ -32,12 +39,15 @@ export async function getDeploymentUsage({ database, projects, clock }: Deployme
     errors,
     calls_of_unknown_cost: unpriced,
   });
-  const total = byProject.reduce((sum, { costNanos, calls, errors, unpriced }) => ({
-    costNanos: sum.costNanos + costNanos,
-    calls: sum.calls + calls,
-    errors: sum.errors + errors,
-    unpriced: sum.unpriced + unpriced,
-  }), noDeploymentFigures);
+  const total = byProject.reduce(
+    (sum, { costNanos, calls, errors, unpriced }) => ({
+      costNanos: sum.costNanos + costNanos,
+      calls: sum.calls + calls,
+      errors: sum.errors + errors,
+      unpriced: sum.unpriced + unpriced,
+    }),
+    noDeploymentFigures,
+  );
   const sums = new Map(byProject.map((figures) => [figures.name, figures]));
   return {
     month,

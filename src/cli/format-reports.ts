@@ -165,7 +165,10 @@ function formatDeploymentUsage(usage: JsonObject): string {
     { rows: usage.by_key, columns: [['KEY', ({ prefix }: JsonObject) => prefix] as const, 'name', 'project', ...sums] },
     { rows: usage.by_model, columns: ['model', ...sums] },
   ];
-  return facts + tables.flatMap(({ rows, columns }) => (asArray(rows).length === 0 ? [] : [`\n${formatList('', columns, { data: rows })}`])).join('');
+  return (
+    facts +
+    tables.flatMap(({ rows, columns }) => (asArray(rows).length === 0 ? [] : [`\n${formatList('', columns, { data: rows })}`])).join('')
+  );
 }
 
 export function formatReprice(response: JsonObject): string {

@@ -105,7 +105,8 @@ test('lists the spend of each project', async () => {
 test('no other role can open these pages', async () => {
   for (const role of ['owner', 'member', 'stranger'] as const) {
     const person = await signIn(gateway(), role);
-    for (const path of [page, `${page}.csv`, '/console/admin/projects']) expect([path, (await person.get(path)).status]).toEqual([path, 404]);
+    for (const path of [page, `${page}.csv`, '/console/admin/projects'])
+      expect([path, (await person.get(path)).status]).toEqual([path, 404]);
     expect(await (await person.get('/console/account')).text()).not.toContain('Deployment overview');
   }
   expect(await (await admin.get('/console/account')).text()).toContain('Deployment overview');
@@ -113,5 +114,8 @@ test('no other role can open these pages', async () => {
 
 test('the admin API reports the same figures', async () => {
   const usage = await jsonOf<Record<string, unknown>>(gateway().admin('GET', '/provision/usage'));
-  expect(usage).toMatchObject({ currency: 'USD', by_project: expect.arrayContaining([expect.objectContaining({ project: 'acme', cost: 3.5, monthly_cap: 4 })]) });
+  expect(usage).toMatchObject({
+    currency: 'USD',
+    by_project: expect.arrayContaining([expect.objectContaining({ project: 'acme', cost: 3.5, monthly_cap: 4 })]),
+  });
 });

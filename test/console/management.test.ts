@@ -306,7 +306,9 @@ describe('routing', () => {
   test('required tags of the project and of a key: the pages say which provider lacks which', async () => {
     const wrong = await textOf(owner.post(`${path}/routing/edit`, await openForm({ required_tags: 'eu!' })), 422);
     expect(wrong).toMatch(/name="required_tags"[^>]*aria-invalid="true"/);
-    expect((await owner.post(`${path}/routing/edit`, await openForm({ required_tags: 'eu', 'tiers.0.models': 'two/echo' }))).status).toBe(303);
+    expect((await owner.post(`${path}/routing/edit`, await openForm({ required_tags: 'eu', 'tiers.0.models': 'two/echo' }))).status).toBe(
+      303,
+    );
     expect(await auditOf('project.change')).toMatchObject({ detail: { changed: { required_tags: { from: [], to: ['eu'] } } } });
     const page = await textOf(member.get(`${path}/routing`));
     expect(page).toContain('Required tags: eu');

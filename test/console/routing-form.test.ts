@@ -31,9 +31,10 @@ const press = (page: Page, name: string | RegExp) => page.getByRole('button', { 
 const save = (page: Page) => page.locator('.form-actions button').click();
 const tierName = (page: Page, row: number) => page.getByRole('textbox', { name: `Tier ${row}`, exact: true });
 const modelsOf = (page: Page, tier: string): Promise<string[]> =>
-  page.getByRole('list', { name: `Models of tier ${tier}` }).locator('input').evaluateAll((inputs) =>
-    inputs.map((input) => String(Reflect.get(input, 'value'))).filter((value) => value !== ''),
-  );
+  page
+    .getByRole('list', { name: `Models of tier ${tier}` })
+    .locator('input')
+    .evaluateAll((inputs) => inputs.map((input) => String(Reflect.get(input, 'value'))).filter((value) => value !== ''));
 
 describe.each([{ javaScriptEnabled: true }, { javaScriptEnabled: false }])('with %j', (options) => {
   test('copies a tier of the configuration file, reorders it, and saves it', async () => {

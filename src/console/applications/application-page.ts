@@ -124,13 +124,7 @@ ${rebased.notice}${isOwner ? section('Settings', settingsForm(deps, context, sou
   };
 }
 
-function settingsForm(
-  deps: ApplicationPageDeps,
-  context: ConsoleContext,
-  source: string,
-  submitted: SubmittedForm,
-  read: Settings,
-): Html {
+function settingsForm(deps: ApplicationPageDeps, context: ConsoleContext, source: string, submitted: SubmittedForm, read: Settings): Html {
   const query = new URLSearchParams({ name: source });
   return renderForm({
     context,

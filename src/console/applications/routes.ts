@@ -1,13 +1,18 @@
 /** Routes of the pages about applications. */
 import { gatewayError } from '../../core/errors.ts';
-import { parseApplicationChange, parseStoredApplication, toApplicationSettings, toApplicationSettingsJson } from '../../projects/application-settings.ts';
+import {
+  parseApplicationChange,
+  parseStoredApplication,
+  toApplicationSettings,
+  toApplicationSettingsJson,
+} from '../../projects/application-settings.ts';
 import type { Applications } from '../../projects/applications.ts';
 import { noErrors } from '../frame/field-errors.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, ConsoleRoute } from '../frame/route.ts';
 import { auditOf, compareSettings } from '../frame/settings-edit.ts';
-import { type ApplicationListDeps, applicationPath, exportApplications, readUse, showApplications } from './application-list.ts';
 import { assertSafeChange } from '../frame/tier-checks.ts';
+import { type ApplicationListDeps, applicationPath, exportApplications, readUse, showApplications } from './application-list.ts';
 import {
   type ApplicationPageDeps,
   applicationPage,

@@ -50,7 +50,7 @@ const maxRows = 10;
 /** A model or a provider that isn't among these counts little, and the totals include it anyway. */
 const maxGroups = 200;
 /** The health of a provider is that of its attempts in this time. */
-export const healthMs = 15 * minuteMs;
+const healthMs = 15 * minuteMs;
 
 export async function readProjects(
   { analytics }: Pick<DeploymentDeps, 'analytics'>,
@@ -109,7 +109,13 @@ export async function readKeys(
       const { key, project } = row;
       const lasting = { cost: key.ceilings.cost, calls: key.ceilings.calls };
       const counters = countersOf({ projectId: project.id, scope: 'key', scopeId: key.quotaKeyId }, lasting, now);
-      const counted = counters.length === 0 ? new Map() : await readCounters(project.id, counters.map((counter) => counter.key));
+      const counted =
+        counters.length === 0
+          ? new Map()
+          : await readCounters(
+              project.id,
+              counters.map((counter) => counter.key),
+            );
       return { ...row, uses: toUses(counters, counted) };
     }),
   );
@@ -138,8 +144,7 @@ export async function readModels(
   projectIds: readonly string[],
   { range, signal }: { readonly range: Range; readonly signal: AbortSignal },
 ): Promise<readonly NamedComparison[]> {
-  const read = ({ from, to }: Period) =>
-    analytics.deployment.figures({ projectIds, scope: 'model', from, to, limit: maxGroups, signal });
+  const read = ({ from, to }: Period) => analytics.deployment.figures({ projectIds, scope: 'model', from, to, limit: maxGroups, signal });
   const [current, previous] = await Promise.all([read(range), read(range.previous)]);
   return compare(current, previous).slice(0, maxRows);
 }
@@ -156,7 +161,12 @@ export interface ProviderFigures {
 export async function readProviders(
   { analytics, readOpenBreakers, providerNames }: DeploymentDeps,
   projectIds: readonly string[],
-  { range, now, signal, isComplete }: { readonly range: Range; readonly now: number; readonly signal: AbortSignal; readonly isComplete: boolean },
+  {
+    range,
+    now,
+    signal,
+    isComplete,
+  }: { readonly range: Range; readonly now: number; readonly signal: AbortSignal; readonly isComplete: boolean },
 ): Promise<{ readonly rows: readonly ProviderFigures[]; readonly tooMany: TooManyCalls | null }> {
   const limit = isComplete ? Number.MAX_SAFE_INTEGER : maxPageRows;
   const read = ({ from, to }: Period) =>
@@ -189,7 +199,15 @@ export async function readOwnCalls(
   { range, signal }: { readonly range: Range; readonly signal: AbortSignal },
 ): Promise<DeploymentFigures> {
   const names = [memoryApplication];
-  const [own] = await analytics.deployment.figures({ projectIds, scope: 'source', names, from: range.from, to: range.to, limit: 1, signal });
+  const [own] = await analytics.deployment.figures({
+    projectIds,
+    scope: 'source',
+    names,
+    from: range.from,
+    to: range.to,
+    limit: 1,
+    signal,
+  });
   return own ?? noDeploymentFigures;
 }
 
@@ -197,10 +215,23 @@ export async function readOwnCalls(
 export function readChart(
   { analytics }: DeploymentDeps,
   projectIds: readonly string[],
-  { range, zone, shown, signal }: { readonly range: Range; readonly zone: string; readonly shown: readonly string[]; readonly signal: AbortSignal },
+  {
+    range,
+    zone,
+    shown,
+    signal,
+  }: { readonly range: Range; readonly zone: string; readonly shown: readonly string[]; readonly signal: AbortSignal },
 ) {
   const unit = unitFor(range);
-  return analytics.deployment.costs({ projectIds, from: range.from, to: range.to, zone, unit: unit === 'minute' ? 'hour' : unit, shown, signal });
+  return analytics.deployment.costs({
+    projectIds,
+    from: range.from,
+    to: range.to,
+    zone,
+    unit: unit === 'minute' ? 'hour' : unit,
+    shown,
+    signal,
+  });
 }
 
 export function sumOf(figures: readonly DeploymentFigures[]): DeploymentFigures {

@@ -10,11 +10,11 @@ import {
   formatCount,
   formatPercent,
   formatTimeIn,
-  totalUsd,
   notice,
   type Stat,
   section,
   stats,
+  totalUsd,
 } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import type { ConsoleContext, ConsoleRoute, CsvValue, PageResult } from '../frame/route.ts';
@@ -82,13 +82,21 @@ ${isCut ? notice(`There are too many projects to add up. These figures are about
 ${stats(statsOf(total, figures))}
 <p class="hint">Before: ${describePeriod(range.previous, zone)}. ${ownCallsLine(own.calls, own.costNanos)}</p>
 ${section('Spend', card(spendChart(context, range, top, chart)))}
-${section('Projects', html`${projectTable(context, active.slice(0, shownProjects), total)}${more === '' ? '' : html`<p class="hint">${more}</p>`}`, {
-  actions: html`<a href="/console/admin/projects">All projects</a>`,
-  hint: 'Errors are calls that did not succeed, without those whose caller disconnected.',
-})}
-${section('Providers', html`${providers.tooMany === null ? '' : tooManyCalls(context, range, providers.tooMany)}${providerTable(context, providers.rows)}`, {
-  hint: 'A provider is down if a circuit breaker is open, and failing if at least a fifth of its attempts of the last 15 minutes failed. Attempts include those before a failover.',
-})}
+${section(
+  'Projects',
+  html`${projectTable(context, active.slice(0, shownProjects), total)}${more === '' ? '' : html`<p class="hint">${more}</p>`}`,
+  {
+    actions: html`<a href="/console/admin/projects">All projects</a>`,
+    hint: 'Errors are calls that did not succeed, without those whose caller disconnected.',
+  },
+)}
+${section(
+  'Providers',
+  html`${providers.tooMany === null ? '' : tooManyCalls(context, range, providers.tooMany)}${providerTable(context, providers.rows)}`,
+  {
+    hint: 'A provider is down if a circuit breaker is open, and failing if at least a fifth of its attempts of the last 15 minutes failed. Attempts include those before a failover.',
+  },
+)}
 ${section('Models', modelTable(models), { hint: 'The ten models with the highest spend, by the model that answered.' })}
 ${section('Keys', keyTable(keys), { hint: 'The ten keys with the highest spend.' })}
 ${section('People', personTable(people), { hint: 'What people spent in the playground. Other calls are made by applications with keys.' })}`,

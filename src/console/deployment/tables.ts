@@ -65,7 +65,12 @@ function footerOf(label: string, { current, previous }: Compared, emptyCells: nu
 }
 
 /** The overview of a project, for the same period. */
-export function projectHref(context: ConsoleContext, slug: string, page = '/overview', query: Readonly<Record<string, string>> = {}): string {
+export function projectHref(
+  context: ConsoleContext,
+  slug: string,
+  page = '/overview',
+  query: Readonly<Record<string, string>> = {},
+): string {
   const parameters = new URLSearchParams({ ...rangeQuery(context), ...query }).toString();
   return `/console/p/${slug}${page}${parameters === '' ? '' : `?${parameters}`}`;
 }
@@ -86,7 +91,7 @@ export function projectTable(context: ConsoleContext, rows: readonly ProjectFigu
   });
 }
 
-export function capMeter({ project, monthNanos }: Pick<ProjectFigures, 'project' | 'monthNanos'>): Html {
+function capMeter({ project, monthNanos }: Pick<ProjectFigures, 'project' | 'monthNanos'>): Html {
   const cap = project.settings.monthlyCapNanos;
   if (cap === null || monthNanos === null) return html`<span class="muted">None</span>`;
   return meter({
@@ -173,7 +178,8 @@ const failingShare = 0.2;
 const enoughAttempts = 5;
 
 function healthOf({ zone }: ConsoleContext, { recent, breakers }: ProviderFigures): Html {
-  if (breakers.length > 0) return html`${breakers.map((breaker) => html`<div>${breakerBadge(breaker)} ${describeBreaker(breaker, zone)}</div>`)}`;
+  if (breakers.length > 0)
+    return html`${breakers.map((breaker) => html`<div>${breakerBadge(breaker)} ${describeBreaker(breaker, zone)}</div>`)}`;
   if (recent === null) return html`<span class="muted">Not called</span>`;
   const failed = recent.failed / recent.attempts;
   if (recent.attempts >= enoughAttempts && failed >= failingShare) return badge('failing', failed >= 0.5 ? 'bad' : 'warning');

@@ -174,7 +174,8 @@ function controls({ metric, group, isOfRefusals, unit }: View): Html[] {
       options: [
         ...groupNames.map((name) => ({ value: name, label: groupLabels[name] })),
         { value: refusalGroup, label: 'Refusal reason' },
-        { value: 'none', label: 'Nothing' }],
+        { value: 'none', label: 'Nothing' },
+      ],
     }),
     selectField({
       name: 'unit',
@@ -193,7 +194,9 @@ function chartOf(context: ConsoleContext, view: View, report: FiguresReport, nam
   const { zone } = context;
   const { metric, group, chartUnit, filter } = view;
   const series =
-    group === null ? [{ name: metric.label }] : report.groups.map((entry) => ({ name: nameOf(view, entry, names), ...hrefOf(context, view, entry) }));
+    group === null
+      ? [{ name: metric.label }]
+      : report.groups.map((entry) => ({ name: nameOf(view, entry, names), ...hrefOf(context, view, entry) }));
   const options: ChartOptions = {
     title: titleOf(view),
     hideTitle: true,

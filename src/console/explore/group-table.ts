@@ -6,16 +6,7 @@ import { type Group, isOfAttempts } from '../../usage/analytics/figures-request.
 import { groupLabels, type Metric, share } from '../../usage/analytics/metrics.ts';
 import type { FiguresReport, GroupFigures } from '../../usage/analytics/read-figures.ts';
 import { filterQuery } from '../frame/call-filters.ts';
-import {
-  formatCompact,
-  formatCount,
-  formatDuration,
-  formatPercent,
-  formatUsd,
-  nothing,
-  table,
-  total,
-} from '../frame/components.ts';
+import { formatCompact, formatCount, formatDuration, formatPercent, formatUsd, nothing, table, total } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext } from '../frame/route.ts';

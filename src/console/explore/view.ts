@@ -43,7 +43,8 @@ export function readView(context: ConsoleContext): View {
   const groupName = searchParams.get('group') || 'model';
   const isOfRefusals = groupName === refusalGroup;
   const group = groupName === 'none' || isOfRefusals ? null : groupNames.find((name) => name === groupName);
-  if (group === undefined) throw gatewayError('bad_request', { message: `group: must be none, ${refusalGroup}, or one of ${groupNames.join(', ')}` });
+  if (group === undefined)
+    throw gatewayError('bad_request', { message: `group: must be none, ${refusalGroup}, or one of ${groupNames.join(', ')}` });
   const unitText = searchParams.get('unit') || unitFor(range);
   const unit = [...units, 'minute' as const].find((name) => name === unitText);
   if (!unit) throw gatewayError('bad_request', { message: `unit: must be one of ${units.join(', ')}` });

@@ -4,8 +4,8 @@
  */
 import { gatewayError } from '../../core/errors.ts';
 import { sha256 } from '../../core/sha256.ts';
-import { checkModel, type ModelScope, type TierKind } from '../../routing/check-models.ts';
 import type { RoutingFindings } from '../../routing/check-change.ts';
+import { checkModel, type ModelScope, type TierKind } from '../../routing/check-models.ts';
 import { badge, notice } from './figures.ts';
 import { checkboxField } from './form.ts';
 import { type Html, html } from './html.ts';
@@ -17,8 +17,12 @@ const fieldName = 'confirmed';
 export function assertSafeChange({ mistakes, warnings }: RoutingFindings, form: URLSearchParams): void {
   if (mistakes.length > 0) {
     const [first, ...others] = mistakes;
-    const more = others.length === 0 ? '' : `, and there ${others.length === 1 ? 'is another mistake' : `are ${others.length} other mistakes`}`;
-    throw gatewayError('bad_request', { message: `nothing was saved: ${first?.message}${more}`.replace(/\?, and/, ', and'), issues: mistakes });
+    const more =
+      others.length === 0 ? '' : `, and there ${others.length === 1 ? 'is another mistake' : `are ${others.length} other mistakes`}`;
+    throw gatewayError('bad_request', {
+      message: `nothing was saved: ${first?.message}${more}`.replace(/\?, and/, ', and'),
+      issues: mistakes,
+    });
   }
   if (warnings.length > 0 && form.get(fieldName) !== toConfirmation({ warnings }))
     throw gatewayError('bad_request', { message: 'nothing was saved yet: read the warnings below, and confirm them if you want to go on' });

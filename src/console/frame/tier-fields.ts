@@ -85,11 +85,12 @@ ${error === undefined ? '' : html`<p class="error" id="field-${prefix}.name-erro
 function inheritedTiers({ name, arrangePath, inherited, mark }: TierFieldsOptions, own: readonly string[]): Html {
   return html`<div class="inherited"><p class="hint">Inherited tiers. To change one here, copy it and edit the copy, which then applies instead.</p>
 <ul class="bare">${inherited.map(
-    (tier) => html`<li><p><code>${tier.name}</code> <span class="muted">${tier.origin}</span> ${
-      own.includes(tier.name)
-        ? html`<span class="badge">replaced above</span>`
-        : html`<button class="button small" formaction="${arrangePath}#${name}.${own.length}" formnovalidate name="arrange" value="copy:${name}:${tier.name}">Copy<span class="hidden"> tier ${tier.name}</span></button>`
-    }</p><ol class="chain">${tier.models.map((model) => html`<li><code>${model}</code> ${mark(model)}</li>`)}</ol></li>`,
+    (tier) =>
+      html`<li><p><code>${tier.name}</code> <span class="muted">${tier.origin}</span> ${
+        own.includes(tier.name)
+          ? html`<span class="badge">replaced above</span>`
+          : html`<button class="button small" formaction="${arrangePath}#${name}.${own.length}" formnovalidate name="arrange" value="copy:${name}:${tier.name}">Copy<span class="hidden"> tier ${tier.name}</span></button>`
+      }</p><ol class="chain">${tier.models.map((model) => html`<li><code>${model}</code> ${mark(model)}</li>`)}</ol></li>`,
   )}</ul></div>`;
 }
 

@@ -2,20 +2,14 @@
 import { type StoredSettings, toSettingsJson } from '../../projects/project-settings.ts';
 import { checkProjectChange, type RoutingFindings } from '../../routing/check-change.ts';
 import { configuredTiers, listUsableModels, type ModelScope, type TierKind, type TierSets } from '../../routing/check-models.ts';
+import { arrangeTiers } from '../frame/arrange-tiers.ts';
 import { checkboxField, fieldset, form as renderForm, selectField, textArea, textField } from '../frame/components.ts';
 import { type FieldErrors, noErrors } from '../frame/field-errors.ts';
 import { listOf } from '../frame/form-values.ts';
 import { html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, PageContent } from '../frame/route.ts';
-import {
-  compareSettings,
-  parseSettingsField,
-  rebaseSettings,
-  type SettingsEdit,
-  settingsField,
-} from '../frame/settings-edit.ts';
-import { arrangeTiers } from '../frame/arrange-tiers.ts';
+import { compareSettings, parseSettingsField, rebaseSettings, type SettingsEdit, settingsField } from '../frame/settings-edit.ts';
 import { assertSafeChange, confirmationOf, markModel } from '../frame/tier-checks.ts';
 import {
   assertDistinctTiers,
@@ -53,11 +47,7 @@ interface RejectedForm {
   readonly findings?: RoutingFindings;
 }
 
-export function routingForm(
-  deps: RoutingPageDeps,
-  context: ConsoleContext,
-  rejected?: RejectedForm,
-): PageContent {
+export function routingForm(deps: RoutingPageDeps, context: ConsoleContext, rejected?: RejectedForm): PageContent {
   const current = routingOf(toSettingsJson(context.project.settings));
   const rebased = rebaseSettings(rejected?.form, editOf, current);
   const form = rejected?.form ?? toForm(current);

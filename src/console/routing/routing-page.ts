@@ -11,9 +11,9 @@ import { breakerKeys } from '../../routing/pools.ts';
 import type { ReadBreakers } from '../../routing/shared-breakers.ts';
 import { badge, csvLink, emptyState, formatPercent, notice, section, table } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
-import { markModel } from '../frame/tier-checks.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, CsvValue, PageContent, PageResult } from '../frame/route.ts';
+import { markModel } from '../frame/tier-checks.ts';
 
 /** A configured provider. This never includes its key. */
 export interface ProviderSummary {

@@ -8,11 +8,7 @@ const latestCalls = 20;
  * Returns the end users by the SHA-256 (in hex) that calls of the project have of them. Those whose text isn't stored are
  * missing.
  */
-export async function findSubjects(
-  queries: Queries,
-  projectId: string,
-  hashes: readonly string[],
-): Promise<ReadonlyMap<string, string>> {
+export async function findSubjects(queries: Queries, projectId: string, hashes: readonly string[]): Promise<ReadonlyMap<string, string>> {
   if (hashes.length === 0) return new Map();
   const rows = await queries.query<{ hash: string; subject: string }>(
     `select given.hash, stored.subject

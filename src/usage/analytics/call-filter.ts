@@ -223,7 +223,9 @@ export function whereFilter(filter: CallFilter, { add }: Parameters, row: Filter
       terms.push(`${sql} ${add(Math.round(Number(value) * scale))}::bigint`);
     } else if (name === 'attempted') {
       // See `failoversSql` for why we count.
-      terms.push(`(select count(*) from attempts tried where tried.call_id = c.id and tried.provider || '/' || tried.model = ${add(value)}::text) > 0`);
+      terms.push(
+        `(select count(*) from attempts tried where tried.call_id = c.id and tried.provider || '/' || tried.model = ${add(value)}::text) > 0`,
+      );
     } else if (name === 'subject') {
       terms.push(`c.subject_sha256 = ${subjectHash(value, { add })}`);
     }

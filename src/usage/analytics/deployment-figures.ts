@@ -4,9 +4,10 @@
  * that have none yet. The number of rows that we read depends on the number of projects and on the length of the period,
  * not on the number of calls.
  */
-import { splitRange } from '../../core/time-zone.ts';
-import type { CalendarUnit } from '../../core/time-zone.ts';
+
 import { minIdAt } from '../../core/ids.ts';
+import type { CalendarUnit } from '../../core/time-zone.ts';
+import { splitRange } from '../../core/time-zone.ts';
 import type { Queries } from '../../db/database.ts';
 import { type Scope, selectRollupSums } from '../rollups/rollup-sums.ts';
 import type { Measure } from '../sums.ts';
@@ -54,11 +55,7 @@ export async function readDeploymentFigures(
 ): Promise<NamedFigures[]> {
   const { projectIds, scope, names, limit, from, to } = request;
   const parameters = createParameters();
-  const parts = selectRollupSums(
-    { projectId: projectIds, scope, periods: [{ from, to }], ...(names && { names }) },
-    measures,
-    parameters,
-  );
+  const parts = selectRollupSums({ projectId: projectIds, scope, periods: [{ from, to }], ...(names && { names }) }, measures, parameters);
   const rows = await queries.query<SumsRow>(
     `select name, ${deploymentSums} from (${parts}) as part
       group by 1 having sum(calls) <> 0 order by sum(cost_nanos) desc, sum(calls) desc, 1 limit ${parameters.add(limit)}::integer`,

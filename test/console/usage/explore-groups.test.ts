@@ -21,7 +21,9 @@ async function pageOf(url: string): Promise<{ text: string; html: string }> {
 
 /** Returns the links to calls in the table of groups. */
 function callLinks(html: string, name: string): string[] {
-  return [...html.matchAll(/<td[^>]*><div><a href="([^"]*)">([^<]*)<\/a>/g)].flatMap(([, href = '', text]) => (text === name ? [href] : []));
+  return [...html.matchAll(/<td[^>]*><div><a href="([^"]*)">([^<]*)<\/a>/g)].flatMap(([, href = '', text]) =>
+    text === name ? [href] : [],
+  );
 }
 
 beforeAll(async () => {
@@ -64,7 +66,11 @@ test('refused calls have reasons, and link to their list', async () => {
   const { key: secret, prefix } = await jsonOf<{ key: string; prefix: string }>(
     gateway().admin('POST', '/provision/teams/acme/keys', { name: 'tight', ceilings: { calls: 0 } }),
   );
-  for (const [key, model] of [[secret, 'standard'], [secret, 'standard'], [gateway().key, 'no-such-model']] as const) {
+  for (const [key, model] of [
+    [secret, 'standard'],
+    [secret, 'standard'],
+    [gateway().key, 'no-such-model'],
+  ] as const) {
     const sent = await fetch(`${gateway().url}/v1/chat/completions`, {
       method: 'POST',
       headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },

@@ -67,10 +67,11 @@ test("hides the gateway's own calls, names their cost in one line and shows them
   expect(await listedBy('')).toEqual([ids.broken, ids.dear, ids.slow]);
   const list = await textOf('/calls');
   expect(list).toContain('3 calls, 1 error, $2.50');
-  expect(list).toContain("Not included: 3 of the gateway’s own calls for memory, which cost $0.12.");
+  expect(list).toContain('Not included: 3 of the gateway’s own calls for memory, which cost $0.12.');
   expect(await listedBy('own=show')).toHaveLength(6);
   expect(await listedBy(`source=${memoryApplication}`)).toHaveLength(3);
-  for (const path of ['/overview', '/explore']) expect(await textOf(path)).toContain('3 of the gateway’s own calls for memory, which cost $0.12');
+  for (const path of ['/overview', '/explore'])
+    expect(await textOf(path)).toContain('3 of the gateway’s own calls for memory, which cost $0.12');
   expect(await textOf('/overview')).toContain('Spend $2.50 ');
   const csv = await (await get('/calls.csv')).text();
   expect(csv.trimEnd().split('\r\n')).toHaveLength(4);

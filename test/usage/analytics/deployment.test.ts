@@ -50,7 +50,12 @@ function callsOf({ call }: Project, seed: number): SettledCall[] {
     const costNanos = index % 7 === 0 ? null : 1_000 * seed + index;
     return call({
       metadata: { startedAt: noon - 2 * day + index * 3 * hour + seed * 60_000 },
-      result: { model, costNanos, attempts: index % 5 === 0 ? [failed, answered] : [answered], outcome: index % 11 === 0 ? 'failed' : 'ok' },
+      result: {
+        model,
+        costNanos,
+        attempts: index % 5 === 0 ? [failed, answered] : [answered],
+        outcome: index % 11 === 0 ? 'failed' : 'ok',
+      },
     });
   });
 }
@@ -160,7 +165,10 @@ describeDatabases('figures of the deployment', (database) => {
     const personId = randomUUID();
     const correlation = { ...noCorrelation, triggerKind: 'playground', triggerDetail: personId };
     await store(database(), [
-      project.call({ metadata: { startedAt: at }, result: { attempts: [attempt({ provider: 'last', outcome: 'failed' }), attempt({ n: 2, provider: 'next' })] } }),
+      project.call({
+        metadata: { startedAt: at },
+        result: { attempts: [attempt({ provider: 'last', outcome: 'failed' }), attempt({ n: 2, provider: 'next' })] },
+      }),
       project.call({ metadata: { startedAt: at, source: 'gateway-playground', correlation }, result: { costNanos: 9, attempts: [] } }),
       project.call({ metadata: { startedAt: at, source: 'elsewhere', correlation }, result: { costNanos: 7, attempts: [] } }),
     ]);
