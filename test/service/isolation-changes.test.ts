@@ -205,8 +205,15 @@ const forms: Readonly<Record<string, Input>> = {
     const path = `${base}/applications/application?name=bot`;
     return owner.post(path, { read: await readOf(owner.get(path)), application: 'bot', 'windows.calls': 'total', 'windows.cost': 'month' });
   },
+  '/applications/new/arrange': ({ owner }) => owner.post(`${base}/applications/new/arrange`, { arrange: 'add-tier:tiers' }),
+  '/applications/application/arrange': async ({ owner }) => {
+    const read = await readOf(owner.get(`${base}/applications/application?name=bot`));
+    return owner.post(`${base}/applications/application/arrange?name=bot`, { read, arrange: 'add-tier:tiers' });
+  },
   '/applications/reset': ({ owner }) => owner.post(`${base}/applications/reset`, { application: 'bot' }),
   '/routing/edit': async ({ owner }) => owner.post(`${base}/routing/edit`, { read: await readOf(owner.get(`${base}/routing/edit`)) }),
+  '/routing/edit/arrange': async ({ owner }) =>
+    owner.post(`${base}/routing/edit/arrange`, { read: await readOf(owner.get(`${base}/routing/edit`)), arrange: 'add-tier:tiers' }),
   '/project/edit': async ({ owner }) =>
     owner.post(`${base}/project/edit`, {
       read: await readOf(owner.get(`${base}/project/edit`)),

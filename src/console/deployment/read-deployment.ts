@@ -50,7 +50,7 @@ const maxRows = 10;
 /** A model or a provider that isn't among these counts little, and the totals include it anyway. */
 const maxGroups = 200;
 /** The health of a provider is that of its attempts in this time. */
-export const healthMs = 15 * minuteMs;
+const healthMs = 15 * minuteMs;
 
 export async function readProjects(
   { analytics }: Pick<DeploymentDeps, 'analytics'>,

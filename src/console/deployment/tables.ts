@@ -91,7 +91,7 @@ export function projectTable(context: ConsoleContext, rows: readonly ProjectFigu
   });
 }
 
-export function capMeter({ project, monthNanos }: Pick<ProjectFigures, 'project' | 'monthNanos'>): Html {
+function capMeter({ project, monthNanos }: Pick<ProjectFigures, 'project' | 'monthNanos'>): Html {
   const cap = project.settings.monthlyCapNanos;
   if (cap === null || monthNanos === null) return html`<span class="muted">None</span>`;
   return meter({

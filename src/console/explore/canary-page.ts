@@ -20,7 +20,7 @@ export interface CanaryOfTier {
 }
 
 export interface CanaryPageDeps {
-  readonly analytics: Pick<Analytics, 'figures' | 'refusedByUnit' | 'refusedCounts'>;
+  readonly analytics: Pick<Analytics, 'figures' | 'refusedCounts' | 'refusedByUnit'>;
   readonly canaries: () => readonly CanaryOfTier[];
 }
 
