@@ -201,7 +201,7 @@ onBothDatabases('hostile inputs', (database) => {
     );
   });
 
-  test('does not store credentials, instructions or invalid subjects after all attacks, and still answers search and recall', async () => {
+  test("doesn't store credentials or instructions from the attacks", async () => {
     const gateway = lent();
     await gateway.admin('PUT', `/provision/teams/${gateway.project}/memory`, { only_senders: [] });
     const chat = await asJson(gateway.call('/v1/chat/completions', said('still there?'), { 'x-gateway-memory': 'recall' }));
