@@ -16,7 +16,7 @@ describeDatabases('leases whose process is dead and whose journal is not recover
       [process, windowEnd, amount],
     );
 
-  test('reports abandoned leases once, with the command that releases them', async () => {
+  test('reports abandoned leases once and names the command that releases them', async () => {
     const { logger, lines } = createTestLog();
     const [dead, alive, ended] = [newId(1), newId(2), newId(3)];
     await lease(dead, '1 day');

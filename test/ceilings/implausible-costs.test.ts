@@ -8,7 +8,7 @@ describeDatabases('a cost beyond the safe integers', (database) => {
   let process: TestProcess | null = null;
   afterEach(async () => process?.admission.stop());
 
-  test('exhausts the ceiling without marking the quota store as unavailable', async () => {
+  test('exhausts the ceiling after an implausibly high cost', async () => {
     process = createTestProcess({ database: database(), clock: clockAt(noon) });
     await process.admission.start();
     const [limits, others] = [limitsOf({ cost: 1_000, tpm: 1_000 }), limitsOf({ cost: 1_000 })];
