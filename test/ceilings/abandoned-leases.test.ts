@@ -6,7 +6,7 @@ import { newId } from '../../src/core/ids.ts';
 import { describeDatabases } from '../db/databases.ts';
 import { createTestLog, until } from '../support/temporal.ts';
 
-describeDatabases('leases whose process is dead and whose journal is not recovered', (database) => {
+describeDatabases('abandoned leases', (database) => {
   const lease = (process: string, windowEnd: string, amount = 5) =>
     database().query(
       `with counter as (

@@ -4,7 +4,7 @@ import { describeDatabases } from '../db/databases.ts';
 import { clockAt, noon } from '../journal/calls.ts';
 import { countersIn, createTestProcess, limitsOf, type TestProcess } from './quota-harness.ts';
 
-describeDatabases('the reservation of a call that grows after its admission', (database) => {
+describeDatabases('a call that grows after its admission', (database) => {
   let process: TestProcess | null = null;
   afterEach(async () => process?.admission.stop());
 

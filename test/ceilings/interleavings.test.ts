@@ -162,7 +162,7 @@ describeDatabases('quota that another process has used', (database) => {
   });
 });
 
-describeDatabases('eight processes that no notification reaches, as through a transaction pooler', (database) => {
+describeDatabases('eight processes that receive no notifications', (database) => {
   test('admits ten calls under a ceiling of ten whichever process holds the quota', async () => {
     const clock = clockAt(noon);
     const limits = limitsOf({ rpm: 10 });

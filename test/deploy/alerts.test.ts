@@ -368,7 +368,7 @@ test('shows the metrics of alerts on a dashboard', () => {
   expect(missing).toEqual(['gateway_slow_attempts_total', 'gateway_local_embedder_up']);
 });
 
-describePostgres('the board of spend', () => {
+describePostgres('the spend dashboard', () => {
   test('runs the queries of the spend dashboard as a restricted role', async () => {
     const { url, drop } = await createTestDatabase();
     const database = openServerDatabase({ connectionString: url, maxConnections: 1 });

@@ -32,7 +32,7 @@ interface Ceiling {
   readonly remaining: number;
 }
 
-describeOwnPostgres('the quota store becomes unavailable under load', () => {
+describeOwnPostgres('a quota store outage under load', () => {
   const processes = createProcesses();
   let server: PostgresServer;
   /** Between the service and the database server. */

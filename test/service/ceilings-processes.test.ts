@@ -33,7 +33,7 @@ async function admitted(gateways: readonly GatewayProcess[], key: string, count:
   return statuses.filter((status) => status === 200).length;
 }
 
-describePostgres('three processes over one database', () => {
+describePostgres('three processes on one database', () => {
   const processes = createProcesses();
   const returns: (() => Promise<unknown>)[] = [() => processes.stopAll()];
   afterAll(async () => {

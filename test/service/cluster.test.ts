@@ -44,7 +44,7 @@ async function openStream(url: string, { key, model, taskId }: StreamWish): Prom
   return answer;
 }
 
-describePostgres('a set of processes', () => {
+describePostgres('a cluster of processes', () => {
   const processes = createProcesses();
   const returns: (() => Promise<unknown>)[] = [];
   let databaseUrl = '';

@@ -26,7 +26,7 @@ interface Call {
 }
 
 (haproxy === null && process.env.CI !== 'true' ? describe.skip : describe)('docker-compose.yml', () => {
-  describeOwnPostgres('run without containers', () => {
+  describeOwnPostgres('Compose services without containers', () => {
     let composed: ComposeRun;
     let proxy: Haproxy;
     let database: pg.Client;

@@ -36,7 +36,7 @@ interface Row {
   readonly cost: number;
 }
 
-describeOwnPostgres('PostgreSQL that goes away under load', () => {
+describeOwnPostgres('a PostgreSQL outage under load', () => {
   const processes = createProcesses();
   let server: PostgresServer;
   /** Between the service and the database server. */

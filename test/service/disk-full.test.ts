@@ -112,7 +112,7 @@ const disks: readonly (readonly [string, Disk & { unmount?(): Promise<void> }])[
   ['a simulated disk', standIn()],
 ];
 
-describePostgres('the disk of the journal is full', () => {
+describePostgres('a full journal disk', () => {
   it.each(disks)('returns 503 without calling a vendor while %s is full', async (_name, disk) => {
     try {
       await expectHonest(disk);
@@ -122,7 +122,7 @@ describePostgres('the disk of the journal is full', () => {
   });
 });
 
-describePostgres('the disk of the journal stalls', () => {
+describePostgres('a stalled journal disk', () => {
   it('continues open streams while the disk is full', async () => {
     let resume = (): void => undefined;
     let stalled: Promise<void> | null = null;

@@ -156,7 +156,7 @@ test('erases everything that was written before the erasure', async () => {
   });
 }, 240_000);
 
-describePostgres('two processes over one PostgreSQL', () => {
+describePostgres('two processes on one PostgreSQL', () => {
   const processes = createProcesses();
   const returns: (() => Promise<unknown>)[] = [() => processes.stopAll()];
   afterAll(async () => {

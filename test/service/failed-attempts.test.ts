@@ -106,7 +106,7 @@ async function run(url: string, command: string): Promise<string> {
   return written;
 }
 
-onBothDatabases('the reason of a failed attempt', (database) => {
+onBothDatabases('the reason for a failed attempt', (database) => {
   const lent = shareGateway({ database, yaml });
   let projects = 0;
 

@@ -54,7 +54,7 @@ async function learn(gateway: TestGateway, { subject = null, facts = [], replace
 const find = async (gateway: TestGateway, body?: unknown): Promise<readonly Fact[]> =>
   (await expectJson<{ facts: readonly Fact[] }>(send(gateway, 'POST', '/graph', body), 200)).facts;
 
-onBothDatabases('what consolidation has stored', (database) => {
+onBothDatabases('the memory graph', (database) => {
   const lent = shareGateway({ database });
   const lendProject = projectLender(lent, 'graph');
   const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/);

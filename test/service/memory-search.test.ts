@@ -29,7 +29,7 @@ async function untilEmbedded({ database, project }: TestGateway, model: string):
   }, 300_000);
 }
 
-onBothDatabases('with Temporal, stored text', (database) => {
+onBothDatabases('memory search with Temporal', (database) => {
   let isLocalEmbedderReady = false;
   const lent = shareGateway({ database, temporal: true, yaml, isLocalEmbedderReady: () => isLocalEmbedderReady });
   const lendProject = projectLender(lent, 'vectors');
@@ -86,7 +86,7 @@ onBothDatabases('with Temporal, stored text', (database) => {
   });
 });
 
-onBothDatabases('without Temporal', (database) => {
+onBothDatabases('memory search without Temporal', (database) => {
   const lent = shareGateway({ database, yaml });
   const lendProject = projectLender(lent, 'terms');
 

@@ -391,7 +391,7 @@ describePostgres('on a database server', () => {
 
 const describeTerminal = process.platform === 'linux' ? describe : describe.skip;
 
-describeTerminal('gateway start, on a terminal', () => {
+describeTerminal('gateway start on a terminal', () => {
   it('prints a sign-in link until somebody has an account', async () => {
     const home = await processes.home('migrated');
     // A pseudo-terminal on standard output that doesn't change line endings.
@@ -430,7 +430,7 @@ const tellsOfNaturalEnd = `--import=data:text/javascript,${encodeURIComponent(
   `if (process.argv[1]?.endsWith('main.ts')) process.once('beforeExit', () => process.stderr.write('nothing is left to do'))`,
 )}`;
 
-describeOldNode('npm start, under a Node that is too old', () => {
+describeOldNode('npm start with an old Node', () => {
   let home = '';
 
   const startByNpm = (): Promise<GatewayProcess> => {

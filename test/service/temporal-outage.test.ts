@@ -10,7 +10,7 @@ import { metricsOf, sumOf } from '../support/metrics.ts';
 import { describePostgres } from '../support/postgres.ts';
 import { createReplicas, createUsers, expectLearnedOnce, type Replicas, type Users } from '../support/replicas.ts';
 
-describePostgres('an API process and a worker, whose Temporal is killed', () => {
+describePostgres('a Temporal outage', () => {
   const callsMeanwhile = 40;
   const signals = 15;
   let replicas: Replicas;
