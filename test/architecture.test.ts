@@ -26,7 +26,7 @@ test('allows only imports down the levels', () => {
   expect(findViolations(readSources())).toEqual([]);
 });
 
-test('loads only what serves calls at startup', () => {
+test('imports only what it needs to serve calls at startup', () => {
   const sources = new Map(readSources().map(({ path, text }) => [path, text]));
   const loaded = new Set<string>();
   const load = (path: string): void => {

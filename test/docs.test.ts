@@ -49,7 +49,7 @@ describe('commands in code blocks', () => {
     expect((await Promise.all(readCommandPages().map(findCommandMistakes))).flat()).toEqual([]);
   });
 
-  test('reports commands with mistakes', async () => {
+  test('reports mistakes in commands', async () => {
     const text = [
       '```\ncurl x\n```',
       '```sh\ncurl x\n```',
@@ -86,13 +86,13 @@ describe('docs/configuration.md', () => {
       fileName: 'gateway.yaml',
     });
 
-  test('is up to date (node scripts/write-configuration.js)', () => {
+  test('matches the output of node scripts/write-configuration.js', () => {
     expect(page).toBe(replaceSettings(page, { variables, file: describeFile() }));
     const vendors = readFileSync(join(root, 'docs/vendors.md'), 'utf8');
     expect(vendors).toBe(replaceVendors(vendors, knownVendors));
   });
 
-  test('states the defaults of the code', () => {
+  test('documents the defaults that apply', () => {
     const expected = load({}, {});
     const ofVariables = [...page.matchAll(/^\| <a id="\w+"><\/a>`(\w+)` \| \w+ \| `([^`]+)` \|/gm)];
     for (const [, name = '', value = ''] of ofVariables) expect([name, load({ [name]: value }, {})]).toEqual([name, expected]);

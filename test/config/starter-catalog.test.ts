@@ -41,7 +41,7 @@ describe('the starter catalog', () => {
     }
   });
 
-  test("assigns its rows to providers by the vendor's address", () => {
+  test("assigns rows to providers by the vendor's address", () => {
     const { models } = load(`providers:
   mine: { base_url: https://api.openai.com/v1, dialect: chat }
   vectors: { base_url: https://api.openai.com/v1, dialect: chat, serves: [embeddings] }
@@ -80,7 +80,7 @@ describe('the starter catalog', () => {
   test.each([
     [{ OPENAI_API_KEY: 'k' }, 'openai'],
     [{ ANTHROPIC_API_KEY: 'k' }, 'anthropic'],
-  ])('uses models that fit the route in the tiers of %j', (env, provider) => {
+  ])('fills each tier with models that fit its route: %j', (env, provider) => {
     const { models, tiers, imageTiers, speechTiers, transcriptionTiers } = loadConfig({ env, fileText: null, fileName: 'gateway.yaml' });
     const { embed = [], ...chat } = tiers;
     const kindsOf = (chains: Tiers) => [...new Set(Object.values(chains).flat())].map((id) => [id, models[id]?.source, models[id]?.kind]);

@@ -22,14 +22,14 @@ function rowOf(vendor: VendorDescription): object {
 }
 
 describe.each(knownVendors.map((vendor) => [vendor.name, vendor] as const))('the description of %s', (_name, vendor) => {
-  test('has a valid example for each parameter of its address', () => {
+  test('has a valid example for each parameter', () => {
     const texts = [vendor.baseUrl, ...Object.values(vendor.headers ?? {})].join(' ');
     const used = [...texts.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name);
     expect([...new Set(used)].toSorted()).toEqual(Object.keys(vendor.parameters ?? {}).toSorted());
     for (const { pattern, example } of Object.values(vendor.parameters ?? {})) expect(example).toMatch(pattern);
   });
 
-  test('makes a valid provider', () => {
+  test('makes a valid provider of the vendor', () => {
     const provider = load(rowOf(vendor));
     expect(provider).toMatchObject({ vendor: vendor.name, dialect: vendor.dialect });
   });

@@ -157,7 +157,7 @@ const ordering = [
 ].concat(['service-ports-alphabetical-order']);
 
 describe('Dockerfile', () => {
-  test('passes the linter', () => {
+  test('passes the Dockerfile linter', () => {
     expect(validate(image.text)).toEqual([]);
   });
 

@@ -187,7 +187,7 @@ describePostgres('kill -9 of the worker', () => {
     300_000,
   );
 
-  it('ends up with the same rows after every crash', async () => {
+  it('leaves the same rows after every crash', async () => {
     const { database, temporal } = service;
     const worker = await service.startWorker();
     await untilDone([...crashed.values()], 500_000);

@@ -59,7 +59,7 @@ describe('bodies', () => {
     ['trailing comma', '{"messages":[],}'],
     ['byte-order mark', '\ufeff{"messages":[]}'],
     ['control character', '{"messages":["\u0001"]}'],
-  ])('returns 400 for %s', async (_title, body) => {
+  ])('returns 400 for an invalid body: %s', async (_title, body) => {
     await expectChatError(await gateway.call(chatPath, body), 400, 'bad_json');
     await expectRouteError(await gateway.call(messagesPath, body), { name: 'messages' }, { status: 400, code: 'bad_json' });
   });
@@ -82,7 +82,7 @@ describe('bodies', () => {
     [{ model: 'three/echo', max_tokens: 5 }, 'messages: Field required'],
     [{ model: 'three/echo', max_tokens: 5, messages: {} }, 'messages: Input should be a valid list'],
     [{ model: 'three/echo', max_tokens: 'x', messages: [] }, 'max_tokens: Input should be a valid integer'],
-  ])("returns 400 with the vendor's message on the messages route for %j", async (body, message) => {
+  ])("returns the vendor's message with a 400 on messages for %j", async (body, message) => {
     await expectRouteError(await gateway.call(messagesPath, body), { name: 'messages' }, { status: 400, code: 'bad_json', message });
   });
 

@@ -40,7 +40,7 @@ describePostgres('three processes on one database', () => {
     for (const giveBack of returns) await giveBack();
   });
 
-  test('never exceeds a ceiling that processes share', async () => {
+  test('never exceeds a ceiling that several processes share', async () => {
     const lent = await createTestDatabase();
     const vendor = await createScriptedVendor();
     returns.push(
@@ -119,7 +119,7 @@ on_budget_store_down: ${onDown}
       work,
     );
 
-  test('serves a tenth of the ceiling without the database', async () => {
+  test('serves a tenth of the ceiling during a database outage', async () => {
     await run('allow', async ({ admin, call, database, project }) => {
       const { key } = await jsonOf<{ key: string }>(
         admin('POST', `/provision/teams/${project}/keys`, { name: 'limited', ceilings: { calls: 40 } }),

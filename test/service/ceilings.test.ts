@@ -196,7 +196,7 @@ onBothDatabases('ceilings', (database) => {
     expect((await call('/v1/chat/completions', large)).status).toBe(200);
   });
 
-  test('applies the same ceilings to media calls', async () => {
+  test('applies ceilings to media calls', async () => {
     const image = { model: 'one/painter', prompt: 'a fox', size: '8x8' };
     const { call, admin, project } = await limited(gateway(), 'media', { calls: 1 });
     const first = await call('/v1/images/generations', image);

@@ -80,7 +80,7 @@ describe.each(dialects)('auto on %s', (dialect) => {
     ['an empty response', 'empty', {}],
     ['a vendor that fails', 'fail-500', {}],
     ['a vendor that refuses', 'refuse-400', {}],
-    ['a vendor with a limit', 'rate-limited-30', {}],
+    ['a rate-limited vendor', 'rate-limited-30', {}],
     ['a vendor that is too slow', `held+silent+${say('strong')}`, {}],
     ["a vendor too slow for the caller's deadline", `held+${say('strong')}`, { 'x-gateway-timeout-ms': '12000' }],
   ])('falls back to the standard tier after %s', async (_what, model, headers) => {

@@ -161,7 +161,7 @@ tiers:
     expect((await fetch(`${gateway.url}/metrics`)).status).toBe(401);
   });
 
-  it('opens a breaker in every process', async () => {
+  it('shares an open breaker with every process', async () => {
     await writeFile(join(home, 'gateway.yaml'), yamlOf('fail-500'));
     gateway.child.kill('SIGHUP');
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });

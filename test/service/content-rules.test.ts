@@ -115,7 +115,7 @@ describe('input', () => {
       },
     ],
     [
-      'arguments of a tool',
+      'tool arguments',
       'chat',
       {
         messages: [
@@ -133,7 +133,7 @@ describe('input', () => {
       { max_tokens: 9, system: [{ type: 'text', text: email }], messages: [{ role: 'user', content: 'hi' }] },
     ],
     [
-      'the input of a tool',
+      'a tool input',
       'messages',
       { max_tokens: 9, messages: [{ role: 'assistant', content: [{ type: 'tool_use', id: 'a', name: 'f', input: { type: email } }] }] },
     ],
@@ -154,7 +154,7 @@ describe('input', () => {
       },
     ],
     ['the instructions', 'responses', { instructions: email, input: 'hi' }],
-    ['the output of a function', 'responses', { input: [{ type: 'function_call_output', call_id: 'a', output: email }] }],
+    ['a function output', 'responses', { input: [{ type: 'function_call_output', call_id: 'a', output: email }] }],
   ])('returns 403 for a match in %s on %s', async (_place, name, body) => {
     const route = routeOf(name);
     const gateway = await withRules(ruleOf('email', 'input', 'block'));
@@ -178,7 +178,7 @@ describe('input', () => {
     expect(answer.status).toBe(200);
   });
 
-  test('only logs a match of an observing rule', async () => {
+  test('only logs a match if the rule observes', async () => {
     const gateway = await withRules(...classes.map((ruleClass) => ruleOf(ruleClass, 'input', 'observe')));
     const text = classes.map((ruleClass) => samples[ruleClass][0]).join(', ');
     const answer = await gateway.call('/v1/chat/completions', { model: 'one/echo', ...bodies.chat(text) });
@@ -247,7 +247,7 @@ describe('output', () => {
   });
 
   test.each(ways.flatMap(({ caller, vendor }) => [false, true].map((stream) => [caller, vendor, stream] as const)))(
-    'blocks a match for a %s caller of a %s vendor (streamed: %s)',
+    'blocks a match from a %s caller to a %s vendor (streamed: %s)',
     async (caller, vendor, stream) => {
       const route = routeOf(caller);
       const gateway = await withRules(ruleOf('email', 'output', 'block'), ruleOf('phone', 'output', 'observe'));

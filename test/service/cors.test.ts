@@ -67,7 +67,7 @@ describe('a page of an allowed origin', () => {
     },
   );
 
-  it('lets the page read responses and errors', async () => {
+  it('lets pages of an allowed origin read responses and errors', async () => {
     const gateway = lent();
     const body = { model: 'one/echo', messages: [{ role: 'user', content: 'hi' }] };
     const answers = [
@@ -90,7 +90,7 @@ describe('a page of an allowed origin', () => {
   });
 
   it.each(['/console', '/my-key', '/mcp', '/provision/teams', '/openapi.json', '/healthz', '/', '/v1', '/usage/mex'])(
-    "doesn't let the page read %s",
+    "doesn't let pages of an allowed origin read %s",
     async (path) => {
       expect(corsHeadersOf(await preflight(lent(), path, app))).toEqual([]);
       expect(corsHeadersOf(await fetch(lent().url + path, { headers: { origin: app }, redirect: 'manual' }))).toEqual([]);

@@ -39,10 +39,10 @@ it.each([
   ['a chat stream', chat, `{"model":"one/echo","stream":true,${messages}}`, { max_tokens: 500, stream_options: { include_usage: true } }],
   ['chat with null limits', chat, `{"model":"one/echo","max_tokens":null,${messages}}`, { max_tokens: 500 }],
   ['chat for a model with a lower limit', chat, `{"model":"one/bounded",${messages}}`, { max_tokens: 77 }],
-  ['chat for a vendor of messages', chat, `{"model":"three/echo",${messages}}`, { max_tokens: 500 }],
+  ['chat on a messages vendor', chat, `{"model":"three/echo",${messages}}`, { max_tokens: 500 }],
   ['responses', '/v1/responses', '{"model":"one/echo","input":"hi"}', { max_output_tokens: 500, input: 'hi' }],
-  ['responses for a vendor of chat', '/v1/responses', '{"model":"plain/echo","input":"hi"}', { max_tokens: 500 }],
-  ['responses for a vendor of messages', '/v1/responses', '{"model":"three/echo","input":"hi"}', { max_tokens: 500 }],
+  ['responses on a chat vendor', '/v1/responses', '{"model":"plain/echo","input":"hi"}', { max_tokens: 500 }],
+  ['responses on a messages vendor', '/v1/responses', '{"model":"three/echo","input":"hi"}', { max_tokens: 500 }],
   ['legacy completions', '/v1/completions', '{"model":"one/echo","prompt":"hi"}', { max_tokens: 500 }],
 ])('sends the default output limit with %s', async (_name, path, body, expected) => {
   const key = await issue({ default_max_output_tokens: 500 });

@@ -225,7 +225,7 @@ describe('a URL without a valid subject', () => {
     ['two segments', 'a/b'],
     ['a trailing slash', 'a/'],
     ['an unencoded question mark: the subject before it is kept', 'a?b'],
-    ['a subject in the query that belongs into the path', '?subject=a'],
+    ['a subject in the query instead of the path', '?subject=a'],
     ['no subject in the query', '?subject='],
     ['more than the subject in the query', '?subject=.&subject=a'],
   ])('returns 400 for a bad subject: %s', async (_title, encoded) => {

@@ -121,7 +121,7 @@ describe('a plan without a model that can serve the request', () => {
     ['missing-then-failed', 502],
     ['missing-then-forbidden', 502],
     ['missing-then-quota', 502],
-  ])("fails the call if at least one model didn't refuse it: %s (%d)", async (model, status) => {
+  ])('fails the call unless every model refuses it: %s (%d)', async (model, status) => {
     const { answer } = await ask(model);
     expect([answer.status, await answer.json()]).toMatchObject([status, { error: { code: 'upstream_failed' } }]);
   });
@@ -134,7 +134,7 @@ describe('a stream that fails before its first content', () => {
     ['opened-broken', paths.chat],
     ['opened-broken', paths.messages],
     ['opened-chat', '/v1/responses'],
-  ])('replaces the failed stream with that of the next model (%s, %s)', async (model, path) => {
+  ])("continues with the next model's stream (%s, %s)", async (model, path) => {
     const gateway = await lend();
     const response = await gateway.call(path, {
       model,
@@ -168,7 +168,7 @@ describe('a prompt that is too long for the model', () => {
   ] as const;
   const prompt = (terms: number) => ({ messages: [{ role: 'user', content: 'lorem ipsum '.repeat(terms / 2) }] });
 
-  it.each(routes)('switches to a larger model for a $caller caller of $own', async ({ own, tier, path, more }) => {
+  it.each(routes)('switches to a larger model ($caller on $own)', async ({ own, tier, path, more }) => {
     const gateway = await lend();
     for (const stream of [false, true]) {
       // The vendor counts 2,250 tokens, the gateway at least 1,500.
@@ -187,7 +187,7 @@ describe('a prompt that is too long for the model', () => {
     expect(breakers.find(({ provider }) => provider === own)).toMatchObject({ state: 'closed', failures: 0 });
   });
 
-  it.each(routes)("doesn't switch to a model with a smaller window for a $caller caller of $own", async ({ own, tier, path, more }) => {
+  it.each(routes)('never switches to a model with a smaller window ($caller on $own)', async ({ own, tier, path, more }) => {
     const gateway = await lend();
     const answer = await gateway.call(path, { model: `sizes${tier}`, ...more, ...prompt(5_000) });
     expect([answer.status, answer.headers.get('x-gateway-model')]).toEqual([200, 'four/echo+large']);
@@ -201,7 +201,7 @@ describe('a prompt that is too long for the model', () => {
   });
 
   it.each(routes)(
-    'returns the 400 that libraries expect if no model is larger for a $caller caller of $own',
+    'returns the 400 that libraries expect if no model is larger ($caller on $own)',
     async ({ caller, own, tier, path, more }) => {
       const gateway = await lend();
       for (const stream of [false, true]) {
@@ -235,7 +235,7 @@ describe('a chain of rate-limited vendors', () => {
     ['at least a second', 'limited-short', 503, '1'],
     ['not at all if another model failed', 'limited-and-failed', 502, null],
     ['not at all if the quota is exhausted', 'quota-both', 502, null],
-  ])('tells the caller to wait: %s (%s)', async (_what, model, status, retryAfter) => {
+  ])('tells the caller to wait %s (%s)', async (_what, model, status, retryAfter) => {
     const gateway = await lend();
     for (const stream of [false, true])
       for (const [path, body] of [

@@ -262,7 +262,7 @@ describe('the circuit breaker', () => {
     for (const answer of answers) await answer.body?.cancel();
   });
 
-  it("opens the breaker for the configured time limit, but not for the caller's", async () => {
+  it("doesn't open the breaker for attempts that exceed only the caller's time limit", async () => {
     const gateway = await lend();
     for (let n = 0; n < 5; n += 1) await ask(gateway, 'two/hang', { headers: { [header]: '30' } });
     expect(await stateOf(gateway, 'two')).toBe('closed');

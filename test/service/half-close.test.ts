@@ -45,7 +45,7 @@ async function readAll(socket: Socket): Promise<string> {
 
 const timesAsked = ({ vendor }: TestGateway): number => vendor.requests().length;
 
-it('answers requests that arrive together in order', async () => {
+it('answers pipelined requests in order', async () => {
   const gateway = await lend();
   const call = (name: string, text: string): string =>
     toBytes(gateway, paths.chat, { model: `${vendors.chat}/${name}`, messages: [{ role: 'user', content: text }] });

@@ -264,7 +264,7 @@ describe('the API', () => {
       }
     }));
 
-  test('shows nothing of another project on the page of a key', async () => {
+  test("shows nothing of another project on a key's own page", async () => {
     const { url, key } = lent();
     const csrf = /name="csrf" value="([^"]+)"/;
     const first = await fetch(`${url}/my-key`);
@@ -278,7 +278,7 @@ describe('the API', () => {
     }
   });
 
-  test('shows people no data of other projects over MCP', () =>
+  test('hides other projects from MCP clients', () =>
     leavesBeta(async () => {
       const gateway = lent();
       const keyed = await fetch(`${gateway.url}/mcp`, {

@@ -216,7 +216,7 @@ describe('operator actions in Temporal', () => {
     expect((await memoriesOf(gateway)).filter((memory) => memory === text)).toEqual([text]);
   }
 
-  it('replays a batch that an older version parked when it is reset to any step', async () => {
+  it('replays a batch that an older version parked', async () => {
     const gateway = await lend('reset-parked');
     const towns = (isExhaustive ? 'ABCDEFGHIJKLMNOP' : 'ABCD').split('').map((letter) => `I live in ${letter}ville.`);
     const parked = await park(gateway, towns);
@@ -368,7 +368,7 @@ describe('operator actions in Temporal', () => {
   }, 300_000);
 
   it.each(['terminate', 'cancel'] as const)(
-    'restarts a project run that was ended by %s with the next call',
+    'restarts a project run on the next call after %s',
     async (end) => {
       const gateway = await lend(`project-${end}`);
       await say(gateway, 'hal', `I live in Voss, says ${end}.`);

@@ -81,7 +81,7 @@ it('embeds a short text without waiting for a long request', async () => {
   expect(order).toEqual(['short', 'long']);
 });
 
-it('restarts after a kill -9', async () => {
+it('restarts the local embedder after a kill -9', async () => {
   const first = await findEmbedder(gateway.child.pid);
   process.kill(first, 'SIGKILL');
   await eventually(async () => expect(gateway.logs().some(({ msg }) => msg === 'local embedder died; restarting it')).toBe(true));

@@ -241,9 +241,9 @@ describe('images.edit', () => {
   });
 
   it.each([
-    ['all images that are made, although their number follows the file', (file: string) => file + field('n', '10')],
-    ['all images when their number has a leading zero, which lenient vendors accept', (file: string) => file + field('n', '010')],
-    ['all images of the input', (file: string) => file.repeat(12)],
+    ['all images if n follows the file', (file: string) => file + field('n', '10')],
+    ['all images if n has a leading zero', (file: string) => file + field('n', '010')],
+    ['all input images', (file: string) => file.repeat(12)],
     ['images of the requested size', (file: string) => file + field('size', '4096x4096')],
   ])('reserves %s from a cost ceiling', async (_what, parts) => {
     const respond = json({ created: 1, data: [{ b64_json: image }], usage });

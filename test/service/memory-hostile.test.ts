@@ -110,7 +110,12 @@ const attacks: readonly Attack[] = [
     send: (g, text) => send(g, 'POST', '/recall', { messages: [{ role: 'user', content: text }], dry_run: true }),
     echoes: true,
   },
-  { title: 'bodies that are not JSON', runs: 100, statuses: [400, 422], send: (g, text) => send(g, 'POST', '/search', `{"query": ${text}`) },
+  {
+    title: 'bodies that are not JSON',
+    runs: 100,
+    statuses: [400, 422],
+    send: (g, text) => send(g, 'POST', '/search', `{"query": ${text}`),
+  },
   {
     title: 'settings',
     runs: 100,

@@ -39,7 +39,7 @@ describePostgres('the network to the database', () => {
     for (const end of ends.reverse()) await end();
   });
 
-  test("doesn't serve a cached response about a subject that was erased while the process was disconnected", () =>
+  test("doesn't serve a cached response that was erased while the process was disconnected", () =>
     withGateway({ database: 'any', wrapDatabase: () => proxied, cache: true }, async ({ call }) => {
       const ask = async (subject: string): Promise<string | null> => {
         const headers = { 'x-gateway-memory-subject': subject };

@@ -258,7 +258,7 @@ test('spreads 1,000 conversations with the same system prompt by weight', async 
   expect(Math.abs(west - 400)).toBeLessThan(40);
 });
 
-test('keeps conversations on their member while other members come and go', async () => {
+test('keeps each conversation on one pool member while others come and go', async () => {
   const gateway = await lend();
   const conversations = Array.from({ length: 40 }, (_, index) => `customer ${index}`);
   const byConversation = new Map<string, string[]>();
@@ -389,7 +389,7 @@ test('continues a streamed response on the member that stores it', async () => {
   }
 });
 
-test('looks for a response of another process on each member', async () => {
+test('looks on each member for a response that another process created', async () => {
   const gateway = await lend();
   for (const member of ['one', 'two', 'three'])
     behaviours.set(member, member === 'two' ? answer : refuse(400, {}, 'Previous response not found.'));
@@ -459,7 +459,7 @@ test('looks for a video on the member that makes it', async () => {
   }
 });
 
-test('counts no request as in flight after it has ended', async () => {
+test("doesn't count a finished request as in flight", async () => {
   const gateway = await lend();
   const stream = (response: ServerResponse): void => {
     response.writeHead(200, { 'content-type': 'text/event-stream' });

@@ -164,7 +164,7 @@ function attemptOf(attempt: CallRow['attempts'][number]): [string, boolean] {
 
 const escaped = (text: string): string => text.replace(/[.+/]/g, '\\$&');
 
-describe.each(dialects)('to a %s caller', (caller) => {
+describe.each(dialects)('rate limits for a %s caller', (caller) => {
   const isChat = caller === 'chat';
   /** By default each plan serves one of the two callers. */
   const ownPlans = plans.filter((_, index) => isExhaustive || index % 4 < 2 === isChat);

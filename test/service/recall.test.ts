@@ -379,7 +379,7 @@ test.each(['calls', 'cost', 'rpm', 'tpm'])('skips the embedding if the key has r
   expect(await callsOf(gateway)).toEqual([]);
 });
 
-test('uses the last call of an rpm ceiling for the caller and not for an embedding', async () => {
+test('saves the last call of an rpm ceiling for the caller', async () => {
   const gateway = await lend();
   await remember(gateway);
   const call = await withCeilings(gateway, { rpm: 1 });

@@ -149,7 +149,7 @@ describe('a request that the cache can serve', () => {
     expect(status.key.ceilings.calls?.used).toBe(1);
   });
 
-  test('stores a cached response in memory like any other', async () => {
+  test('remembers a cached response like any other', async () => {
     const lent = await lendProject();
     const subject = { 'x-gateway-memory-subject': 'ada' };
     await ask(lent, 'chat', { headers: subject });
@@ -208,7 +208,7 @@ describe("a request that the cache can't serve", () => {
   };
 
   test.each<[string, ChatOptions, ChatOptions]>([
-    ['if a member of the body differs', {}, { more: { temperature: 0 } }],
+    ['if a body field differs', {}, { more: { temperature: 0 } }],
     ['if another model is requested', {}, { model: 'two/echo' }],
     ['if a forwarded header differs', {}, { headers: { 'openai-beta': 'x' } }],
     ['with cache-control: no-cache', {}, { headers: { 'cache-control': 'No-Cache' } }],
@@ -291,10 +291,10 @@ describe("a request that the cache can't serve", () => {
   });
 
   test.each<[string, Dialect, string]>([
-    ['a stream that broke', 'chat', 'one/break-after-1'],
+    ['a broken stream', 'chat', 'one/break-after-1'],
     ['a stream with an error event', 'chat', 'one/error-after-1'],
-    ['a stream of messages that broke', 'messages', 'three/break-after-1'],
-    ['a translated stream that broke', 'chat', 'three/break-after-1'],
+    ['a broken messages stream', 'messages', 'three/break-after-1'],
+    ['a broken translated stream', 'chat', 'three/break-after-1'],
   ])('calls the vendor again after %s', async (_what, caller, model) => {
     await missesTwice(await lendProject(), { model, stream: true }, { model, stream: true }, caller);
   });

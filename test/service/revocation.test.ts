@@ -98,7 +98,7 @@ tiers:
     await eventually(async () => expect(await activeModel(second, key)).toBe('two/echo'));
   });
 
-  it('reports the usage of both processes', async () => {
+  it('includes the calls of both processes in usage', async () => {
     const key = await issueKey();
     const answers = await Promise.all(
       Array.from({ length: 20 }, () => first.call(key.key, '/v1/chat/completions', body, { 'x-gateway-source': 'first-only' })),

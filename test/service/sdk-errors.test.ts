@@ -60,7 +60,7 @@ describe.each(dialects)('the SDK of %s callers under an exhausted ceiling', (cal
     ['calls', 'total'],
     ['cost', 'month'],
     ['cost', 'total'],
-  ])("doesn't make the SDK retry for the key's %s ceiling of the %s", async (ceiling, window) => {
+  ])("doesn't make the SDK retry for the key's %s ceiling (window: %s)", async (ceiling, window) => {
     const gateway = await withKey(await lend(), { ceilings: { [ceiling]: 0 }, windows: { [ceiling]: window } });
     expect(await callWithSdk(caller, gateway)).toEqual({ status: 429, responses: [429] });
   });
@@ -134,7 +134,7 @@ describe('the error code for a prompt that is too long', () => {
     expect(await raised(gateway, { 'x-gateway-error-codes': 'gateway' })).toEqual(ofGateway);
   });
 
-  it('leaves the error code out of errors on messages', async () => {
+  it('sends no error code on messages', async () => {
     const headers = { 'x-gateway-error-codes': 'vendor' };
     const answer = await lent().call(paths.messages, { model: 'three/window-100', max_tokens: 10, messages: long }, headers);
     const { error } = await jsonOf<{ error: object }>(answer);

@@ -186,8 +186,8 @@ describe('headers', () => {
 describe('cost', () => {
   it.each([
     ['per image', images, 'one/picture', { n: 2 }, { cost: 0.08, estimated: false }],
-    ['per token, as the vendor counts them', images, 'one/tokens', {}, { cost: (5 * 2 + 40 * 1056) / 1e6, estimated: false }],
-    ['per token, with a vendor that counts none', images, 'one/no-usage', {}, { cost: (5 * 2 + 40 * 1056) / 1e6, estimated: true }],
+    ['per token as counted by the vendor', images, 'one/tokens', {}, { cost: (5 * 2 + 40 * 1056) / 1e6, estimated: false }],
+    ['per token if the vendor counts none', images, 'one/no-usage', {}, { cost: (5 * 2 + 40 * 1056) / 1e6, estimated: true }],
     ['per character, by code point', speech, 'one/spoken', { input: '🦊ab' }, { cost: (3 * 15) / 1e6, estimated: false }],
     ['per second, estimated from the text', speech, 'one/seconds', { input: 'x'.repeat(30) }, { cost: 0.002, estimated: true }],
     [

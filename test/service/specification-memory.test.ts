@@ -120,7 +120,7 @@ onBothDatabases('memory routes', (database) => {
       ['a text that is only white space', { text: ' \n\t\u00a0' }],
       ['a text without storable characters', { text: '\u0000' }],
       ['4,001 characters', { text: 'x'.repeat(4_001) }],
-      ['another kind', { kind: 'opinion' }],
+      ['an unknown kind', { kind: 'opinion' }],
       ['a kind in capitals', { kind: 'FACT' }],
       ['importance 0', { importance: 0 }],
       ['importance 6', { importance: 6 }],

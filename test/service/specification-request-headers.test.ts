@@ -110,7 +110,7 @@ describe('x-gateway-memory', () => {
     expect(await conversationsOf(gateway)).toEqual([]);
   });
 
-  it.each(routes)('returns 400 invalid_memory_mode on $name for other values', async (route) => {
+  it.each(routes)('returns 400 invalid_memory_mode on $name for an unknown mode', async (route) => {
     const gateway = await lendProject();
     for (const mode of ['maybe', 'write,off', 'writes', 'ｗrite']) {
       const answer = await ask(gateway, route, 'first/echo', { headers: { 'x-gateway-memory': asBytes(mode) } });

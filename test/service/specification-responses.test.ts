@@ -65,7 +65,7 @@ describe('a streamed response', () => {
     ['content-type', 'text/event-stream'],
     ['cache-control', 'no-cache'],
     ['x-accel-buffering', 'no'],
-  ])('sends %s %s for a stream, but not for a JSON response', async (header, value) => {
+  ])('sends %s: %s for a stream, but not for JSON', async (header, value) => {
     const gateway = await lendProject();
     for (const route of streamingRoutes) {
       const streamed = await ask(gateway, route, 'first/echo', { more: { stream: true } });

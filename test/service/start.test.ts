@@ -222,11 +222,11 @@ describePostgres('on a database server', () => {
   const lacksSchema =
     /^gateway: the database lacks migration 0001_\w+.*; run: gateway migrate \(and before it in the database gateway_test_\w+, as a superuser: CREATE EXTENSION vector;\)$/;
 
-  it('tells serve in one line that the database has no schema', async () => {
+  it('prints one line on serve if the database has no schema', async () => {
     await expectComplaint(await startServe(databaseUrl), lacksSchema);
   });
 
-  it('exits with one line if the schema is missing from a database that comes up late', () =>
+  it('prints one line if a database that comes up late has no schema', () =>
     withFaultProxy(databaseUrl, async (proxy) => {
       const gateway = await startServe(proxy.url);
       expect(await readinessOf(gateway)).toBe(503);
@@ -235,7 +235,7 @@ describePostgres('on a database server', () => {
       expect(gateway.stderr().trimEnd().split('\n')).toEqual([expect.stringMatching(lacksSchema)]);
     }));
 
-  it('logs a wrong role without its password', async () => {
+  it('logs a failed database login without the password', async () => {
     const url = new URL(databaseUrl);
     url.username = 'nobody';
     url.password = 'hunter2-the-password';
@@ -249,7 +249,7 @@ describePostgres('on a database server', () => {
     expect(gateway.stdout()).not.toMatch(/hunter2|database recovered/);
   });
 
-  it("tells migrate what to run if the role can't create the extension", async () => {
+  it("says what to run if migrate can't create the extension", async () => {
     const role = `role_of_${new URL(databaseUrl).pathname.slice(1)}`;
     await runAsAdmin(databaseUrl, `create role ${role} login`);
     try {
@@ -278,7 +278,7 @@ describePostgres('on a database server', () => {
     expect(await migrate()).toBe('The schema was up to date.\n');
   });
 
-  it('stops migrate at the first stop signal', async () => {
+  it('stops migrate at the first signal', async () => {
     const home = await processes.home('empty');
     const database = openServerDatabase({ connectionString: databaseUrl, maxConnections: 2 });
     try {
@@ -314,7 +314,7 @@ describePostgres('on a database server', () => {
     }
   };
 
-  it.each(['start', 'serve'])('exits %s with 0 on a stop signal while the database hangs', (command) =>
+  it.each(['start', 'serve'])('stops %s with 0 while the database hangs', (command) =>
     withLockedSchema(async (untilAwaited) => {
       const home = await processes.home('empty');
       await writeFile(join(home, 'gateway.yaml'), yamlOf(['one/echo']));
@@ -326,7 +326,7 @@ describePostgres('on a database server', () => {
     }),
   );
 
-  it('exits serve with 0 if a database that came up late hangs', () =>
+  it('stops serve with 0 if a database that came up late hangs', () =>
     withFaultProxy(databaseUrl, async (proxy) => {
       const gateway = await startServe(proxy.url);
       await withLockedSchema(async (untilAwaited) => {
@@ -336,13 +336,13 @@ describePostgres('on a database server', () => {
       });
     }));
 
-  it('exits serve with 0 after the stop delay if the database is unreachable', () =>
+  it('stops serve with 0 if the database is unreachable', () =>
     withFaultProxy(databaseUrl, async (proxy) => {
       const gateway = await startServe(proxy.url, 1);
       expect([await gateway.end('SIGTERM'), gateway.stderr()]).toEqual([0, '']);
     }));
 
-  it('keeps serve not ready until it reaches the database', () =>
+  it("isn't ready on serve until it reaches the database", () =>
     withFaultProxy(databaseUrl, async (proxy) => {
       const gateway = await startServe(proxy.url, 300);
       expect((await fetch(`${gateway.url}/healthz`)).status).toBe(200);

@@ -81,7 +81,7 @@ describe('a streamed chat response', () => {
 });
 
 describe('response and call ids', () => {
-  it.each(Object.values(vendors))('shows the ids of call and response in SDKs (%s)', async (provider) => {
+  it.each(Object.values(vendors))('exposes call and response ids in SDKs (%s)', async (provider) => {
     const lent = await lendProject();
     const model = `${provider}/echo`;
     const completion = await openaiOf(lent).chat.completions.create({ model, messages });

@@ -81,12 +81,12 @@ describe('a download URL on a foreign host', () => {
     ['a short number', `http://127.1:${own}/v1beta/`],
     ["a name that resolves to the vendor's host", `http://localhost:${own}/v1beta/`],
     ["a name that resolves to the vendor's host, on another port", `http://localhost:${foreign}/v1beta/`],
-    ['a subdomain of such a name', `http://video.localhost:${own}/v1beta/`],
+    ["a subdomain of a name that resolves to the vendor's host", `http://video.localhost:${own}/v1beta/`],
     ['no scheme', `//127.0.0.1:${own}/v1beta/`],
     ['a leading space', ` http://127.0.0.1:${own}/v1beta/`],
     ['a tab in the host', `http://127.0\t.0.1:${own}/v1beta/`],
     ['a line break in the path', `http://127.0.0.1:${own}/v1beta/\r\nx-injected: 1/`],
-    ['the address of cloud credentials', 'http://169.254.169.254/v1beta/'],
+    ['a cloud metadata address', 'http://169.254.169.254/v1beta/'],
   ])('returns 400 forbidden_target for %s', async (_trick, start) => {
     const operation = `${start}models/clip/operations/abc`;
     expect(await refusalOf('/v1/video/operations', { operation })).toEqual(forbidden);
@@ -134,7 +134,7 @@ describe('a file that the vendor redirects', () => {
     ['with a backslash', `\\\\127.0.0.1:${foreign}\\files`],
     ['with user-info', `http://user@127.0.0.1:${foreign}/`],
     ['to a local file', 'file:///etc/passwd'],
-    ['to the address of cloud credentials', 'http://169.254.169.254/'],
+    ['to a cloud metadata address', 'http://169.254.169.254/'],
   ])("doesn't follow a redirect to a foreign host: %s", async (_how, location) => {
     vendor.files.set(path, (response) => redirect(response, location));
     expect(await downloads(uri)).toEqual(forbidden);

@@ -328,7 +328,7 @@ describe('errors on the video routes', () => {
     expect(await refusal(fetchFile(`${lent().vendor.url}/v1beta/files/unknown:download?alt=media`))).toEqual(notFound);
   });
 
-  test('returns 502 upstream_error for an operation of another project', async () => {
+  test("returns 502 upstream_error for another project's operation", async () => {
     const { operation } = await start('video-polls-0');
     const { video_uri: uri } = await jsonOf<{ video_uri: string }>(ask(operation));
     const stranger = await freshProject();
