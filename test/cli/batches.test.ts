@@ -141,7 +141,7 @@ test.each([
   ['list', 'extra', "too many arguments for 'list'."],
   ['replay', '', 'which batch? see gateway batches list, or add --project <project> --state failed'],
   ['replay', '--state running', '--state: '],
-])('exits with 1 and one line for batches %s %s', async (command, word, sentence) => {
+])('prints one line and exits with 1 for batches %s %s', async (command, word, sentence) => {
   const line = `batches ${command} ${word} --project acme`.replaceAll('  ', ' ');
   const { status, written, errors } = await gateway(line);
   expect([status, written]).toEqual([1, '']);

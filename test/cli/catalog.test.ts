@@ -118,7 +118,7 @@ test.each([
   [['catalog', 'import', 'OTHER'], 'OTHER is not a price table: not valid JSON'],
   [['catalog', 'import', 'EMPTY'], 'EMPTY is not a price table: no entry has a litellm_provider'],
   [['catalog', 'import', 'FOREIGN'], 'none of your providers matches a vendor in this table; match one with --as'],
-])('exits with 1 and one line for %j', async (args, sentence) => {
+])('prints one line and exits with 1 for %j', async (args, sentence) => {
   const files: Record<string, string> = {
     FILE: table,
     OTHER: 'models: {}',

@@ -426,7 +426,7 @@ test.each([
     'projects list --url http://127.0.0.1:1',
     'no gateway responds at http://127.0.0.1:1; start one with npm start, or pass its address with --url',
   ],
-])('exits with 1 and one line for %s', async (line, sentence) => {
+])('prints one line and exits with 1 for %s', async (line, sentence) => {
   await gateway('projects create team');
   expect(await gateway(line)).toBe(1);
   expect(written).toBe('');

@@ -46,7 +46,7 @@ test('lists every known vendor', async () => {
 });
 
 describe('gateway vendors add', () => {
-  test('creates the file from the answers', async () => {
+  test('creates gateway.yaml from the answers', async () => {
     const { written, questions } = await run(['add', 'azure-openai'], { 'Name of the resource': 'acme', Model: 'gpt-4o' });
     expect(questions).toEqual([
       'Name of the provider',

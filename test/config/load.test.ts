@@ -271,7 +271,7 @@ colour: red
       ['a syntax error', `${minimal}tiers: [\n`, /^gateway\.yaml:4:1: /],
       ['an admin token that is too short', `${minimal}admin_token: short\n`, /^gateway\.yaml:3 admin_token: must have at least 16/],
       ['a list', '- providers\n', /^gateway\.yaml: must be a mapping/],
-    ])('reports only %s', (_title, text, error) => {
+    ])('reports %s and no follow-up errors', (_title, text, error) => {
       expect(serveErrors(text)).toEqual([expect.stringMatching(error)]);
     });
   });
@@ -430,7 +430,7 @@ ${canaries}
     ['base_url: http://127.0.0.1:8000/v1, dialect: chat, serves: [chat, responses]', 'native'],
     ['base_url: https://api.openai.com/v1, dialect: chat, serves: [chat]', 'translated'],
     ['base_url: https://a/v1, dialect: messages', 'translated'],
-  ])('treats responses of a provider with %s as %s', (row, responses) => {
+  ])('detects whether a provider with %s has the responses route: %s', (row, responses) => {
     expect(load(`providers:\n  a: { ${row} }\n`).providers.a?.responses).toBe(responses);
   });
 

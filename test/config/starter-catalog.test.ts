@@ -69,7 +69,7 @@ describe('the starter catalog', () => {
   test.each([
     ...['claude-opus-5-5', 'claude-sonnet-5-5', 'claude-haiku-5-5', 'claude-fable-5-2', 'claude-haiku-4-5-20251001', 'claude-sonnet-4-5'],
     ...['gpt-6.2-sol', 'gpt-6.1-sol', 'gpt-6.1-terra', 'gpt-6-astra', 'gpt-5.5-2026-04-23', 'gpt-4o', 'gpt-4o-mini-2024-07-18', 'o3'],
-  ])('resolves %s, as coding agents and SDKs send it, to a model at its vendor', (name) => {
+  ])('resolves the name %s to a model at its vendor', (name) => {
     const providers = `providers:
   claude: { base_url: https://api.anthropic.com/v1, dialect: messages }
   open: { base_url: https://api.openai.com/v1, dialect: chat }

@@ -98,7 +98,7 @@ describe('vendor addresses', () => {
       '/v1/embed/a%2Fb',
     ],
     [{ base_url: 'https://proxy.test/v1', dialect: 'chat' }, '/embeddings', 'a/b', true, '/v1/embeddings'],
-  ] as const)('calls the path of %j for %s of %s (stream: %s)', (row, path, model, isStream, expected) => {
+  ] as const)('builds the path of %j for %s of %s (stream: %s)', (row, path, model, isStream, expected) => {
     const { pathname, search } = requestUrl(load(row), { path, model, isStream });
     expect(pathname + search).toBe(expected);
   });
@@ -150,7 +150,7 @@ describe('a provider row', () => {
     [{ base_url: 'https://a.test/v1?api-version=1', dialect: 'chat' }, 'parameters such as api-version belong to query'],
     [{ base_url: 'https://a.test/v1', dialect: 'chat', paths: { chat: '/x' } }, 'must be a path of the dialect, such as /chat/completions'],
     [{ base_url: 'https://a.test/v1', dialect: 'chat', paths: { '/embeddings': 'x?y' } }, 'must be a path that begins with /'],
-  ])('rejects %j with %j', (row, message) => {
+  ])('rejects the provider %j with the error %j', (row, message) => {
     expect(() => load(row)).toThrow(message);
   });
 });

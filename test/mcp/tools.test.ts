@@ -67,7 +67,7 @@ describe.each(eras)('a client in mode %s', (era) => {
     ]);
   });
 
-  test('explains a call', async () => {
+  test('reads calls, usage, batches and memories', async () => {
     const gateway = await shared().withProject(`reading-${era}`);
     const token = await issueToken(gateway, await addPerson(gateway, [gateway.project]));
     const response = await gateway.call('/v1/chat/completions', chat);

@@ -39,7 +39,7 @@ describe('the learning set', () => {
     ],
     ['an unknown key', '- { id: a, conversations: [{ messages: [{ user: a }, { assistant: b }], scripted: [] }], mus: [] }'],
     ['a duplicate id', '- &a { id: a, conversations: [{ messages: [{ user: a }, { assistant: b }], scripted: [] }] }\n- *a'],
-  ])('rejects %s', async (_, text) => {
+  ])('rejects a learning set with %s', async (_, text) => {
     const broken = await mkdtemp(join(folder, 'set-'));
     await writeFile(join(broken, 'broken.yaml'), text);
     await expect(loadLearningSet(broken)).rejects.toThrow(/^broken/);

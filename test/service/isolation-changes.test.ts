@@ -335,7 +335,7 @@ describe('inputs of the isolation test', () => {
     ['route', changingOperations, requests],
     ['form', changingForms, forms],
     ['command', changingCommands, lines],
-  ] as const)('covers every %s that changes data', (_kind, known, inputs) => {
+  ] as const)('tests every %s that changes data', (_kind, known, inputs) => {
     expect(Object.keys(inputs).toSorted()).toEqual([...new Set<string>(known)].toSorted());
   });
 });

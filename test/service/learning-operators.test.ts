@@ -137,7 +137,7 @@ describe('operator actions in Temporal', () => {
     expect(await batchesOf(gateway)).toEqual([batch]);
   }, 300_000);
 
-  it('finishes a finished batch that a backup restored as running', async () => {
+  it("doesn't repeat a finished batch that a backup restored as running", async () => {
     const gateway = await lend('restored');
     await say(gateway, 'ole', 'I live in Narvik.');
     const { id, workflow_id: workflowId } = await untilDone(gateway, 1);

@@ -95,7 +95,7 @@ describe('messages-style error.type', () => {
     [422, 'refuse-422', 'invalid_request_error'],
     [410, 'refuse-410', 'api_error'],
     [502, 'fail-500', 'api_error'],
-  ])('returns %i for %s with the type %s', async (status, model, type) => {
+  ])('maps a %i (%s) to the error type %s', async (status, model, type) => {
     const answer = await ask(await lendProject(), route, `first/${model}`);
     const vendorType = status === 413 ? 'request_too_large' : 'invalid_request_error';
     const further = model.startsWith('refuse') ? { upstream_type: vendorType } : {};

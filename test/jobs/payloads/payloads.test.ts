@@ -23,7 +23,7 @@ describe('workflow payloads', () => {
     ['a model id', 'openai/gpt-4o-mini'],
     ['a note', 'cleanup: old conversations'],
     ['ids, counts and hashes in objects and lists', { ids: ['a1', 'b2'], counts: { waiting: 3 }, at: null }],
-  ])('accepts %s', async (_name, value) => {
+  ])('accepts a payload with %s', async (_name, value) => {
     checkPayload(value);
     expect(defaultPayloadConverter.fromPayload((await encode(value))[0] as Payload)).toEqual(value);
   });
@@ -44,7 +44,7 @@ describe('workflow payloads', () => {
     ['text that looks like a stack trace', `    at first\n${planted}`],
     ['text that looks like a definition', { definition: { type: 'a', queryDefinitions: [{ name: 'a', description: planted }] } }],
     ['a definition with details', { definition: { type: 'a' }, currentDetails: planted }],
-  ])('rejects %s', async (_name, value) => {
+  ])('rejects a payload with %s', async (_name, value) => {
     const error = await encode(value).catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(PayloadRejectedError);
     expect(String(error)).not.toContain('4111');

@@ -31,7 +31,7 @@ describe('wrapped activities', () => {
     expect(logged).toBe(original);
   });
 
-  test('reports all other errors as internal_error', async () => {
+  test('reports unknown errors as internal_error', async () => {
     const { error, proto } = await failureOf(() => Promise.reject(new TypeError(planted, { cause: planted })));
     expect(error).toMatchObject({ type: 'internal_error', message: 'internal error' });
     expect(proto).not.toContain('patient');
