@@ -161,7 +161,7 @@ const gateway = (line: string, environment: Record<string, string> = {}): Promis
   );
 };
 
-test('creates the project on keys create, reports it, and prints a valid key', async () => {
+test('prints a valid key on keys create', async () => {
   expect(await gateway('keys create --project fresh --name ci --rpm 60 --cost 1.5 --cost-window day --models standard,demo/echo')).toBe(0);
   expect(errors).toBe('Created the project fresh.\n');
   const [key = ''] = written.split('\n');
@@ -192,7 +192,7 @@ test('lists, rotates and revokes keys', async () => {
   await expect(async () => keyring.find(second.key)).rejects.toMatchObject({ code: 'invalid_key' });
 });
 
-test('provides a command for every operation under /provision and calls no other operation', () => {
+test('has a command for every operation under /provision', () => {
   const described = Object.entries(asObject(describeApi().paths))
     .filter(([path]) => path.startsWith('/provision'))
     .flatMap(([path, methods]) => Object.keys(asObject(methods)).map((method) => `${method} ${path}`));
@@ -200,7 +200,7 @@ test('provides a command for every operation under /provision and calls no other
   expect([...called].sort()).toEqual(described.sort());
 });
 
-test('lists every command in the help of its group and documents its options', async () => {
+test('lists every command in the help of its group', async () => {
   for (const [name, command] of Object.entries(commands)) {
     expect(await gateway(`${name.split(' ')[0]} --help`)).toBe(0);
     expect(written.replaceAll(/\s+/g, ' ')).toContain(command.summary);
@@ -210,7 +210,7 @@ test('lists every command in the help of its group and documents its options', a
   }
 });
 
-test('says in a sentence for every command what is missing or malformed', async () => {
+test('says for every command what is missing or malformed', async () => {
   const given: Readonly<Record<string, string>> = { project: 'asked', email: 'x@example.com', model: 'a/b' };
   // Their first argument is a file, or they read standard input.
   const tried = Object.entries(commands).filter(([name]) => !name.endsWith(' import'));
@@ -237,7 +237,7 @@ test('says in a sentence for every command what is missing or malformed', async 
   expect(failures.length).toBeGreaterThan(80);
 });
 
-test('changes only what projects set names, and prints every setting on projects show', async () => {
+test('changes only the settings that projects set names', async () => {
   await gateway('projects create tuned --name Tuned --may-call off');
   const options = '--tier standard=openai/a,openai/b --tier small=openai/c --monthly-cap 12.5 --providers openai --cache-ttl 60';
   expect(await gateway(`projects set tuned ${options} --time-zone Europe/Berlin --catalog-fill default`)).toBe(0);
@@ -302,7 +302,7 @@ test('sets, shows, lists and resets applications, rules and memory', async () =>
   expect(JSON.parse(written)).toMatchObject(expected);
 });
 
-test('writes and reads files with memory export and import, and reports what was refused', async () => {
+test('writes and reads files with memory export and import', async () => {
   const [list, file] = [join(dataDir, 'list.txt'), join(dataDir, 'exported')];
   await gateway('projects create archive');
   await gateway('projects create copy');
@@ -350,7 +350,7 @@ test('writes and reads files with memory export and import, and reports what was
   ]);
 });
 
-test('manages people, members, sessions and sign-in links, and prints the audit log', async () => {
+test('manages people, members, sessions and sign-in links', async () => {
   await gateway('projects create crew');
   expect(await gateway('people create Ann@example.com --name Ann')).toBe(0);
   expect(written).toMatch(/^sign_in_url +http\S+$/m);
@@ -423,7 +423,7 @@ test('prints usage show and erasures list', async () => {
   expect(written).toBe('No erasures.\n');
 });
 
-test('creates and lists projects without changing an existing one', async () => {
+test('creates projects without changing an existing one', async () => {
   expect(await gateway('projects create shop --name Shop')).toBe(0);
   expect(await gateway('projects create shop --name Other')).toBe(1);
   expect(errors).toBe('gateway: the project shop already exists\n');
@@ -431,7 +431,7 @@ test('creates and lists projects without changing an existing one', async () => 
   expect(written).toMatch(/^shop +Shop +yes +- +2026-11-20T10:00:00Z$/m);
 });
 
-test("prints calls as a table, or as the service's response with --json", async () => {
+test('prints calls as a table or as JSON', async () => {
   await gateway('projects create called');
   expect(await gateway('calls --project called --limit 5 --source acme')).toBe(0);
   expect(written).toMatch(/^2026-11-20T10:00:00Z +called +chat +acme +standard +demo\/echo +200 +- +15 +\$0\.0000301 +12 +0193a8f0/m);
@@ -466,14 +466,14 @@ test.each([
     'projects list --url http://127.0.0.1:1',
     'no gateway responds at http://127.0.0.1:1; start one with npm start, or pass its address with --url',
   ],
-])('exits with 1 and one line for %s', async (line, sentence) => {
+])('prints one line and exits with 1 for %s', async (line, sentence) => {
   await gateway('projects create team');
   expect(await gateway(line)).toBe(1);
   expect(written).toBe('');
   expect(errors).toBe(`gateway: ${sentence}\n`);
 });
 
-test('tells what to do about a missing or wrong token', async () => {
+test('says what to do about a missing or wrong token', async () => {
   expect(await gateway('projects list', { GATEWAY_DATA_DIR: join(dataDir, 'elsewhere') })).toBe(1);
   expect(errors).toMatch(/^gateway: no admin token: set GATEWAY_ADMIN_TOKEN, or run this where [^\n]+\n$/);
   expect(await gateway('projects list', { GATEWAY_ADMIN_TOKEN: 'wrong-token-wrong-token' })).toBe(1);
@@ -482,14 +482,14 @@ test('tells what to do about a missing or wrong token', async () => {
   expect(errors).toMatch(/^gateway: GATEWAY_ADMIN_TOKEN_FILE: \S+absent cannot be read: ENOENT[^\n]+\n$/);
 });
 
-test('prints help with status 0 on request and with status 1 for an unknown command', async () => {
+test('exits with 1 and prints the help for an unknown command', async () => {
   expect(await gateway('keys --help')).toBe(0);
   expect(written).toContain('rotate [options] <prefix>');
   expect(await gateway('keys paint')).toBe(1);
   expect(errors).toMatch(/^gateway: unknown command 'paint'\n\nUsage:/);
 });
 
-test('lists the quarantined files of the host with their projects, but without text', async () => {
+test('lists the quarantined files of the host', async () => {
   quarantined = [];
   expect(await gateway('quarantine list')).toBe(0);
   expect(written).toBe('Nothing is in the quarantine.\n');

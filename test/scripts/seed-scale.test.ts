@@ -6,7 +6,7 @@ import { root } from '../../scripts/launch.js';
 import { describePostgres, withPostgres } from '../support/postgres.ts';
 
 describePostgres('seed-scale', () => {
-  test('fills an empty database with all its indexes and refuses one that has a project', () =>
+  test('fills an empty database and keeps all of its indexes', () =>
     withPostgres(async (url) => {
       const seed = () =>
         spawnSync(process.execPath, ['scripts/seed-scale.js', '--calls', '5000', '--memories', '2000'], {

@@ -366,12 +366,12 @@ const pages = registeredRoutes
   .filter(({ method, access, path }) => method === 'get' && (access === 'member' || access === 'owner') && !/:|live/.test(path))
   .map(({ path }) => path);
 
-describe('the inputs of the isolation test', () => {
+describe('inputs of the isolation test', () => {
   test.each([
     ['route', changingOperations, requests],
     ['form', changingForms, forms],
     ['command', changingCommands, lines],
-  ] as const)('includes every %s that changes data', (_kind, known, inputs) => {
+  ] as const)('tests every %s that changes data', (_kind, known, inputs) => {
     expect(Object.keys(inputs).toSorted()).toEqual([...new Set<string>(known)].toSorted());
   });
 });
@@ -594,7 +594,7 @@ describe('a change in one project', () => {
     expect(nextToFull.changed).toEqual({});
   }, 120_000);
 
-  test('gets the same response regardless of the data of other projects', async () => {
+  test('returns the same responses whatever other projects have stored', async () => {
     const nextToEmpty = await withGateway({ database: 'any' }, (gateway) => runAll(gateway, false));
     expect(nextToFull?.answers).toEqual(nextToEmpty.answers);
   }, 120_000);
