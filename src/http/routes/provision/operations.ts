@@ -286,7 +286,7 @@ export const provisionOperations: OperationSpecs = {
     codes: ['missing_key', 'invalid_key'],
     summary: 'Shows whether the service is ready, and what work is waiting',
     details: '`reasons` and `degraded` are those of `/readyz`, and `work` is null while the database does not respond.',
-    responses: { 200: 'Status' },
+    responses: { 200: 'ServiceStatus' },
   },
   'get /provision/usage': {
     ...provisionRead,

@@ -44,7 +44,9 @@ export function addRefusedCallRoutes(
     const page = { projectId, ...parseOrBadRequest(callsQuery, query) };
     const rows = await refusedCalls.list(page);
     const oldest = rows.at(-1);
-    const to = page.before === undefined ? nextMinute(clock.now()) : nextMinute(startOfRefused({ id: page.before }));
+    // Any UUID is accepted, also one that names a time in the future.
+    const now = clock.now();
+    const to = nextMinute(page.before === undefined ? now : Math.min(now, startOfRefused({ id: page.before })));
     // If there may be more rows, the page ends with its last one. Otherwise it covers everything that we still keep.
     const from = oldest && rows.length === page.limit ? startOfRefused(oldest) : 0;
     const period = { from: from - (from % minuteMs), to };

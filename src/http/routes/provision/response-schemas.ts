@@ -235,7 +235,7 @@ export const provisionResponses = {
     }),
   }),
   LeaseList: listSchema(lease),
-  Status: z.looseObject({
+  ServiceStatus: z.looseObject({
     object: z.literal('status'),
     version: z.string(),
     status: z.enum(['ready', 'not_ready']),
