@@ -137,7 +137,11 @@ function listSettings(schema, prefix) {
     if (member.description === undefined) throw new Error(`gateway.yaml: ${path} has no description`);
     const byDefault = schema.required?.includes(name) ? 'required' : (member.byDefault ?? '');
     const row = prefix === null ? null : rowOf(member);
-    const inner = row === null ? listMembers(member, `${path}.`) : listSettings(row, `${path}.${keyOf(member)}.`);
+    // What is nested in an item is described where the provider itself has it.
+    const ofItems = member.items?.properties
+      ? listSettings(member.items, `${path}[].`).filter(([setting = '']) => !setting.slice(path.length + 3).includes('.'))
+      : listMembers(member, `${path}.`);
+    const inner = row === null ? ofItems : listSettings(row, `${path}.${keyOf(member)}.`);
     return [[`\`${path}\``, typeOf(member), byDefault, member.description], ...inner];
   });
 }

@@ -6,6 +6,7 @@ import type { Activities } from '../workflows/contract.ts';
 import type { Api } from './app/api.ts';
 import { createCallHandler, createTokenCounter } from './app/call-handler.ts';
 import { createCallRecording } from './app/call-recording.ts';
+import { createCheckedKeyring } from './app/checked-keyring.ts';
 import { createCurrentConfig, listIdentities } from './app/config-snapshot.ts';
 import { createErasures } from './app/erasures.ts';
 import { createFirstAccess, type FirstAccess } from './app/first-access.ts';
@@ -14,6 +15,7 @@ import { createMediaHandlers } from './app/media.ts';
 import { createMemory } from './app/memory.ts';
 import { createMetrics, observeSettled } from './app/metrics.ts';
 import { createReadiness } from './app/readiness.ts';
+import { recordRefused } from './app/record-refused.ts';
 import { separateConnections } from './app/separate-connections.ts';
 import { createCacheWarmer } from './app/warm-caches.ts';
 import { applyCostAdjustments } from './ceilings/counter-updates.ts';
@@ -142,8 +144,12 @@ export async function createApp(options: AppOptions): Promise<App> {
   const identities = createIdentities({ clock, logger });
   const { config } = options;
   const { snapshot, activeModels, replace: replaceConfig } = createCurrentConfig({ config, identities, database, clock, logger });
-  const keyring = createKeyring({ database, clock, logger });
   const projects = createProjects({ database, clock, logger, onChange: (id) => signalWaitingBatches(database, logger, id) });
+  const keyring = createCheckedKeyring({
+    keyring: createKeyring({ database, clock, logger }),
+    getProject: projects.get,
+    catalog: () => snapshot().catalog,
+  });
   const people = createPeople({ database, clock });
   const audit = createAudit({ database, clock });
   const breakers = createBreakers(clock, (projectId, provider, from, to) => {
@@ -187,13 +193,15 @@ export async function createApp(options: AppOptions): Promise<App> {
   const catalog = (): Catalog => snapshot().catalog;
   const planner = createPlanner({ catalog, breakers, catalogFill: () => snapshot().config.catalogFill, loads: pools.loads });
   const responseCache = createResponseCache({ clock });
-  const callDeps = { httpClient, breakers, pools, contentWaits, getKeyCeilings: keyring.getCeilings, admission, journal, clock, logger };
+  const ofCalls = { getKeyCeilings: keyring.getCeilings, recordRuleHit: projects.ruleHits.record };
+  const callDeps = { httpClient, breakers, pools, contentWaits, admission, journal, clock, logger, ...ofCalls };
   const handleCall = createCallHandler(snapshot, {
     ...callDeps,
     ...{ responseCache, usageEstimates: createUsageEstimates(), recall: (request) => memory.recall(request) },
   });
+  const handleInternal = recordRefused(callRecording.refusals.record, handleCall);
   const embedder = createEmbedder({
-    handleCall,
+    handleCall: handleInternal,
     catalog,
     clock,
     isLocalModelReady: () => !snapshot().config.localEmbedder.isUsed || isLocalEmbedderReady(),
@@ -204,18 +212,18 @@ export async function createApp(options: AppOptions): Promise<App> {
     logger,
     recallDeadlineMs: () => snapshot().config.memory.recallDeadlineMs,
     embedder,
-    reranker: createReranker({ handleCall, catalog, clock }),
+    reranker: createReranker({ handleCall: handleInternal, catalog, clock }),
     findProject: projects.get,
   });
   const learning = createLearning({
     database,
     clock,
-    model: createMemoryModel({ handleCall, planner, catalog, findProject: projects.get, clock }),
+    model: createMemoryModel({ handleCall: handleInternal, planner, catalog, findProject: projects.get, clock }),
     retry: () => snapshot().config.memory.retry,
     uiUrl: () => readUiUrl(snapshot().config.temporal, dataDir),
     logger,
   });
-  const media = createMediaHandlers({ ...callDeps, snapshot, database });
+  const media = createMediaHandlers({ ...callDeps, recordRefusal: callRecording.refusals.record, snapshot, database });
   let durable: Durable | null = null;
   let isStopping = false;
   let reloads = 0;

@@ -9,8 +9,8 @@ test.each([
   ['types', 'typescript/bin/tsc', ['--noEmit', '--singleThreaded']],
   ['lint and format', '@biomejs/biome/bin/biome', ['check', '--error-on-warnings', '.']],
   ['description of the API', '@stoplight/spectral-cli/dist/index.js', ['lint', '--quiet', '--fail-severity=warn', 'docs/api/openapi.json']],
-  ['no unused file, export or dependency', 'knip/bin/knip.js', ['--no-config-hints']],
-])('%s', (_title, program, args) => {
+  ['unused files, exports and dependencies', 'knip/bin/knip.js', ['--no-config-hints']],
+])('npm run check passes: %s', (_title, program, args) => {
   const { status, stdout, stderr } = spawnSync(process.execPath, [join(root, 'node_modules', program), ...args], {
     cwd: root,
     encoding: 'utf8',

@@ -29,19 +29,19 @@ function readFiles(): TextFile[] {
   }));
 }
 
-test('resolves every link and citation to an existing file and anchor', () => {
+test('resolves every link to an existing file and anchor', () => {
   expect(findBrokenReferences(readFiles(), (path) => existsSync(join(root, path)))).toEqual([]);
 });
 
-test('lists every page of docs/ in the documentation table of README.md', () => {
+test('lists every page of docs/ in the table in README.md', () => {
   const readme = readFileSync(join(root, 'README.md'), 'utf8');
   const index = readme.slice(readme.indexOf('## Documentation'));
   const names = readdirSync(join(root, 'docs')).filter((name) => name.endsWith('.md'));
   expect(names.filter((name) => !index.includes(`](docs/${name})`))).toEqual([]);
 });
 
-describe('commands', () => {
-  test('runs the commands in code blocks in a test, or says why not', () => {
+describe('commands in code blocks', () => {
+  test('runs each command in a test or explains why not', () => {
     expect(readCommandPages().flatMap(findUnmarkedCommands)).toEqual([]);
   });
 
@@ -49,7 +49,7 @@ describe('commands', () => {
     expect((await Promise.all(readCommandPages().map(findCommandMistakes))).flat()).toEqual([]);
   });
 
-  test('reports commands with mistakes', async () => {
+  test('reports mistakes in commands', async () => {
     const text = [
       '```\ncurl x\n```',
       '```sh\ncurl x\n```',
@@ -86,13 +86,13 @@ describe('docs/configuration.md', () => {
       fileName: 'gateway.yaml',
     });
 
-  test('is current (node scripts/write-configuration.js)', () => {
+  test('matches the output of node scripts/write-configuration.js', () => {
     expect(page).toBe(replaceSettings(page, { variables, file: describeFile() }));
     const vendors = readFileSync(join(root, 'docs/vendors.md'), 'utf8');
     expect(vendors).toBe(replaceVendors(vendors, knownVendors));
   });
 
-  test('states the defaults that apply', () => {
+  test('documents the defaults that apply', () => {
     const expected = load({}, {});
     const ofVariables = [...page.matchAll(/^\| <a id="\w+"><\/a>`(\w+)` \| \w+ \| `([^`]+)` \|/gm)];
     for (const [, name = '', value = ''] of ofVariables) expect([name, load({ [name]: value }, {})]).toEqual([name, expected]);
@@ -105,7 +105,7 @@ describe('docs/configuration.md', () => {
     expect([ofVariables.length, topLevel.length, ofProviders.length].every((count) => count >= 7)).toBe(true);
   });
 
-  test('needs a description of every setting', () => {
+  test('describes every setting', () => {
     const withoutOne = { properties: { fresh: { type: 'string' } } };
     expect(() => replaceSettings(page, { variables, file: withoutOne })).toThrow('gateway.yaml: fresh has no description');
   });
@@ -123,7 +123,7 @@ function nest(path: string, value: unknown): object {
   return path.split('.').reduceRight<object>((inner, name, index, all) => ({ [name]: index === all.length - 1 ? value : inner }), {});
 }
 
-test('names every route, header, error code and member in the API reference', () => {
+test('covers every route, header, error code and member in the API reference', () => {
   const page = readFileSync(join(root, 'docs/api/reference.md'), 'utf8');
   const document = JSON.parse(readFileSync(join(root, 'docs/api/openapi.json'), 'utf8'));
   const codes = [...readFileSync(join(root, 'src/core/errors.ts'), 'utf8').matchAll(/^ {2}(\w+): \{/gm)].map((match) => match[1] ?? '');
@@ -147,7 +147,7 @@ function membersOf(schema: unknown): Set<string> {
   return new Set([...own, ...Object.values(schema).flatMap((child) => [...membersOf(child)])]);
 }
 
-describe('a broken reference is reported', () => {
+describe('broken references', () => {
   const page = { path: 'docs/page.md', text: '# A page: `with` code\n<a id="named"></a>\n## Twice\n## Twice\n' };
   const exists = (path: string): boolean => ['docs', 'docs/page.md', 'src/a.ts'].includes(path);
   const check = (path: string, text: string): string[] => findBrokenReferences([page, { path, text }], exists);
@@ -159,11 +159,11 @@ describe('a broken reference is reported', () => {
     ['a path of code that does not exist', 'docs/other.md', '`src/missing.ts`', 'docs/other.md:1: src/missing.ts'],
     ['a page cited in a comment', 'src/a.ts', '// See docs/missing.md.', 'src/a.ts:1: docs/missing.md'],
     ['an anchor cited in a comment', 'src/a.ts', '// See docs/page.md#none.', 'src/a.ts:1: docs/page.md#none'],
-  ])('%s', (_case, path, text, expected) => {
+  ])('reports %s', (_case, path, text, expected) => {
     expect(check(path, text)).toEqual([expected]);
   });
 
-  test('does not report correct references', () => {
+  test('accepts correct references', () => {
     const links = ['page.md', 'page.md#named', 'page.md#a-page-with-code', '../docs/page.md#twice-1', 'https://host/missing.md'];
     expect(check('docs/other.md', `${links.map((link) => `[x](${link})`).join('\n')}\n\`src/a.ts\`\n`)).toEqual([]);
     expect(check('src/a.ts', '// See docs/page.md#named and docs/page.md.')).toEqual([]);

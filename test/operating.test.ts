@@ -30,7 +30,7 @@ const runbooks = [...page.matchAll(/^### Alert (\w+)$/gm)].map(([, name]) => nam
 const { groups }: { groups: { rules: { alert: string }[] }[] } = parse(read('deploy/prometheus/alerts.yaml'));
 const alerts = groups.flatMap(({ rules }) => rules.map(({ alert }) => alert));
 
-test('proves each failure with existing tests', () => {
+test('names an existing test for each failure', () => {
   expect(proved.length).toBeGreaterThan(9);
   for (const [, proof = ''] of proved) {
     const [, file = '', title = ''] = /^`(test\/\S+)`: (.+)$/.exec(proof) ?? [];
@@ -41,7 +41,7 @@ test('proves each failure with existing tests', () => {
   expect(names.toSorted()).toEqual(failing.toSorted());
 });
 
-test('shows each failure in an existing metric and alert', () => {
+test('names an existing metric and alert for each failure', () => {
   const known = new Set<string>(Object.values(metrics).map(({ name }) => name));
   expect(shown).toHaveLength(16);
   for (const [failure, , , metric = '', alert = ''] of shown) {
@@ -51,7 +51,7 @@ test('shows each failure in an existing metric and alert', () => {
   }
 });
 
-test('has a runbook for each alert, in the order of the file', () => {
+test('has a runbook for each alert', () => {
   expect(runbooks).toEqual(alerts);
 });
 
@@ -90,7 +90,7 @@ function isLogged(message: string): boolean {
   return new RegExp(`[})\\w],\\s*'${literal}',?\\s*\\)`).test(sources);
 }
 
-test('finds each log line that a page quotes in the code', () => {
+test('quotes only log lines that the code writes', () => {
   const names = ['docs', 'docs/architecture'].flatMap((folder) =>
     readdirSync(join(import.meta.dirname, '..', folder)).flatMap((name) => (name.endsWith('.md') ? [`${folder}/${name}`] : [])),
   );
@@ -100,7 +100,7 @@ test('finds each log line that a page quotes in the code', () => {
   expect([quoted.length > 20, ofRunbooks.length > 9]).toEqual([true, true]);
 });
 
-test('finds a quoted log line that the code does not write', () => {
+test("detects a quoted log line that the code doesn't write", () => {
   const runbook = '## Runbooks\n\n1. The log line `journal drain\n   failed` or `call failed`; see `gateway calls --json` and `/readyz`.\n';
   expect(quotedLogLines(runbook)).toEqual(['journal drain failed', 'call failed']);
   expect(quotedLogLines('In `two thousand`.\n\nIt logs `call failed`.')).toEqual(['call failed']);

@@ -15,6 +15,7 @@ export const cleanupTasks = {
   'closed-memories': 'expired memories',
   batches: 'old learning batches',
   'attempt-errors': 'old reasons of failed attempts',
+  'refused-calls': 'old refused calls',
   videos: 'expired videos',
   counters: 'expired counters',
   'sign-ins': 'ended sessions and sign-in links',

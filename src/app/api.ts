@@ -7,6 +7,7 @@ import { getHost } from '../config/starter-models.ts';
 import type { Caller } from '../core/call.ts';
 import type { ErrorCode } from '../core/errors.ts';
 import type { Clock } from '../core/time.ts';
+import { readVersion } from '../core/version.ts';
 import type { Database } from '../db/database.ts';
 import type { Breakers } from '../failover/breaker.ts';
 import type { BodyMemory } from '../http/body-memory.ts';
@@ -28,17 +29,22 @@ import { toPrice } from '../routing/catalog.ts';
 import { listModels } from '../routing/list-models.ts';
 import { breakerKeys, type PoolState } from '../routing/pools.ts';
 import type { ReadBreakers } from '../routing/shared-breakers.ts';
+import { findCall } from '../usage/call-rows.ts';
 import type { ActiveModels } from '../usage/prices/active-models.ts';
+import { countRefused, findRefused, listRefused } from '../usage/refusals/read-refusals.ts';
 import type { UsageReports } from '../usage/reports.ts';
 import type { Reprice } from '../usage/reprice.ts';
 import { buildStatusReport, type StatusReport } from '../usage/status.ts';
 import type { CallRecording } from './call-recording.ts';
 import type { ConfigSnapshot } from './config-snapshot.ts';
+import { getDeploymentUsage } from './deployment-usage.ts';
 import type { Erasures } from './erasures.ts';
 import type { Learning } from './learning.ts';
 import { createMcp } from './mcp.ts';
 import type { MediaHandlers } from './media.ts';
 import { createMemoryRouteDeps, createSubjectEraser, type Memory } from './memory.ts';
+import { recordRefused } from './record-refused.ts';
+import { createWorkReader } from './waiting-work.ts';
 
 interface ApiDeps {
   readonly database: Database;
@@ -91,7 +97,8 @@ export function createApi(deps: ApiDeps): Api {
    */
   const readStored = <Result>(query: () => Promise<Result>, projectId?: string): Promise<Result> =>
     mapDatabaseErrors(async () => {
-      await callRecording.drain.waitUntilDrained(projectId === undefined ? {} : { projectId });
+      const stored = callRecording.drain.waitUntilDrained(projectId === undefined ? {} : { projectId });
+      await Promise.all([stored, callRecording.refusals.flush()]);
       return query();
     });
 
@@ -123,7 +130,8 @@ export function createApi(deps: ApiDeps): Api {
     getUsage: async (projectId) => getUsage(await projects.get(projectId)),
   });
 
-  const callDeps = { findCaller, findProject: projects.get, bodyMemory, clock, logger, countError };
+  const recordRefusal = callRecording.refusals.record;
+  const callDeps = { findCaller, findProject: projects.get, bodyMemory, recordRefusal, clock, logger, countError };
   const server = createHttpServer({
     ...{ logger, countError, readMetrics, adminTokens },
     traceSampling: snapshot().config.tracing?.sampler ?? null,
@@ -153,6 +161,7 @@ export function createApi(deps: ApiDeps): Api {
       projects,
       keyring,
       memorySettings: memory.settings,
+      routing: () => ({ catalog: snapshot().catalog, catalogFill: snapshot().config.catalogFill }),
       exportMemory: memory.exportMemory,
       importMemory: memory.importMemory,
       batches: learning.batches,
@@ -171,9 +180,18 @@ export function createApi(deps: ApiDeps): Api {
         importModels: activeModels.import,
       },
       erasures: erasures.routes,
+      ...{ health, version: readVersion(), readWork: createWorkReader({ ...deps, dataDir: snapshot().config.server.dataDir }) },
       getUsage,
+      getDeploymentUsage: () => readStored(() => getDeploymentUsage({ database, projects, clock })),
       // Wait until all active prices are in the price history. Otherwise this would miss some of them.
       reprice: (request) => readStored(() => activeModels.synced().then(() => reprice(request))),
+      findCall: (projectId, id) => readStored(() => findCall(database, projectId, id), projectId),
+      refusedCalls: {
+        list: (request) => readStored(() => listRefused(database, request)),
+        find: (projectId, id) => readStored(() => findRefused(database, projectId, id), projectId),
+        count: (selection) => countRefused(database, selection),
+      },
+      clock,
       listCalls: (projectId, filter) => readStored(() => reports.listCalls(projectId, filter)),
       audit,
       logger,
@@ -183,7 +201,7 @@ export function createApi(deps: ApiDeps): Api {
     }),
     console: async () => {
       const { createConsole } = await import('./console.ts');
-      return createConsole({ ...deps, eraseSubject, readStored, getStatus });
+      return createConsole({ ...deps, handleCall: recordRefused(recordRefusal, handleCall), eraseSubject, readStored, getStatus });
     },
   });
   return { server, closeStreams: mcp.close };

@@ -25,6 +25,7 @@ import { isAnyErased } from '../memory/erasure/tombstones.ts';
 import { createCredentialMasker } from '../memory/text/credential-masker.ts';
 import type { Logger } from '../observability/logger.ts';
 import { ensurePartitions } from '../usage/partitions.ts';
+import { createRefusalRecorder } from '../usage/refusals/recorder.ts';
 import { createRollupUpkeep } from '../usage/rollups/upkeep.ts';
 import type { ConfigSnapshot } from './config-snapshot.ts';
 import { createStoreBatch } from './store-batch.ts';
@@ -98,6 +99,7 @@ export async function createCallRecording(deps: CallRecordingDeps) {
   const recoveryOptions = { ...shared, estimateCost, onRecovered };
   const recovery = createRecovery({ ...recoveryOptions, ownId: journal.id });
   const rollups = createRollupUpkeep({ database, logger });
+  const refusals = createRefusalRecorder({ database, logger });
   const heartbeat = createHeartbeat({ database, journalId: journal.id, logger, onReconnected: admission.verifyLeases });
 
   const listLive = async (): Promise<string[]> => (await listLiveProcesses(database)).map(({ id }) => id);
@@ -118,6 +120,7 @@ export async function createCallRecording(deps: CallRecordingDeps) {
     admission,
     drain,
     recovery,
+    refusals,
     listQuarantined: () => listQuarantined(dataDir),
     /** Returns the ids of dead processes whose leases withhold budget. */
     listLeaseholders: abandonedLeases.list,
@@ -132,6 +135,7 @@ export async function createCallRecording(deps: CallRecordingDeps) {
     async start(): Promise<void> {
       await admission.start();
       drain.start();
+      refusals.start();
       recovery.start();
       heartbeat.start();
       rollups.start();
@@ -147,7 +151,7 @@ export async function createCallRecording(deps: CallRecordingDeps) {
     /** Drains the journal if the database is available. Otherwise the next process recovers the remaining records. */
     async stop(): Promise<void> {
       await Promise.all([recovery.stop(), rollups.stop(), abandonedLeases.stop(), quarantineRetention.stop()]);
-      await drain.stop();
+      await Promise.all([drain.stop(), refusals.stop()]);
       await admission.stop();
       // Recovery returns the leases, either now or, if the database is unavailable, at the next start.
       await journal.close({ keepFolder: true });

@@ -4,6 +4,7 @@
  */
 import type { CleanupStep } from '../../activities/cleanup.ts';
 import { deleteExpiredBatch } from '../ceilings/expired-counters.ts';
+import type { Config } from '../config/config.ts';
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
 import { deleteUndeliverableRows } from '../jobs/outbox/outbox-rows.ts';
@@ -14,22 +15,23 @@ import { buildVectorIndex } from '../memory/indexing/vector-indexes.ts';
 import { refreshAllWordStatistics } from '../memory/indexing/word-statistics.ts';
 import type { Logger } from '../observability/logger.ts';
 import { deleteExpiredSignIns } from '../people/delete-expired.ts';
+import { deleteExpiredRuleHits } from '../projects/rule-hits.ts';
 import { deleteExpiredErrors } from '../usage/attempt-errors.ts';
+import { deleteExpiredRefusals } from '../usage/refusals/store-refusals.ts';
 import { deleteExpiredVideos } from '../videos/delete-expired.ts';
 
 export interface CleanupDeps {
   readonly database: Database;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** How long we keep the reasons of failed attempts, in milliseconds. */
-  readonly errorRetentionMs: () => number;
+  readonly periods: () => Pick<Config, 'errorRetentionMs' | 'refusedCallRetentionMs'>;
 }
 
-export function createCleanupSteps({ database, clock, logger, errorRetentionMs }: CleanupDeps): readonly CleanupStep[] {
+export function createCleanupSteps({ database, clock, logger, periods: configured }: CleanupDeps): readonly CleanupStep[] {
   const retention = createRetention({ database, clock });
   /** If a project deletes its prompts earlier than that, we also delete what vendors said about them. */
   const deleteErrors = async (): Promise<number> => {
-    const before = clock.now() - errorRetentionMs();
+    const before = clock.now() - configured().errorRetentionMs;
     const periods = (await findRetentionPeriods(database, clock.now())).map((period) => ({ ...period, before: period.before.getTime() }));
     return deleteExpiredErrors(database, [{ projectId: null, before }, ...periods.filter((period) => period.before > before)]);
   };
@@ -41,9 +43,11 @@ export function createCleanupSteps({ database, clock, logger, errorRetentionMs }
     { name: 'closed-memories', run: retention.closedItems },
     { name: 'batches', run: retention.batches },
     { name: 'attempt-errors', run: deleteErrors },
+    { name: 'refused-calls', run: () => deleteExpiredRefusals(database, clock.now() - configured().refusedCallRetentionMs) },
     { name: 'videos', run: () => deleteExpiredVideos(database, clock) },
     { name: 'counters', run: () => deleteExpiredBatch(database, clock) },
     { name: 'sign-ins', run: () => deleteExpiredSignIns(database, clock) },
+    { name: 'rule-hits', run: () => deleteExpiredRuleHits(database, clock) },
     { name: 'outbox', run: () => deleteUndeliverableRows({ database, logger }) },
     { name: 'old-prompts', run: createPromptConverter({ database, clock, logger }) },
     { name: 'old-words', run: () => reindexOutdated(database) },

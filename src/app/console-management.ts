@@ -9,6 +9,7 @@ import { convertTable, PriceTableError } from '../config/convert-price-table.ts'
 import { getHost } from '../config/starter-models.ts';
 import { createApplicationRoutes } from '../console/applications/routes.ts';
 import { createAuditRoutes } from '../console/audit/routes.ts';
+import { readProjects } from '../console/deployment/read-deployment.ts';
 import type { ConsoleRoute } from '../console/frame/route.ts';
 import { createKeyRoutes } from '../console/keys/routes.ts';
 import { createMemberRoutes } from '../console/members/member-routes.ts';
@@ -26,14 +27,16 @@ import type { Breakers } from '../failover/breaker.ts';
 import type { Keyring } from '../keys/keyring.ts';
 import type { Audit } from '../people/audit.ts';
 import type { People } from '../people/people.ts';
+import { findPersonNames } from '../people/person-names.ts';
 import { signInLinkUrl } from '../people/sign-in-links.ts';
 import { createDryRun } from '../pipeline/call/dry-run.ts';
 import type { Projects } from '../projects/projects.ts';
 import { toPrice } from '../routing/catalog.ts';
+import { findModelStates } from '../routing/key-models.ts';
 import type { PoolState } from '../routing/pools.ts';
 import type { ReadBreakers } from '../routing/shared-breakers.ts';
 import type { Analytics } from '../usage/analytics/analytics.ts';
-import { lastCalls } from '../usage/last-calls.ts';
+import { lastCalls, lastErrors } from '../usage/last-calls.ts';
 import type { ActiveModels } from '../usage/prices/active-models.ts';
 import { latestPrices, priceHistory } from '../usage/prices/price-history.ts';
 import type { ConfigSnapshot } from './config-snapshot.ts';
@@ -55,7 +58,10 @@ export interface ManagementAreasDeps {
   readonly clock: Clock;
 }
 
-export function managementAreas(deps: ManagementAreasDeps, analytics: Pick<Analytics, 'figures'>): readonly ConsoleRoute[] {
+export function managementAreas(
+  deps: ManagementAreasDeps,
+  analytics: Pick<Analytics, 'callsById' | 'deployment' | 'figures' | 'keyUse'>,
+): readonly ConsoleRoute[] {
   const { snapshot, database, readStored, keyring, projects, people, audit, breakers, pools, readBreakers, clock } = deps;
   const { applications, contentRules } = projects;
   /** Includes the calls that have just ended. */
@@ -65,10 +71,15 @@ export function managementAreas(deps: ManagementAreasDeps, analytics: Pick<Analy
   const onBudgetStoreDown = () => snapshot().config.onBudgetStoreDown;
   const linkUrl = (origin: string, secret: string): string => signInLinkUrl(snapshot().config.publicUrl ?? origin, secret);
   return [
-    ...createKeyRoutes({ keyring, readCounters, onBudgetStoreDown, lastCalls: (keyIds) => readStored(() => lastCalls(database, keyIds)) }),
+    ...createKeyRoutes({
+      ...{ keyring, readCounters, onBudgetStoreDown },
+      lastCalls: (keyIds) => readStored(() => lastCalls(database, keyIds)),
+      lastErrors: (keyIds) => readStored(() => lastErrors(database, keyIds)),
+      modelStates: ({ settings }, names) => findModelStates({ catalog: catalog(), project: settings }, names),
+      keyUse: (projectId, request) => readStored(() => analytics.keyUse(projectId, request)),
+    }),
     ...createApplicationRoutes({
-      applications,
-      readCounters,
+      ...{ applications, readCounters, catalog, catalogFill },
       recentUse: async (projectId, range) => {
         const { groups } = await readStored(() => analytics.figures({ projectId, ...range, group: 'source', top: 200 }));
         return new Map(
@@ -92,11 +103,17 @@ export function managementAreas(deps: ManagementAreasDeps, analytics: Pick<Analy
     }),
     ...createProjectSettingsRoutes({ projects, readCounters, onBudgetStoreDown }),
     ...priceRoutes(deps),
-    ...createRuleRoutes({ contentRules }),
+    ...createRuleRoutes({
+      ...{ contentRules, ruleHits: projects.ruleHits },
+      readCalls: (projectId, callIds) => readStored(() => analytics.callsById(projectId, callIds)),
+    }),
     ...createMemberRoutes({ people, linkUrl }),
     ...createPeopleRoutes({ people, linkUrl }),
-    ...createProjectRoutes({ projects }),
-    ...createAuditRoutes({ audit, accounts: people.accounts, members: people.members }),
+    ...createProjectRoutes({ projects, readFigures: (list, view) => readStored(() => readProjects({ analytics }, list, view)) }),
+    ...createAuditRoutes({
+      ...{ audit, accounts: people.accounts, members: people.members },
+      findNames: (ids) => findPersonNames(database, ids),
+    }),
   ];
 }
 

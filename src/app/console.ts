@@ -3,6 +3,8 @@
 import type { ReadCounters } from '../ceilings/counter-usage.ts';
 import type { CatalogRow } from '../config/config.ts';
 import { createAccountRoutes } from '../console/account/routes.ts';
+import { createFindRoutes } from '../console/find/routes.ts';
+import { createNavigation } from '../console/frame/nav.ts';
 import type { ConsoleRoute } from '../console/frame/route.ts';
 import { createConsoleRouter } from '../console/frame/router.ts';
 import { createWindowCounters } from '../console/frame/window-counters.ts';
@@ -81,7 +83,7 @@ export function createConsole(deps: ConsoleDeps): ReturnType<typeof createConsol
 export function consoleRoutes(deps: ConsoleDeps): readonly ConsoleRoute[] {
   const analytics = createAnalytics(deps.database);
   const readCounters = createWindowCounters({ ...deps, analytics });
-  return [
+  const routes: readonly ConsoleRoute[] = [
     ...usageAreas({ ...deps, readCounters }, analytics),
     ...managementAreas({ ...deps, readCounters }, analytics),
     ...playgroundArea(deps),
@@ -89,7 +91,16 @@ export function consoleRoutes(deps: ConsoleDeps): readonly ConsoleRoute[] {
     ...signInRoutes(deps),
     ...createAccountRoutes({ people: deps.people, publicUrl: () => deps.snapshot().config.publicUrl }),
     ...keyHolderRoutes(deps, analytics),
+    ...createFindRoutes({
+      readStored: deps.readStored,
+      findCalls: analytics.find,
+      listKeys: deps.keyring.list,
+      projectsOf: deps.people.members.projectsOf,
+      pagesFor: (view) => navigation.groupsFor({ ...view, path: '' }),
+    }),
   ];
+  const navigation = createNavigation(routes);
+  return routes;
 }
 
 function signInRoutes({ snapshot, people, audit, clock, logger }: ConsoleDeps): readonly ConsoleRoute[] {

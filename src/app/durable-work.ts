@@ -48,9 +48,9 @@ export function startDurableWork(deps: DurableWorkDeps): Durable {
   const { snapshot, environment, clock, memory, erasures, learning, videos, interceptActivities, database, ...options } = deps;
   const stopping = new AbortController();
   const idleMs = (): number => snapshot().config.memory.idleMs;
-  const errorRetentionMs = (): number => snapshot().config.errorRetentionMs;
+  const periods = () => snapshot().config;
   const activities = createActivities({
-    cleanup: { steps: createCleanupSteps({ database, clock, logger: options.logger, errorRetentionMs }) },
+    cleanup: { steps: createCleanupSteps({ database, clock, logger: options.logger, periods }) },
     memory: { idleMs, closeConversation: memory.episodes.closeConversation, closeIdle: memory.closeIdle },
     embeddings: { embedPassages: memory.embedPassages },
     erasures,

@@ -20,6 +20,7 @@ import type { People } from '../people/people.ts';
 import { recordChange } from '../people/record-change.ts';
 import { backgroundCaller } from '../pipeline/call/internal-call.ts';
 import { findCall } from '../usage/call-rows.ts';
+import { findRefused } from '../usage/refusals/read-refusals.ts';
 import type { Learning } from './learning.ts';
 import type { Memory } from './memory.ts';
 
@@ -84,7 +85,10 @@ export function createConnectedEndpoint(deps: McpDeps): McpEndpoint {
         searchMemory: (projectId, request) => readStored(() => memory.searchAs(backgroundCaller(projectId), request), projectId),
       }),
       createUsageTool({ getUsage }),
-      createExplainCallTool({ findCall: (projectId, id) => readStored(() => findCall(database, projectId, id), projectId) }),
+      createExplainCallTool({
+        findCall: (projectId, id) => readStored(() => findCall(database, projectId, id), projectId),
+        findRefused: (projectId, id) => findRefused(database, projectId, id),
+      }),
       createBatchesTool({ listBatches: learning.batches.list }),
     ],
     clock,

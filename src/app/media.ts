@@ -10,11 +10,13 @@ import { createVideoPoller } from '../pipeline/video/video-poller.ts';
 import { createVideoQueries } from '../pipeline/video/video-queries.ts';
 import { planMedia } from '../routing/media-plan.ts';
 import { correctCalls } from '../usage/correct-calls.ts';
+import type { RecordRefusal } from '../usage/refusals/recorder.ts';
 import type { VendorHttpClient } from '../vendors/http-client.ts';
 import type { MediaProvider } from '../vendors/media.ts';
 import { createVideoVendor } from '../vendors/video.ts';
 import { createVideos } from '../videos/videos.ts';
 import type { ConfigSnapshot } from './config-snapshot.ts';
+import { recordRefused } from './record-refused.ts';
 
 export type MediaHandlers = ReturnType<typeof createMediaHandlers>;
 
@@ -22,9 +24,10 @@ interface MediaHandlerDeps extends MediaDeps {
   readonly snapshot: () => ConfigSnapshot;
   readonly database: Database;
   readonly httpClient: VendorHttpClient;
+  readonly recordRefusal: RecordRefusal;
 }
 
-export function createMediaHandlers({ snapshot, database, httpClient, ...deps }: MediaHandlerDeps) {
+export function createMediaHandlers({ snapshot, database, httpClient, recordRefusal, ...deps }: MediaHandlerDeps) {
   const { breakers, pools, clock, logger } = deps;
   const mediaCalls = createMediaCalls(deps);
   const videos = createVideos({
@@ -33,10 +36,12 @@ export function createMediaHandlers({ snapshot, database, httpClient, ...deps }:
   });
   const vendor = createVideoVendor({ httpClient, now: () => clock.now() });
   const poller = createVideoPoller({ videos, vendor, findProvider: (name) => snapshot().mediaProviders.get(name) ?? null, clock, logger });
-  const generateImages: GenerateImages = (...call) => createGenerateImages(depsOfCall())(...call);
-  const synthesizeSpeech: SynthesizeSpeech = (...call) => createSynthesizeSpeech(depsOfCall())(...call);
-  const relayUpload: RelayUpload = (...call) => createRelayUpload(depsOfCall())(...call);
-  const startVideo: StartVideo = (...call) => createStartVideo({ ...depsOfCall(), vendor, videos, logger })(...call);
+  const generateImages: GenerateImages = recordRefused(recordRefusal, (...call) => createGenerateImages(depsOfCall())(...call));
+  const synthesizeSpeech: SynthesizeSpeech = recordRefused(recordRefusal, (...call) => createSynthesizeSpeech(depsOfCall())(...call));
+  const relayUpload: RelayUpload = recordRefused(recordRefusal, (...call) => createRelayUpload(depsOfCall())(...call));
+  const startVideo: StartVideo = recordRefused(recordRefusal, (...call) =>
+    createStartVideo({ ...depsOfCall(), vendor, videos, logger })(...call),
+  );
   return {
     routes: { generateImages, synthesizeSpeech, relayUpload },
     videoRoutes: { startVideo, videoQueries: createVideoQueries({ videos, vendor, poller, providers: listVideoProviders, clock }) },

@@ -67,11 +67,12 @@ export function createMetrics(deps: MetricsDeps): Metrics {
   };
 }
 
-function readRecording({ callRecording: { journal, admission, drain, recovery } }: MetricsDeps): MetricValues {
+function readRecording({ callRecording: { journal, admission, drain, recovery, refusals } }: MetricsDeps): MetricValues {
   const { accepting, segments, bytes, openCalls, parkedCalls, lostCalls } = journal.state();
   const drained = drain.counts();
   const recovered = recovery.counts();
   const { policy, exhausted } = admission.uncheckedRefusals();
+  const refused = refusals.totals();
   return {
     callsInFlight: openCalls,
     journalAccepting: accepting ? 1 : 0,
@@ -85,6 +86,7 @@ function readRecording({ callRecording: { journal, admission, drain, recovery } 
       { value: policy, labels: { reason: 'policy' } },
       { value: exhausted, labels: { reason: 'exhausted' } },
     ],
+    refusedCalls: (['recorded', 'counted', 'lost'] as const).map((kept) => ({ value: refused[kept], labels: { kept } })),
     storedCalls: bySource(drained.stored, recovered.stored),
     rejectedCalls: bySource(drained.rejected, recovered.rejected),
   };

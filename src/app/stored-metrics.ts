@@ -57,21 +57,41 @@ export function createStoredMetrics({ database, dataDir, idleMs, logger }: Store
   };
 }
 
-async function readTables(queries: Queries, idleMs: number): Promise<MetricValues> {
+/** What waits in the database, apart from ceilings. */
+export interface StoredWork {
+  /** Rows of the outbox that are due, and rows that were rejected. */
+  readonly outbox: { readonly due: number; readonly rejected: number; readonly lagMs: number };
+  readonly batches: { readonly running: number; readonly failing: number; readonly failed: number; readonly stopped: number };
+  /** For how long the oldest message has been ready to be learned from. */
+  readonly learningLagMs: number;
+  readonly conversationsKept: number;
+  /** An estimate above 10,000. */
+  readonly promptsToConvert: number;
+  readonly ownerlessLeases: number;
+}
+
+export async function readStoredWork(queries: Queries, idleMs: number): Promise<StoredWork> {
   const { due, rejected } = await countRows(queries);
-  const lagMs = await measureLag(queries);
-  const batches = await countOpenBatches(queries, null);
-  const learningLagMs = await measureLearningLag(queries, { projectId: null, idleMs });
-  const conversationsKept = await countKeptUnlearned({ database: queries, clock: systemClock }, null);
-  const promptsToConvert = await countOldPrompts(queries);
-  const ownerlessLeases = await countOwnerlessLeases(queries, defaultLivenessTimeoutMs);
+  return {
+    outbox: { due, rejected, lagMs: await measureLag(queries) },
+    batches: await countOpenBatches(queries, null),
+    learningLagMs: await measureLearningLag(queries, { projectId: null, idleMs }),
+    conversationsKept: await countKeptUnlearned({ database: queries, clock: systemClock }, null),
+    promptsToConvert: await countOldPrompts(queries),
+    ownerlessLeases: await countOwnerlessLeases(queries, defaultLivenessTimeoutMs),
+  };
+}
+
+async function readTables(queries: Queries, idleMs: number): Promise<MetricValues> {
+  const { outbox, batches, learningLagMs, ...counts } = await readStoredWork(queries, idleMs);
   const used = await countUsedCeilings(queries);
   return {
+    ...counts,
     outboxRows: [
-      { value: due, labels: { state: 'due' } },
-      { value: rejected, labels: { state: 'rejected' } },
+      { value: outbox.due, labels: { state: 'due' } },
+      { value: outbox.rejected, labels: { state: 'rejected' } },
     ],
-    outboxLag: lagMs / 1_000,
+    outboxLag: outbox.lagMs / 1_000,
     // Existing dashboards use the label `parked` for failed batches.
     learningBatches: [
       { value: batches.running, labels: { state: 'running' } },
@@ -80,9 +100,6 @@ async function readTables(queries: Queries, idleMs: number): Promise<MetricValue
       { value: batches.stopped, labels: { state: 'stopped' } },
     ],
     learningLag: learningLagMs / 1_000,
-    conversationsKept,
-    promptsToConvert,
-    ownerlessLeases,
     ceilings: limitedScopes.flatMap(([scope, ceiling]) => {
       const row = used.find((other) => other.scope === scope && other.ceiling === ceiling);
       return (['near', 'reached'] as const).map((state) => ({ value: row?.[state] ?? 0, labels: { scope, ceiling, state } }));

@@ -1,6 +1,7 @@
 /** Determines which counters a call counts against. They're checked in the order key, application, project. */
 import type { GatewayError } from '../core/errors.ts';
 import { gatewayError } from '../core/errors.ts';
+import type { RefusalReason } from '../core/refusal.ts';
 import { minuteMs } from '../core/time.ts';
 import type { Ceiling, CeilingName, StoreDownPolicy, WindowKind } from '../core/windows.ts';
 import { windowAt } from '../core/windows.ts';
@@ -123,15 +124,20 @@ export function formatCounterKey({ projectId, scope, scopeId, ceiling, window, s
  * Creates the error of a call that the ceiling denies. If `isLasting` is true, it tells SDKs not to retry. See
  * docs/api/reference.md#rate-limits-and-ceilings.
  */
-export function ceilingExceeded({ scope, scopeId, ceiling }: CounterKey, isLasting = false): GatewayError {
+export function ceilingExceeded({ key, limit }: Pick<LimitedCounter, 'key' | 'limit'>, isLasting = false): GatewayError {
+  const { scope, scopeId, ceiling, window } = key;
   const retry = isLasting ? ({ shouldRetry: false } as const) : {};
+  const refused = (reason: RefusalReason) => ({ ...retry, refusal: { reason, rule: `${ceiling}/${window}`, limit } });
   switch (scope) {
     case 'key':
-      return gatewayError('tenant_capped', { message: `key budget exceeded (${ceiling})`, ...retry });
+      return gatewayError('tenant_capped', { message: `key budget exceeded (${ceiling})`, ...refused('key_ceiling') });
     case 'source':
-      return gatewayError('source_capped', { message: `source budget exceeded for '${scopeId}' (${ceiling})`, ...retry });
+      return gatewayError('source_capped', {
+        message: `source budget exceeded for '${scopeId}' (${ceiling})`,
+        ...refused('application_ceiling'),
+      });
     case 'project':
-      return gatewayError('credits_exhausted', retry);
+      return gatewayError('credits_exhausted', refused('project_cap'));
   }
 }
 

@@ -131,7 +131,7 @@ class CallReservation implements Reservation {
         return;
       case 'denied':
         this.release();
-        throw ceilingExceeded(counter.key, isLasting(counter, quota, this.#request.startedAt));
+        throw ceilingExceeded(counter, isLasting(counter, quota, this.#request.startedAt));
       case 'unavailable':
         this.#addUnmetered(counter, bound);
     }
@@ -144,7 +144,10 @@ class CallReservation implements Reservation {
     if (!quota || grant?.kind !== 'granted') {
       this.release();
       onUncheckedRefusal(quota ? 'exhausted' : 'policy');
-      throw gatewayError('budget_unavailable', { message: 'the ceilings cannot be checked at the moment' });
+      throw gatewayError('budget_unavailable', {
+        message: 'the ceilings cannot be checked at the moment',
+        refusal: { reason: 'ceilings_unchecked', rule: `${counter.key.ceiling}/${counter.key.window}`, limit: counter.limit },
+      });
     }
     this.isUnmetered = true;
     this.#reservations.push({ counter, quota, grant, bound });

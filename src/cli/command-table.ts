@@ -8,11 +8,20 @@ import { importCatalog, removeImportedRow } from './catalog-commands.ts';
 import type { Command } from './command.ts';
 import { formatBatch, formatBatches, formatReplay } from './format-batches.ts';
 import { formatCatalog, formatImport, formatRemoval } from './format-catalog.ts';
-import { formatFailedAttempts, formatIssuedKey, formatReprice, formatRules, formatUsage, lists } from './format-reports.ts';
+import {
+  formatCalls,
+  formatIssuedKey,
+  formatReprice,
+  formatRuleHits,
+  formatRules,
+  formatStatus,
+  formatUsage,
+  lists,
+} from './format-reports.ts';
 import { exportMemory, formatMemoryExport, formatMemoryImport, importMemory } from './memory-commands.ts';
 import { apiOperations, operationsByCommand } from './operations.ts';
 import { collect } from './options.ts';
-import { createKey, createPerson, createProject, replayBatches, setProject } from './special-commands.ts';
+import { createKey, createPerson, createProject, readCalls, replayBatches, setProject } from './special-commands.ts';
 import { formatList, formatRecord } from './table.ts';
 
 const put = 'put /provision/catalog';
@@ -26,6 +35,7 @@ const special: Readonly<Record<string, Partial<Command>>> = {
   'keys rotate': { format: formatIssuedKey },
   'rules show': { format: formatRules },
   'rules set': { format: formatRules },
+  'rules hits': { format: formatRuleHits },
   'memory export': {
     options: [new Option('--output <file>', 'the file to write (default: standard output)')],
     run: exportMemory,
@@ -36,7 +46,12 @@ const special: Readonly<Record<string, Partial<Command>>> = {
     run: importMemory,
     format: formatMemoryImport,
   },
-  calls: { format: (response, { options }) => (options.failed === true ? formatFailedAttempts : lists.calls)(response) },
+  calls: {
+    summary: 'Lists calls, newest first, or shows one call; with --refused, the calls that the gateway refused',
+    options: [new Option('--refused', 'list the calls that the gateway refused before they reached a vendor')],
+    run: readCalls,
+    format: formatCalls,
+  },
   'batches list': { format: formatBatches },
   'batches show': { format: formatBatch },
   'batches replay': {
@@ -83,6 +98,7 @@ const special: Readonly<Record<string, Partial<Command>>> = {
     summary: 'Ends a session of a person, or all of them',
     format: ({ revoked }) => `Ended ${String(revoked)} ${revoked === 1 ? 'session' : 'sessions'}.\n`,
   },
+  status: { format: formatStatus },
   'tokens create': {
     format: (response) =>
       `${String(response.token)}\n\n${lists['tokens list']({ data: [response] })}\nStore the token now, because it will not be shown again.\n`,

@@ -1,7 +1,7 @@
 /** Formats the service's responses for a terminal. */
 import { asArray, asObject, isObject, type JsonObject } from '../core/json/narrow.ts';
 import type { Invocation } from './command.ts';
-import { type Column, formatFacts, formatList, titleOf, toRows } from './table.ts';
+import { type Column, formatFacts, formatList, formatRecord, titleOf, toRows } from './table.ts';
 
 /** The formatters of lists by command. */
 export const lists = {
@@ -84,8 +84,30 @@ export function formatIssuedKey(response: JsonObject, { options: { project } }: 
   return `${String(response.key)}\n\n${facts}\nStore the key now, because it will not be shown again.\n`;
 }
 
+/** Formats one call, or a list of calls, of failed attempts or of refused calls. */
+export function formatCalls(response: JsonObject, { options }: Invocation): string {
+  if (response.object !== 'list') return formatRecord(response);
+  if (isObject(response.counts)) return formatRefusedCalls(response);
+  return (options.failed === true ? formatFailedAttempts : lists.calls)(response);
+}
+
+function formatRefusedCalls(response: JsonObject): string {
+  const missing = Number(asObject(response.counts).not_recorded ?? 0);
+  const more = missing > 0 ? `\n${missing} more refused ${missing === 1 ? 'call was' : 'calls were'} counted but not recorded.\n` : '';
+  return formatList('No refused calls.', refusedCallColumns, response) + more;
+}
+
+const refusedCallColumns: readonly Column[] = [
+  ['TIME', (row) => row.created_at],
+  ...['project', 'key', 'source', 'route'],
+  ['ASKED', (row) => row.model_asked],
+  ...['status', 'reason', 'rule'],
+  ['LIMIT', ({ limit, rule, reason }) => (reason === 'project_cap' || String(rule).startsWith('cost/') ? formatUsd(limit) : limit)],
+  'id',
+];
+
 /** Formats a row for each failed attempt. `RESULT` is the outcome of the whole call. */
-export function formatFailedAttempts(response: JsonObject): string {
+function formatFailedAttempts(response: JsonObject): string {
   const data = toRows(response).flatMap((call) =>
     asArray(call.attempts)
       .map(asObject)
@@ -109,12 +131,27 @@ const failedAttemptColumns: readonly Column[] = [
   ['MESSAGE', ({ error }) => asObject(error).message],
 ];
 
+/** Lists what is wrong, and then the work that is waiting. */
+export function formatStatus({ version, status, reasons, degraded, work }: JsonObject): string {
+  const problems = [...asArray(reasons), ...asArray(degraded)].map((problem) => `- ${String(problem)}\n`).join('');
+  const waiting = isObject(work)
+    ? formatFacts(Object.entries(work).map(([name, value]) => [name.replaceAll('_', ' '), value]))
+    : 'The database does not respond.\n';
+  return `Version ${String(version)} is ${status === 'ready' ? 'ready' : 'not ready'}.\n${problems}\n${waiting}`;
+}
+
 export function formatRules({ rules }: JsonObject): string {
   return formatList('No content rules.', ['class', 'place', 'action', 'expression'], { data: rules });
 }
 
-/** Formats the month, followed by a table for each group that has rows. */
+export function formatRuleHits({ data }: JsonObject): string {
+  const latest = ({ calls }: JsonObject): unknown => (Array.isArray(calls) ? calls[0] : null);
+  return formatList('No content rules.', ['class', 'place', 'action', 'hits', ['LATEST CALL', latest], 'expression'], { data });
+}
+
+/** Formats the month, followed by a table for each group that has rows. Without a project, it's about all of them. */
 export function formatUsage(usage: JsonObject): string {
+  if (usage.by_project !== undefined) return formatDeploymentUsage(usage);
   const facts = formatFacts([
     ['month (UTC)', usage.month],
     ['spend', formatUsd(usage.spend)],
@@ -127,6 +164,25 @@ export function formatUsage(usage: JsonObject): string {
       : [`\n${formatList('', [[title, (row) => row[member]], usd('cost'), 'tokens', 'calls'], { data: rows })}`],
   );
   return facts + tables.join('');
+}
+
+function formatDeploymentUsage(usage: JsonObject): string {
+  const facts = formatFacts([
+    ['month (UTC)', usage.month],
+    ['spend', formatUsd(usage.spend)],
+    ['calls', usage.calls],
+    ['errors', usage.errors],
+  ]);
+  const sums = [usd('cost'), 'calls', 'errors'] as const;
+  const tables = [
+    { rows: usage.by_project, columns: ['project', ...sums, usd('monthly_cap')] },
+    { rows: usage.by_key, columns: [['KEY', ({ prefix }: JsonObject) => prefix] as const, 'name', 'project', ...sums] },
+    { rows: usage.by_model, columns: ['model', ...sums] },
+  ];
+  return (
+    facts +
+    tables.flatMap(({ rows, columns }) => (asArray(rows).length === 0 ? [] : [`\n${formatList('', columns, { data: rows })}`])).join('')
+  );
 }
 
 export function formatReprice(response: JsonObject): string {

@@ -46,6 +46,23 @@ export async function createPerson({ send, options, members }: Invocation): Prom
   return send('post /provision/people', { ...members, password });
 }
 
+/** Shows the call with the given id, whether it was refused or not, or lists calls. */
+export async function readCalls({ send, args, options }: Invocation): Promise<JsonObject> {
+  if (args.id !== undefined) {
+    const call = await send(`get ${team}/calls/{id}`).catch(nullIfNotFound);
+    if (call !== null) return call;
+    return send(`get ${team}/refused-calls/{id}`).catch((error: unknown) => {
+      const isMissing = error instanceof CommandError && error.message.includes('no such refused call');
+      throw isMissing ? new CommandError('the project has no such call', error.status, error) : error;
+    });
+  }
+  const parent = options.project === undefined ? '/provision' : team;
+  const isRefused = options.refused === true || options.reason !== undefined || options.key !== undefined;
+  if (isRefused && options.failed === true) throw new CommandError('a refused call has no attempts, so omit --failed or --refused');
+  if (isRefused && options.taskId !== undefined) throw new CommandError('refused calls are not recorded by task, so omit --task-id');
+  return send(`get ${parent}/${isRefused ? 'refused-calls' : 'calls'}`);
+}
+
 /** Throws if no option changes anything. */
 export function requireChange(members: JsonObject, group: string): void {
   if (Object.keys(members).length === 0) throw new CommandError(`what should change? see gateway ${group} --help`);

@@ -10,7 +10,7 @@ import { ConfigError } from '../config/config.ts';
 import type { Environment } from '../config/environment.ts';
 import { loadConfig } from '../config/load.ts';
 import { parseOptions } from '../config/parse-options.ts';
-import { findVendorByName, knownVendors } from '../config/vendors/known-vendors.ts';
+import { explainUnknownVendor, findVendorByName, knownVendors } from '../config/vendors/known-vendors.ts';
 import { addToSection, type NewProvider, toProviderRow } from '../config/vendors/new-provider.ts';
 import type { VendorDescription, VendorParameter } from '../config/vendors/vendor-description.ts';
 import type { CommandOutput } from './command.ts';
@@ -25,6 +25,10 @@ Options of add:
   --set <name>=<value>   a value of the vendor's address, such as region=us-east-1; may be repeated
   --key-variable <NAME>  environment variable that contains the API key
   --identity             sign in with the cloud identity of the machine instead of a key
+  --credentials-file <file>
+                         the file of a Google service account, with --identity
+  --model-name <model>=<name>
+                         what a model is called at the vendor, such as the name of its deployment; may be repeated
   --model <model>        put this model into the tier "standard" if the file has no tiers
   --print                print the block without changing the file
 
@@ -59,6 +63,8 @@ function readOptions(args: readonly string[]) {
       set: { type: 'string', multiple: true },
       'key-variable': { type: 'string' },
       identity: { type: 'boolean' },
+      'credentials-file': { type: 'string' },
+      'model-name': { type: 'string', multiple: true },
       model: { type: 'string' },
       print: { type: 'boolean' },
       json: { type: 'boolean' },
@@ -83,18 +89,22 @@ interface Terminal {
 }
 
 async function addProvider(vendorName: string | undefined, options: Options, { env, output, ask }: Terminal): Promise<void> {
-  const vendor = findVendorByName(vendorName ?? (await ask('Vendor (see gateway vendors)', null)));
-  if (vendor === null) throw new ConfigError([`there is no vendor ${vendorName}; gateway vendors lists the known ones`]);
+  const check = (answer: string): string | null => (findVendorByName(answer) ? null : explainUnknownVendor(answer));
+  const asked = vendorName ?? (await askUntilValid({ ask, output }, 'Vendor (see gateway vendors)', null, check));
+  const vendor = findVendorByName(asked);
+  if (vendor === null) throw new ConfigError([explainUnknownVendor(asked)]);
   const given = parseAssignments(options.set ?? [], vendor);
   const name = options.name ?? (await ask('Name of the provider', vendor.name));
   const parameters: Record<string, string> = {};
   for (const [parameter, description] of Object.entries(vendor.parameters ?? {})) {
-    parameters[parameter] = given[parameter] ?? (await askFor(ask, parameter, description));
+    parameters[parameter] = given[parameter] ?? (await askFor({ ask, output }, description));
   }
-  const provider = { name, vendor, parameters, credential: await chooseCredential(vendor, options, ask) };
-  const model = options.model ?? (await ask('Model for the tier "standard", if the file has no tiers (- for none)', '-'));
+  const credential = await chooseCredential(vendor, options, { ask, output });
+  const provider = { name, vendor, parameters, credential, modelNames: parseModelNames(options['model-name'] ?? []) };
   const fileName = env.GATEWAY_CONFIG?.trim() || 'gateway.yaml';
   const text = existsSync(fileName) ? await readFile(fileName, 'utf8') : '';
+  const hasTiers = parseDocument(text).has('tiers');
+  const model = options.model ?? (hasTiers ? '-' : await ask('Model for the tier "standard" (- for none)', '-'));
   const row = toProviderRow(provider);
   const block = stringify({ providers: { [name]: row } });
   if (options.print) {
@@ -124,29 +134,68 @@ function parseAssignments(assignments: readonly string[], { name, parameters = {
   );
 }
 
-async function askFor(ask: Ask, parameter: string, { question, pattern, example }: VendorParameter): Promise<string> {
-  const answer = await ask(`${question}, such as ${example}`, null);
-  if (!pattern.test(answer)) throw new ConfigError([`${parameter}: must be like ${example}`]);
-  return answer;
+function parseModelNames(assignments: readonly string[]): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    assignments.map((assignment) => {
+      const [, model, name] = /^([^=]+)=(.+)$/.exec(assignment) ?? [];
+      if (model === undefined || name === undefined)
+        throw new ConfigError([`--model-name ${assignment}: must be like gpt-4o=my-deployment`]);
+      return [model, name];
+    }),
+  );
 }
 
-async function chooseCredential(vendor: VendorDescription, options: Options, ask: Ask): Promise<NewProvider['credential']> {
+type Dialogue = Pick<Terminal, 'ask' | 'output'>;
+
+/** People who mistype an answer would otherwise have to start again. */
+const maxTries = 3;
+
+/** Asks until `check` returns null. It returns what's wrong with an answer. Throws ConfigError after three answers. */
+async function askUntilValid(
+  { ask, output }: Dialogue,
+  question: string,
+  byDefault: string | null,
+  check: (answer: string) => string | null,
+): Promise<string> {
+  for (let tries = 1; ; tries += 1) {
+    const answer = await ask(question, byDefault);
+    const problem = check(answer);
+    if (problem === null) return answer;
+    if (tries === maxTries) throw new ConfigError([problem]);
+    output.writeError(`${problem}\n`);
+  }
+}
+
+function askFor(dialogue: Dialogue, { question, pattern, example }: VendorParameter): Promise<string> {
+  return askUntilValid(dialogue, `${question}, such as ${example}`, null, (answer) =>
+    pattern.test(answer) ? null : `"${answer}" is not like ${example}`,
+  );
+}
+
+async function chooseCredential(vendor: VendorDescription, options: Options, dialogue: Dialogue): Promise<NewProvider['credential']> {
   const { identity, needsKey = true } = vendor;
-  if (options.identity) {
+  const file = options['credentials-file'];
+  if (file !== undefined && identity?.type !== 'google') throw new ConfigError([`--credentials-file: ${vendor.title} takes none`]);
+  if (options.identity || file !== undefined) {
     if (!identity) throw new ConfigError([`--identity: ${vendor.title} only accepts an API key`]);
-    return { identity: identity.type };
+    return { identity: identity.type, ...(file !== undefined && { credentialsFile: file }) };
   }
   if (options['key-variable'] === undefined && identity) {
     if (!needsKey) return { identity: identity.type };
-    const choice = await ask(`Sign in with an API key (key) or with the ${identity.type} identity of this machine (identity)`, 'key');
+    const question = `Sign in with an API key (key) or with the ${identity.type} identity of this machine (identity)`;
+    const choice = await askUntilValid(dialogue, question, 'key', (answer) =>
+      answer === 'key' || answer === 'identity' ? null : `"${answer}" is neither key nor identity`,
+    );
     if (choice === 'identity') return { identity: identity.type };
-    if (choice !== 'key') throw new ConfigError([`"${choice}": must be key or identity`]);
   }
   if (options['key-variable'] === undefined && !needsKey) return null;
   const byDefault = `${vendor.name.toUpperCase().replaceAll('-', '_')}_API_KEY`;
-  const variable = options['key-variable'] ?? (await ask('Environment variable that contains the API key', byDefault));
-  if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(variable)) throw new ConfigError([`"${variable}" is not a valid name of an environment variable`]);
-  return { variable };
+  const check = (name: string): string | null =>
+    /^[A-Za-z_][A-Za-z0-9_]*$/.test(name) ? null : `"${name}" is not a valid name of an environment variable`;
+  const given = options['key-variable'];
+  const problem = given === undefined ? null : check(given);
+  if (problem !== null) throw new ConfigError([problem]);
+  return { variable: given ?? (await askUntilValid(dialogue, 'Environment variable that contains the API key', byDefault, check)) };
 }
 
 interface Insertion {
@@ -181,7 +230,8 @@ function advice({ name, credential, vendor }: NewProvider, model: string, hasTie
   const lines: string[] = [];
   if (credential !== null && 'variable' in credential && !env[credential.variable])
     lines.push(`Set ${credential.variable} to your API key.`);
-  if (!hasTier) lines.push(`Use its models in tiers, or call them as ${name}/${model === '-' ? '<model>' : model}.`);
+  if (hasTier) lines.push(`The tier standard uses ${name}/${model}.`);
+  else lines.push(`Use its models in tiers, or call them as ${name}/${model === '-' ? '<model>' : model}.`);
   if (vendor.models === undefined)
     lines.push('Its models have no built-in prices: gateway catalog import adds those of the public price table.');
   return [...lines, 'Check it with gateway check-config --online, then restart the gateway or send it SIGHUP.'];

@@ -151,6 +151,8 @@ export interface Config {
   readonly onBudgetStoreDown: 'allow' | 'refuse';
   /** How long we keep the reasons of failed attempts. */
   readonly errorRetentionMs: number;
+  /** How long we keep refused calls and their counts. */
+  readonly refusedCallRetentionMs: number;
   readonly memory: {
     readonly idleMs: number;
     readonly recallDeadlineMs: number;

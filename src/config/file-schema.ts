@@ -192,6 +192,11 @@ export const fileSchema = z.strictObject({
     'How many days the gateway keeps the [reason of a failed attempt](operating.md#failed-calls). It keeps it for less time if the project deletes its conversations earlier.',
     '`30`',
   ),
+  refused_call_retention_days: setting(
+    z.int().min(1).max(365),
+    'How many days the gateway keeps [refused calls](operating.md#refused-calls) and their counts.',
+    '`30`',
+  ),
   memory: setting(
     z.strictObject({
       idle_minutes: setting(

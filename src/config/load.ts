@@ -3,11 +3,11 @@
  * side effects and is cheap. A reload can simply try it, and keep the active configuration if it throws.
  */
 import { existsSync, readFileSync } from 'node:fs';
-import type { z } from 'zod';
 import type { Route, Tiers } from '../core/call.ts';
 import { errorMessage } from '../core/error-messages.ts';
 import { isObject } from '../core/json/narrow.ts';
 import { localProvider } from '../core/local-model.ts';
+import { describeIssue } from '../core/parse-or-bad-request.ts';
 import { dayMs } from '../core/time.ts';
 import { checkCanaries } from './canaries.ts';
 import { buildCatalogRows, type CatalogOptions, getProviderName } from './catalog.ts';
@@ -98,6 +98,7 @@ export function loadConfig({ env: variables, secrets = noSecretFiles, fileText, 
     catalogFill: values.catalog_fill ?? true,
     onBudgetStoreDown: values.on_budget_store_down ?? 'allow',
     errorRetentionMs: (values.error_retention_days ?? 30) * dayMs,
+    refusedCallRetentionMs: (values.refused_call_retention_days ?? 30) * dayMs,
     memory: {
       idleMs: Math.round((values.memory?.idle_minutes ?? 10) * 60_000),
       recallDeadlineMs: values.memory?.recall_deadline_ms ?? 800,
@@ -177,7 +178,7 @@ function parseValues(file: YamlFile, addError: AddError): FileValues {
     addError([], 'must be a mapping with keys such as providers');
     return {};
   }
-  const parsed = fileSchema.safeParse(file.value);
+  const parsed = fileSchema.safeParse(file.value, { error: describeIssue });
   if (parsed.success) return parsed.data;
   const invalidPaths: Path[] = [];
   for (const issue of parsed.error.issues) {
@@ -186,17 +187,12 @@ function parseValues(file: YamlFile, addError: AddError): FileValues {
       for (const key of issue.keys) addError([...path, key], 'there is no such setting');
       invalidPaths.push(...issue.keys.map((key) => [...path, key]));
     } else {
-      addError(path, invalidKeyMessage(issue) ?? issue.message);
+      addError(path, issue.message);
       invalidPaths.push(path);
     }
   }
   const rest = fileSchema.safeParse(omitRows(file.value, invalidPaths));
   return rest.success ? rest.data : {};
-}
-
-/** Describes an invalid key of a record by its own issues, instead of using zod's "Invalid key in record". */
-function invalidKeyMessage(issue: z.core.$ZodIssue): string | null {
-  return issue.code === 'invalid_key' ? issue.issues.map(({ message }) => message).join(', ') : null;
 }
 
 /** Omits the rows (at most two levels deep) that contain one of the paths. */

@@ -6,7 +6,7 @@ import type { MemberConfig, ProviderConfig, ProviderDialect } from './config.ts'
 import { buildEgress, type FindProxy } from './egress.ts';
 import type { ProviderValues } from './file-schema.ts';
 import { buildAuth, isCloudAuth } from './provider-auth.ts';
-import { findVendorByAddress, findVendorByName, knownVendors } from './vendors/known-vendors.ts';
+import { explainUnknownVendor, findVendorByAddress, findVendorByName } from './vendors/known-vendors.ts';
 import type { VendorDescription } from './vendors/vendor-description.ts';
 import type { AddError } from './yaml-file.ts';
 
@@ -124,8 +124,7 @@ function buildProvider(name: string, row: ProviderValues, { addError, findProxy 
 function findVendor({ vendor: name, base_url: baseUrl }: ProviderValues, addError: AddError): VendorDescription | null {
   if (name === undefined) return findVendorByAddress(baseUrl ?? '');
   const vendor = findVendorByName(name);
-  if (vendor === null)
-    addError(['vendor'], `there is no vendor ${name}; known ones are ${knownVendors.map(({ name: known }) => known).join(', ')}`);
+  if (vendor === null) addError(['vendor'], explainUnknownVendor(name));
   return vendor;
 }
 

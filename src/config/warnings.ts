@@ -21,6 +21,14 @@ export function findWarnings(config: Checked): Warning[] {
         path: ['providers', name, 'base_url'],
         message: 'is a link-local address or the metadata service of a cloud, which no vendor uses',
       })),
+    ...Object.values(providers).flatMap(({ name, requests }) =>
+      Object.keys(requests.modelNames)
+        .filter((model) => !isUsed(config, `${name}/${model}`))
+        .map((model) => ({
+          path: ['providers', name, 'model_names', model],
+          message: `no tier has the model ${name}/${model}, and it has no price; if it is called something else, this name is not used`,
+        })),
+    ),
     ...Object.entries(config.canaries)
       .filter(([, { model }]) => !hasPrice(config, model))
       .map(([tier, { model }]) => ({ path: ['canaries', tier, 'model'], message: unpriced(model) })),
@@ -35,6 +43,14 @@ export function findWarnings(config: Checked): Warning[] {
       ),
     ),
   ];
+}
+
+/** Reports whether a tier, a canary or a price refers to the model. */
+function isUsed({ models, tiers, canaries, imageTiers, speechTiers, transcriptionTiers }: Checked, id: string): boolean {
+  const chains = [tiers, imageTiers, speechTiers, transcriptionTiers].flatMap((section) => Object.values(section));
+  return (
+    Object.hasOwn(models, id) || chains.some((chain) => chain.includes(id)) || Object.values(canaries).some(({ model }) => model === id)
+  );
 }
 
 function unpriced(model: string): string {

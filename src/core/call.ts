@@ -235,6 +235,8 @@ export interface Attempt {
   /** The vendor's HTTP status. Null if there was no response. */
   readonly status: number | null;
   readonly outcome: Outcome;
+  /** The id that the vendor gave the request, which its support asks for. Absent if it sent none. */
+  readonly requestId?: string;
   /** The delay before this attempt (a vendor's `Retry-After`). */
   readonly waitMs: number;
   readonly startedAt: number;
@@ -341,6 +343,12 @@ export interface SettledCall {
    */
   readonly content: CallContent | null;
 }
+
+/**
+ * The application to which we charge the gateway's own calls, which are those of project memory
+ * (docs/api/reference.md#memory-rules).
+ */
+export const memoryApplication = 'gateway-memory';
 
 /** The memory options of a call that neither reads nor writes memory. */
 export const noMemory: MemoryOptions = { mode: 'off', explicitWrite: false, subject: null };

@@ -6,6 +6,7 @@
  */
 
 import { formatIssues, type Issue } from './error-messages.ts';
+import type { Refusal } from './refusal.ts';
 
 interface ErrorSpec {
   readonly status: number;
@@ -104,6 +105,8 @@ export interface GatewayErrorOptions {
    */
   readonly shouldRetry?: false;
   readonly members?: ErrorMembers;
+  /** Set if the gateway refuses a call that leaves no other record. We record the refusal, and don't send it. */
+  readonly refusal?: Refusal;
 }
 
 /**
@@ -119,6 +122,7 @@ export class GatewayError extends Error {
   readonly shouldRetry: false | undefined;
   readonly members: ErrorMembers;
   readonly issues: readonly Issue[];
+  readonly refusal: Refusal | undefined;
 
   constructor(code: ErrorCode, options: GatewayErrorOptions) {
     const row = errorSpecs[code];
@@ -136,6 +140,7 @@ export class GatewayError extends Error {
     this.shouldRetry = options.shouldRetry;
     this.members = options.members ?? {};
     this.issues = issues;
+    this.refusal = options.refusal;
   }
 }
 

@@ -29,11 +29,12 @@ export function parseWithIssues<Schema extends z.ZodType>(
 }
 
 const kinds: Readonly<Record<string, string>> = {
-  ...{ string: 'a text', number: 'a number', int: 'a whole number', boolean: 'true or false', array: 'a list', object: 'an object' },
+  ...{ string: 'a text', number: 'a number', int: 'a whole number', boolean: 'true or false', array: 'a list' },
+  ...{ object: 'an object', record: 'an object' },
 };
 
-/** Undefined for an issue that zod's own sentence describes well enough. */
-function describeIssue(issue: z.core.$ZodRawIssue): string | undefined {
+/** Zod's error map. Returns undefined for an issue that zod's own sentence describes well enough. */
+export function describeIssue(issue: z.core.$ZodRawIssue): string | undefined {
   switch (issue.code) {
     case 'invalid_type': {
       if (issue.input === undefined) return 'is required';
@@ -43,11 +44,14 @@ function describeIssue(issue: z.core.$ZodRawIssue): string | undefined {
     case 'invalid_value':
       return issue.values.length > 1 ? `must be ${issue.values.join(' or ')}` : undefined;
     case 'too_small':
-      if (issue.origin === 'number') return `must be at least ${issue.minimum}`;
+      if (issue.origin === 'number' || issue.origin === 'int') return `must be at least ${issue.minimum}`;
       return issue.minimum === 1 ? 'must not be empty' : undefined;
     case 'too_big':
-      if (issue.origin === 'number') return `must be at most ${issue.maximum}`;
+      if (issue.origin === 'number' || issue.origin === 'int') return `must be at most ${issue.maximum}`;
+      if (issue.origin === 'array') return `must have at most ${issue.maximum} entries`;
       return issue.origin === 'string' ? `must have at most ${issue.maximum} characters` : undefined;
+    case 'unrecognized_keys':
+      return `there is no member named ${issue.keys.map((key) => `"${key}"`).join(' or ')}`;
     case 'invalid_key':
       return issue.issues[0]?.message;
     default:

@@ -1,4 +1,5 @@
 /** Parses the content rules of a project, both as we store them and as the provisioning routes accept them. */
+import { hash } from 'node:crypto';
 import { RE2JS } from 're2js';
 import { z } from 'zod';
 import { errorMessage } from '../core/error-messages.ts';
@@ -17,7 +18,14 @@ export interface ContentRule {
   readonly expression?: string;
 }
 
-const maxRules = 50;
+/**
+ * Identifies a rule by what it looks for, so that its hits stay together when its action changes from observe to block.
+ */
+export function ruleIdOf({ class: ruleClass, place, expression = '' }: ContentRule): string {
+  return hash('sha256', JSON.stringify([ruleClass, place, expression])).slice(0, 16);
+}
+
+export const maxRules = 50;
 const maxExpressionLength = 500;
 /**
  * Limits the number of instructions in a compiled expression. In the worst case, each instruction takes 20 ns per
@@ -48,6 +56,11 @@ const body = z.strictObject({ rules: z.array(rule).max(maxRules) });
 /** Parses the body of `PUT /provision/teams/{project}/rules`. Throws a `bad_request` that lists every issue. */
 export function parseRulesInput(input: unknown): readonly ContentRule[] {
   return parseOrBadRequest(body, input).rules;
+}
+
+/** Parses a single rule. Throws `bad_request` with a list of every mistake. */
+export function parseRuleInput(input: unknown): ContentRule {
+  return parseOrBadRequest(rule, input);
 }
 
 /**

@@ -35,6 +35,8 @@ export interface RuleVerdict {
   readonly blockedBy: RuleClass | null;
   /** The classes of the observing rules that matched. */
   readonly observed: readonly RuleClass[];
+  /** All rules that matched, including those after the first one that blocks. */
+  readonly matched: readonly ContentRule[];
   /**
    * If we couldn't evaluate the texts completely, this contains the reason, the class of the slowest rule, and the
    * error that broke the thread if there was one. Otherwise it's null.
@@ -127,6 +129,7 @@ function toVerdict(rules: readonly ContentRule[], { matched, stopped, cause }: R
   return {
     blockedBy: blocking?.class ?? null,
     observed: [...new Set(observed)],
+    matched: rules.filter((rule) => matched.has(rule)),
     unfinished: stopped === null ? null : toUnfinished(rules, stopped, cause),
   };
 }

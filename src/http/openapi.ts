@@ -93,26 +93,24 @@ function operationId(method: string, path: string): string {
   return method + segments.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('');
 }
 
-const namedSchemas: Readonly<Record<string, z.ZodType>> = {
-  ...inferenceRequests,
-  ...provisionRequests,
-  ...peopleRequests,
-  ...mediaRequests,
-  ...mediaResponses,
-  ...videoRequests,
-  ...videoResponses,
-  ...memoryRequests,
-  ...statusResponses,
-  ...memoryResponses,
-  ...provisionResponses,
-  ...peopleResponses,
-  ...inferenceResponses,
-  ...errorSchemas,
-};
+const namedSchemas = mergeNamed([
+  ...[inferenceRequests, provisionRequests, peopleRequests, mediaRequests, mediaResponses, videoRequests, videoResponses],
+  ...[memoryRequests, statusResponses, memoryResponses, provisionResponses, peopleResponses, inferenceResponses, errorSchemas],
+]);
+
+/** Throws if two groups of schemas have the same name, because one of them would replace the other. */
+function mergeNamed(groups: readonly Readonly<Record<string, z.ZodType>>[]): ReadonlyMap<string, z.ZodType> {
+  const merged = new Map<string, z.ZodType>();
+  for (const [name, schema] of groups.flatMap((group) => Object.entries(group))) {
+    if (merged.has(name)) throw new Error(`two schemas have the name ${name}`);
+    merged.set(name, schema);
+  }
+  return merged;
+}
 
 function describeSchemas(): JsonObject {
   const registry = z.registry<{ id: string }>();
-  for (const [id, schema] of Object.entries(namedSchemas)) registry.add(schema, { id });
+  for (const [id, schema] of namedSchemas) registry.add(schema, { id });
   const { schemas } = z.toJSONSchema(registry, { io: 'input', uri: (id) => `#/components/schemas/${id}` });
   // We drop `$schema` and `$id`, because OpenAPI 3.1 already defines the dialect and the component key serves as the
   // id.

@@ -131,6 +131,7 @@ const attemptSchema: z.ZodType<Attempt> = z.object({
   ...attemptStart,
   status: countOrNull,
   outcome,
+  requestId: z.string().exactOptional(),
   waitMs: z.number(),
   firstByteMs: countOrNull,
   durationMs: z.number(),

@@ -135,6 +135,15 @@ export async function readKeys(queries: Queries, prefixes: readonly string[]): P
   return rows.map(toKeyRow);
 }
 
+/** Reads keys of any project with their ceilings. Ids without a key are skipped. */
+export async function readKeyRecords(queries: Queries, ids: readonly string[]): Promise<KeyRecord[]> {
+  const [rows, ceilings] = await Promise.all([
+    queries.query<StoredKey>(`select ${keyColumns} from virtual_keys where id = any($1::uuid[])`, [ids]),
+    readCeilings(queries, ids),
+  ]);
+  return rows.map((row) => toKeyRecord(toKeyRow(row), ceilings.get(row.id)));
+}
+
 /** Returns the most recently issued keys that are still usable, newest first. */
 export function listNewestKeys(
   queries: Queries,

@@ -155,7 +155,12 @@ export function createKeyring({ database, clock, logger }: KeyringOptions): Keyr
 
   const requireUsable = (key: CachedKey): CachedKey => {
     const { revokedAt, expiresAt } = key.record;
-    if (revokedAt !== null || (expiresAt !== null && expiresAt <= clock.now())) throw gatewayError('invalid_key');
+    const isRevoked = revokedAt !== null;
+    if (isRevoked || (expiresAt !== null && expiresAt <= clock.now())) {
+      const { projectId, keyId, keyPrefix } = key.caller;
+      const reason = isRevoked ? 'key_revoked' : 'key_expired';
+      throw gatewayError('invalid_key', { refusal: { reason, key: { projectId, keyId, keyPrefix } } });
+    }
     return key;
   };
   const authenticate = (key: CachedKey | null, secret: string): Caller => {

@@ -53,9 +53,22 @@ export interface Members {
    * and `conflict` if the project would lose its last owner.
    */
   remove(projectId: string, personId: string): Promise<Member>;
+  /**
+   * Undoes `remove` for the member that it returned. If the account was deleted because it was unconfirmed, there is a
+   * new one, which needs a new sign-in link. Throws `conflict` if the address is a member again, and `not_found` if a
+   * confirmed account was deleted in the meantime.
+   */
+  restore(projectId: string, member: RemovedMember): Promise<Member>;
 }
 
+export type RemovedMember = Pick<Member, 'personId' | 'email' | 'name' | 'role' | 'isConfirmed' | 'createdAt'>;
+
 export function createMembers({ database, clock }: { readonly database: Database; readonly clock: Clock }): Members {
+  const invite: Members['invite'] = (projectId, input, role) => {
+    const { email, name = nameFromEmail(email) } = parseOrBadRequest(invitation, input);
+    return database.transaction((tx) => addInvited(tx, projectId, { email, name, role, since: clock.now() }));
+  };
+
   return {
     async roleOf(personId, projectId) {
       const [row] = await database.query<{ role: Role | null }>(
@@ -94,36 +107,14 @@ export function createMembers({ database, clock }: { readonly database: Database
       const rows = await database.query<MemberRow>(`${selectMembers} where members.project_id = $1::uuid order by 2`, [projectId]);
       return rows.map(toMember);
     },
-    invite(projectId, input, role) {
-      const { email, name = nameFromEmail(email) } = parseOrBadRequest(invitation, input);
-      return database.transaction(async (tx) => {
-        // Serialize concurrent invitations, so that they can't add the same address twice.
-        await tx.query('select 1 from projects where id = $1::uuid for update', [projectId]);
-        const members = await tx.query(`${selectMembers} where members.project_id = $1::uuid and ${shownEmailSql} = $2::text`, [
-          projectId,
-          email,
-        ]);
-        if (members.length > 0)
-          throw gatewayError('conflict', {
-            issues: [{ path: 'email', message: 'is already a member; change the role in the list instead' }],
-          });
-        const [person] = await tx.query<{ id: string }>(
-          `insert into people (id, email, name, is_admin, created_at, project_id, claimed_email)
-           values ($1::uuid, $1::text || ':' || $2::text, $3::text, false, $4::timestamptz, $5::uuid, $2::text)
-           on conflict (project_id, claimed_email) where project_id is not null do update set name = excluded.name
-           returning id`,
-          [randomUUID(), email, name, new Date(clock.now()), projectId],
-        );
-        return addMember(tx, projectId, person?.id ?? '', role);
-      });
-    },
+    invite,
     put: (projectId, personId, role) =>
       database.transaction(async (tx) => {
         const [elsewhere] = await tx.query('select 1 from people where id = $1::uuid and project_id <> $2::uuid', [personId, projectId]);
         if (elsewhere) throw memberNotFound();
         const previous = await readMember(tx, projectId, personId);
         if (previous && role !== 'owner') await keepOwner(tx, projectId, personId);
-        return { member: await addMember(tx, projectId, personId, role), previous: previous?.role ?? null };
+        return { member: await addMember(tx, projectId, { personId, role, since: clock.now() }), previous: previous?.role ?? null };
       }),
     remove: (projectId, personId) =>
       database.transaction(async (tx) => {
@@ -134,18 +125,56 @@ export function createMembers({ database, clock }: { readonly database: Database
         await tx.query('delete from people where id = $2::uuid and project_id = $1::uuid', [projectId, personId]);
         return member;
       }),
+    restore: (projectId, { personId, email, name, role, isConfirmed, createdAt }) =>
+      database.transaction(async (tx) => {
+        if (!isConfirmed) return addInvited(tx, projectId, { email, name, role, since: createdAt });
+        const [person] = await tx.query('select 1 from people where id = $1::uuid and project_id is null for share', [personId]);
+        if (!person) throw gatewayError('not_found', { message: 'the account was deleted in the meantime' });
+        if (await readMember(tx, projectId, personId)) throw gatewayError('conflict', { message: `${name} is a member already` });
+        return addMember(tx, projectId, { personId, role, since: createdAt });
+      }),
   };
+}
 
-  async function addMember(tx: Queries, projectId: string, personId: string, role: Role): Promise<Member> {
-    await tx.query(
-      `insert into members (project_id, person_id, role, created_at) values ($1::uuid, $2::uuid, $3::text, $4::timestamptz)
-       on conflict (project_id, person_id) do update set role = excluded.role`,
-      [projectId, personId, role, new Date(clock.now())],
-    );
-    const member = await readMember(tx, projectId, personId);
-    if (!member) throw memberNotFound();
-    return member;
-  }
+/** Creates an unconfirmed account with a role, or gives the role to the one that the project has for the address. */
+async function addInvited(
+  tx: Queries,
+  projectId: string,
+  { email, name, role, since }: { readonly email: string; readonly name: string; readonly role: Role; readonly since: number },
+): Promise<Member> {
+  // Serialize concurrent invitations, so that they can't add the same address twice.
+  await tx.query('select 1 from projects where id = $1::uuid for update', [projectId]);
+  const members = await tx.query(`${selectMembers} where members.project_id = $1::uuid and ${shownEmailSql} = $2::text`, [
+    projectId,
+    email,
+  ]);
+  if (members.length > 0)
+    throw gatewayError('conflict', {
+      issues: [{ path: 'email', message: 'is already a member; change the role in the list instead' }],
+    });
+  const [person] = await tx.query<{ id: string }>(
+    `insert into people (id, email, name, is_admin, created_at, project_id, claimed_email)
+     values ($1::uuid, $1::text || ':' || $2::text, $3::text, false, $4::timestamptz, $5::uuid, $2::text)
+     on conflict (project_id, claimed_email) where project_id is not null do update set name = excluded.name
+     returning id`,
+    [randomUUID(), email, name, new Date(since), projectId],
+  );
+  return addMember(tx, projectId, { personId: person?.id ?? '', role, since });
+}
+
+async function addMember(
+  tx: Queries,
+  projectId: string,
+  { personId, role, since }: { readonly personId: string; readonly role: Role; readonly since: number },
+): Promise<Member> {
+  await tx.query(
+    `insert into members (project_id, person_id, role, created_at) values ($1::uuid, $2::uuid, $3::text, $4::timestamptz)
+     on conflict (project_id, person_id) do update set role = excluded.role`,
+    [projectId, personId, role, new Date(since)],
+  );
+  const member = await readMember(tx, projectId, personId);
+  if (!member) throw memberNotFound();
+  return member;
 }
 
 /**

@@ -5,6 +5,7 @@ import { type Accounts, createAccounts } from './accounts.ts';
 import { type AttemptLimit, createAttemptLimit } from './attempt-limit.ts';
 import { createMembers, type Members } from './members.ts';
 import { createPersonalTokens, type PersonalTokens } from './personal-tokens.ts';
+import { setPreferences } from './preferences.ts';
 import { createSessions, type Sessions } from './sessions.ts';
 import { createSignIn, type SignIn } from './sign-in.ts';
 import { createSignInLinks, type SignInLinks } from './sign-in-links.ts';
@@ -17,6 +18,8 @@ export interface People {
   readonly links: SignInLinks;
   readonly signIn: SignIn;
   readonly attempts: AttemptLimit;
+  /** Changes how a person sees the console. Throws `bad_request`. */
+  setPreferences(personId: string, input: Parameters<typeof setPreferences>[2]): Promise<void>;
 }
 
 export interface PeopleOptions {
@@ -33,5 +36,6 @@ export function createPeople(options: PeopleOptions): People {
     links: createSignInLinks(options),
     signIn: createSignIn(options),
     attempts: createAttemptLimit(options),
+    setPreferences: (personId, input) => setPreferences(options.database, personId, input),
   };
 }

@@ -1,5 +1,7 @@
 /** People who sign in to the console or use MCP, and their roles. */
 
+import type { Preferences } from './preferences.ts';
+
 /** The role in a project. A deployment admin acts as an owner of every project. */
 export type Role = 'owner' | 'member';
 
@@ -16,6 +18,7 @@ export interface Session {
   /** The public id, for lists and revocation. The cookie contains a different secret. */
   readonly id: string;
   readonly person: Person;
+  readonly preferences: Preferences;
   readonly createdAt: number;
   readonly lastSeenAt: number;
   readonly expiresAt: number;

@@ -8,6 +8,7 @@ import { type Clock, dayMs } from '../core/time.ts';
 import type { Database, Queries } from '../db/database.ts';
 import { shownEmailSql } from './confirm.ts';
 import type { Session } from './person.ts';
+import { toPreferences } from './preferences.ts';
 import { createSecret, hashSecret, isSecret } from './secret.ts';
 
 /** A session ends after a week without a request, and after 30 days in any case. */
@@ -17,7 +18,7 @@ const lastSeenIntervalMs = 60_000;
 const maxUserAgentLength = 300;
 
 /** A session as the list of a person's sessions shows it. */
-export interface SessionRecord extends Omit<Session, 'person'> {
+export interface SessionRecord extends Omit<Session, 'person' | 'preferences'> {
   /** The `user-agent` header at sign-in. */
   readonly userAgent: string | null;
 }
@@ -67,7 +68,8 @@ export function createSessions({ database, clock }: { readonly database: Databas
       const [row] = await database.query<SessionRow>(
         `with found as (
            select sessions.id, sessions.created_at as "createdAt", last_seen_at as "lastSeenAt", expires_at as "expiresAt",
-                  people.id as "personId", ${shownEmailSql} as email, name, is_admin as "isAdmin"
+                  people.id as "personId", ${shownEmailSql} as email, name, is_admin as "isAdmin", theme,
+                  people.time_zone as "timeZone"
            from sessions join people on people.id = person_id
            where secret_sha256 = $1::bytea and disabled_at is null and ${unexpired}
          ), seen as (
@@ -78,8 +80,8 @@ export function createSessions({ database, clock }: { readonly database: Databas
         [hashSecret(secret), new Date(now), new Date(now - sessionIdleMs), new Date(now - lastSeenIntervalMs)],
       );
       if (!row) return null;
-      const { personId, email, name, isAdmin, ...times } = row;
-      return { ...toTimes(times), person: { id: personId, email, name, isAdmin } };
+      const { personId, email, name, isAdmin, theme, timeZone, ...times } = row;
+      return { ...toTimes(times), person: { id: personId, email, name, isAdmin }, preferences: toPreferences({ theme, timeZone }) };
     },
     async list(personId) {
       const now = clock.now();
@@ -128,9 +130,11 @@ interface SessionRow extends SessionTimes {
   readonly email: string;
   readonly name: string;
   readonly isAdmin: boolean;
+  readonly theme: string | null;
+  readonly timeZone: string | null;
 }
 
-function toTimes({ id, createdAt, lastSeenAt, expiresAt }: SessionTimes): Omit<Session, 'person'> {
+function toTimes({ id, createdAt, lastSeenAt, expiresAt }: SessionTimes): Omit<Session, 'person' | 'preferences'> {
   return {
     id,
     createdAt: createdAt.getTime(),

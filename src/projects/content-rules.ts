@@ -2,18 +2,33 @@
  * Reads and replaces the content rules of a project. They are loaded together with the project, and a change
  * invalidates the cached project in every process.
  */
+import { gatewayError } from '../core/errors.ts';
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
-import { type ContentRule, parseRulesInput, parseStoredRules } from '../guardrails/content-rule.ts';
-import { assertNotModified } from './optimistic-lock.ts';
+import { type ContentRule, maxRules, parseRuleInput, parseRulesInput, parseStoredRules, ruleIdOf } from '../guardrails/content-rule.ts';
+import { assertNotModified, type ReadSettings } from './optimistic-lock.ts';
 
 export interface ContentRules {
   find(projectId: string): Promise<readonly ContentRule[]>;
+  /** Replaces all rules. Throws `bad_request` with a list of every mistake. */
+  put(projectId: string, input: unknown): Promise<readonly ContentRule[]>;
   /**
-   * Replaces all rules. Throws `bad_request` with a list of every mistake, and `conflict` if the current rules differ
-   * from `read`.
+   * Adds a rule at a position, or at the end. Throws `bad_request`, and `conflict` if there already is a rule that looks
+   * for the same.
    */
-  put(projectId: string, input: unknown, read?: { readonly rules: unknown }): Promise<readonly ContentRule[]>;
+  add(projectId: string, input: unknown, position?: number): Promise<ContentRule>;
+  /**
+   * Changes members of the rule with this id (`ruleIdOf`); null removes the expression. Throws like `add`,
+   * `not_found`, and `conflict` if the rule's members differ from `read`.
+   */
+  change(
+    projectId: string,
+    ruleId: string,
+    change: object,
+    read: ReadSettings,
+  ): Promise<{ readonly before: ContentRule; readonly after: ContentRule }>;
+  /** Throws `not_found`. */
+  remove(projectId: string, ruleId: string): Promise<{ readonly rule: ContentRule; readonly position: number }>;
 }
 
 export interface ContentRulesOptions {
@@ -25,25 +40,70 @@ export interface ContentRulesOptions {
 }
 
 export function createContentRules({ database, clock, channel, onChange }: ContentRulesOptions): ContentRules {
+  /** Replaces the rules by those that `change` returns for the current ones. */
+  const update = async <Result>(
+    projectId: string,
+    change: (current: readonly ContentRule[]) => { readonly rules: readonly ContentRule[]; readonly result: Result },
+  ): Promise<Result> => {
+    const result = await database.transaction(async (tx) => {
+      const [row] = await tx.query<{ rules: unknown }>('select rules from projects where id = $1::uuid for update', [projectId]);
+      const changed = change(parseStoredRules(row?.rules ?? []));
+      await tx.query('update projects set rules = $2::jsonb, updated_at = $3::timestamptz where id = $1::uuid', [
+        projectId,
+        JSON.stringify(changed.rules),
+        new Date(clock.now()),
+      ]);
+      await tx.query('select pg_notify($1::text, $2::text)', [channel, projectId]);
+      return changed.result;
+    });
+    onChange(projectId);
+    return result;
+  };
+
   return {
     async find(projectId) {
       const [row] = await database.query<{ rules: unknown }>('select rules from projects where id = $1::uuid', [projectId]);
       return parseStoredRules(row?.rules ?? []);
     },
-    async put(projectId, input, read) {
+    async put(projectId, input) {
       const rules = parseRulesInput(input);
-      await database.transaction(async (tx) => {
-        const [current] = await tx.query<{ rules: unknown }>('select rules from projects where id = $1::uuid for update', [projectId]);
-        assertNotModified({ rules: parseStoredRules(current?.rules ?? []) }, read);
-        await tx.query('update projects set rules = $2::jsonb, updated_at = $3::timestamptz where id = $1::uuid', [
-          projectId,
-          JSON.stringify(rules),
-          new Date(clock.now()),
-        ]);
-        await tx.query('select pg_notify($1::text, $2::text)', [channel, projectId]);
-      });
-      onChange(projectId);
-      return rules;
+      return update(projectId, () => ({ rules, result: rules }));
     },
+    async add(projectId, input, position) {
+      const rule = parseRuleInput(input);
+      return update(projectId, (current) => {
+        if (current.length >= maxRules)
+          throw gatewayError('bad_request', { message: `a project can have at most ${maxRules} rules; remove one first` });
+        assertOnly(rule, current);
+        const at = position !== undefined && Number.isInteger(position) && position >= 0 ? position : current.length;
+        return { rules: current.toSpliced(at, 0, rule), result: rule };
+      });
+    },
+    change: (projectId, ruleId, change, read) =>
+      update(projectId, (current) => {
+        const { rule: before, position } = findRule(current, ruleId);
+        assertNotModified({ expression: null, ...before }, read);
+        const members = Object.entries({ ...before, ...change }).filter(([, value]) => value !== null);
+        const after = parseRuleInput(Object.fromEntries(members));
+        assertOnly(after, current.toSpliced(position, 1));
+        return { rules: current.with(position, after), result: { before, after } };
+      }),
+    remove: (projectId, ruleId) =>
+      update(projectId, (current) => {
+        const found = findRule(current, ruleId);
+        return { rules: current.toSpliced(found.position, 1), result: found };
+      }),
   };
+}
+
+function findRule(rules: readonly ContentRule[], ruleId: string): { readonly rule: ContentRule; readonly position: number } {
+  const position = rules.findIndex((rule) => ruleIdOf(rule) === ruleId);
+  const rule = rules[position];
+  if (!rule) throw gatewayError('not_found', { message: 'no such rule' });
+  return { rule, position };
+}
+
+function assertOnly(rule: ContentRule, others: readonly ContentRule[]): void {
+  if (others.some((other) => ruleIdOf(other) === ruleIdOf(rule)))
+    throw gatewayError('conflict', { message: 'there already is a rule that looks for the same in the same place; edit that one' });
 }

@@ -7,6 +7,7 @@ import type { Tiers } from '../core/call.ts';
 import { nanosFromUsd, toUsd } from '../core/cost.ts';
 import { parseOrBadRequest } from '../core/parse-or-bad-request.ts';
 import { requiredTags } from '../core/tags.ts';
+import { isTimeZone } from '../core/time-zone.ts';
 import type { StoreDownPolicy } from '../core/windows.ts';
 import type { ApplicationSettings } from './application-settings.ts';
 import { tiers } from './tiers.ts';
@@ -169,18 +170,6 @@ export function toSettingsJson(settings: ProjectSettings): StoredSettings {
     error_codes: settings.errorCodes,
     time_zone: settings.timeZone,
   });
-}
-
-/** Only accepts names. `Intl` also accepts offsets such as `+05:30`, but these have no daylight saving time. */
-function isTimeZone(name: string): boolean {
-  if (name === 'UTC') return true; // Skips `Intl` for the default, because it takes a third of a millisecond.
-  if (!/^[A-Za-z]/.test(name)) return false;
-  try {
-    new Intl.DateTimeFormat('en', { timeZone: name });
-    return true;
-  } catch {
-    return false; // `Intl` throws a RangeError for unknown names.
-  }
 }
 
 /** Drops members that are `undefined`, because they would overwrite existing values. */

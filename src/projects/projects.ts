@@ -16,6 +16,7 @@ import { type Applications, applicationsSubquery, createApplications, parseAppli
 import { type ContentRules, createContentRules } from './content-rules.ts';
 import { assertNotModified, type ReadSettings } from './optimistic-lock.ts';
 import { type ProjectSettings, parseProjectChange, parseStoredSettings, toProjectSettings, toSettingsJson } from './project-settings.ts';
+import { createRuleHits, type RuleHits } from './rule-hits.ts';
 
 /**
  * The NOTIFY channel. Its payload is the id of a project that was created or changed, including changes to its
@@ -47,7 +48,7 @@ export interface Projects {
   findBySlug(slug: string): Promise<Project | null>;
   /**
    * Creates or changes a project from a request body. Omitted members keep their value. Throws `conflict` if a setting
-   * no longer has the value in `read`.
+   * or the name no longer has the value in `read`.
    */
   put(slug: string, input: unknown, read?: ReadSettings): Promise<{ project: Project; created: boolean }>;
   /** Creates the project with the defaults if it doesn't exist. */
@@ -56,6 +57,7 @@ export interface Projects {
   /** The settings of single applications. A project's own settings include them. */
   readonly applications: Applications;
   readonly contentRules: ContentRules;
+  readonly ruleHits: RuleHits;
   start(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -96,7 +98,7 @@ export function createProjects({ database, clock, logger, onChange }: ProjectsOp
       const [current] = await tx.query<ProjectRow>(`select ${projectColumns} from projects where slug = $1::text for update`, [slug]);
       if (!current) throw gatewayError('not_found', { message: 'no such project' });
       const stored = parseStoredSettings(current.settings);
-      assertNotModified(stored, read);
+      assertNotModified({ ...stored, name: current.name }, read);
       const settings = change.apply(stored);
       const [row] = await tx.query<ProjectRow>(
         `update projects
@@ -119,7 +121,9 @@ export function createProjects({ database, clock, logger, onChange }: ProjectsOp
     return row ? toProject(row, readAt) : null;
   };
 
+  const ruleHits = createRuleHits({ database, clock, logger });
   return {
+    ruleHits,
     applications: createApplications({ database, clock, channel: projectChannel, onChange: cache.invalidate }),
     contentRules: createContentRules({ database, clock, channel: projectChannel, onChange: cache.invalidate }),
     get(projectId) {
@@ -139,7 +143,9 @@ export function createProjects({ database, clock, logger, onChange }: ProjectsOp
       return rows.map((row) => toProject(row, readAt));
     },
     start: cache.start,
-    stop: cache.stop,
+    async stop() {
+      await Promise.all([ruleHits.stop(), cache.stop()]);
+    },
   };
 }
 

@@ -50,12 +50,17 @@ export function listModels(request: ModelsRequest): ModelRow[] {
   return [...models, ...tiers, ...(isOpen(defaultTier, true) ? [row('auto', 'gateway')] : [])];
 }
 
-/** Lists the models and tiers, including `auto`, that a route would serve, so that users can choose from them. */
-export function listRouteModels(request: Omit<ModelsRequest, 'startedAt'>, route: TextRoute): { tiers: string[]; models: string[] } {
-  const isOpen = (name: string, isAuto = false) => selectModels({ ...request, route }, name, isAuto).open.length > 0;
+/**
+ * Lists the chat models that `/v1/chat/completions` would serve, and the tiers that contain one, including `auto`, so
+ * that users can choose from them. A provider of chat models may also have embedding models. We route a call to these
+ * too if the caller asks for it, but it would fail.
+ */
+export function listChatModels(request: Omit<ModelsRequest, 'startedAt'>): { tiers: string[]; models: string[] } {
+  const isChatModel = (id: string) => (request.catalog.models.get(id)?.kind ?? 'chat') === 'chat';
+  const isOpen = (name: string, isAuto = false) => selectModels({ ...request, route: 'chat' }, name, isAuto).open.some(isChatModel);
   const rows = listModels({ ...request, startedAt: 0 });
   const tiers = rows.filter(
-    ({ id, owned_by: owner }) => owner === 'gateway' && (id === 'auto' ? isOpen(defaultTier(route), true) : isOpen(id)),
+    ({ id, owned_by: owner }) => owner === 'gateway' && (id === 'auto' ? isOpen(defaultTier('chat'), true) : isOpen(id)),
   );
   const models = rows.filter(({ id, owned_by: owner }) => owner !== 'gateway' && isOpen(id));
   return { tiers: tiers.map(({ id }) => id), models: models.map(({ id }) => id) };

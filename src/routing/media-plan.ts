@@ -10,7 +10,7 @@ import type { Breakers } from '../failover/breaker.ts';
 import type { Catalog } from './catalog.ts';
 import { splitModelId } from './catalog.ts';
 import { findFill } from './fill.ts';
-import { explainNoRoute, lacksTags, noRoute, quoteName } from './no-route.ts';
+import { explainNoRoute, lacksTags, noRoute, quoteName, refusalOf } from './no-route.ts';
 import { type MemberLoads, orderMembers } from './pools.ts';
 import type { MediaTiers, ProjectRouting } from './rules.ts';
 import { findMissingTags, hasProvider, isPermitted, isRetired } from './rules.ts';
@@ -65,12 +65,12 @@ export function planMedia(request: MediaPlanRequest): MediaCandidate {
   const served = ids.filter((id) => isServed(id) && (request.requiresPrice !== true || isPriced(catalog, id)));
   if (served.length === 0) {
     const reason = ids.some(isServed) ? 'price_unknown' : ids.length === 0 ? null : 'route_not_served';
-    throw noRoute(undefined, explainNoRoute(requested, reason));
+    throw noRoute(undefined, explainNoRoute(requested, reason), refusalOf(reason));
   }
   const open = served.filter((id) => isPermitted(caller.models, [requested], id));
   if (open.length === 0) {
     const message = `model not permitted for this key: ${requested.slice(0, maxNameLength)}`;
-    throw noRoute(message, explainNoRoute(requested, 'not_permitted_for_key'));
+    throw noRoute(message, explainNoRoute(requested, 'not_permitted_for_key'), refusalOf('not_permitted_for_key'));
   }
   return pickCandidate(
     open.map((id) => toCandidate(catalog, id)),
@@ -129,7 +129,7 @@ function resolve(request: MediaPlanRequest, { serving, providers }: MediaProvide
   const provider = splitModelId(requested)?.provider;
   if (provider !== undefined && !serving.has(provider)) {
     const message = `unknown ${mediaLabels[route]} provider '${provider.slice(0, maxNameLength)}'`;
-    throw noRoute(message, `no provider of ${quoteName(requested)} serves this route for the project`);
+    throw noRoute(message, `no provider of ${quoteName(requested)} serves this route for the project`, refusalOf('unknown_provider'));
   }
   if (!hasModelForm(requested))
     throw noRoute(undefined, `${quoteName(requested)} is neither <provider>/<model> nor a name without a slash`);

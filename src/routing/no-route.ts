@@ -3,6 +3,7 @@
  * requested and what would work.
  */
 import { type GatewayError, gatewayError } from '../core/errors.ts';
+import type { Refusal } from '../core/refusal.ts';
 
 /** The maximum number of code points of a requested name that we repeat in a hint. */
 const maxNameLength = 100;
@@ -11,8 +12,8 @@ const maxReadLength = 10 * maxNameLength;
 
 const listing = 'GET /v1/models lists what this key may use';
 
-export function noRoute(message: string | undefined, hint: string): GatewayError {
-  return gatewayError('no_route', { ...(message !== undefined && { message }), members: { hint: `${hint}; ${listing}` } });
+export function noRoute(message: string | undefined, hint: string, refusal: Refusal = { reason: 'no_model' }): GatewayError {
+  return gatewayError('no_route', { ...(message !== undefined && { message }), members: { hint: `${hint}; ${listing}` }, refusal });
 }
 
 /** A provider that isn't used because it doesn't have these required tags. */
@@ -29,7 +30,28 @@ export function lacksTags(asked: string, untagged: readonly Untagged[]): Gateway
   const listed = [...byProvider].slice(0, maxListedProviders).map(([provider, lacks]) => `${provider} (${lacks.join(', ')})`);
   const more = byProvider.size - listed.length;
   const message = `required tags are missing: ${listed.join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
-  return noRoute(message, `no provider of ${quoteName(asked)} has every tag that the project and the key require`);
+  const rule = [...new Set(untagged.flatMap(({ lacks }) => lacks))].join(', ');
+  return noRoute(message, `no provider of ${quoteName(asked)} has every tag that the project and the key require`, {
+    reason: 'tags_missing',
+    rule,
+  });
+}
+
+/** Returns the refusal of a call whose model was skipped. `reason` is as in `explainNoRoute`. */
+export function refusalOf(reason: string | null): Refusal {
+  switch (reason) {
+    case 'unknown':
+    case 'unknown_provider':
+      return { reason: 'model_unknown' };
+    case 'provider_not_in_project':
+      return { reason: 'provider_not_allowed' };
+    case 'not_permitted_for_key':
+      return { reason: 'model_not_permitted' };
+    case 'price_unknown':
+      return { reason: 'model_without_price' };
+    default:
+      return { reason: 'no_model' };
+  }
 }
 
 /**

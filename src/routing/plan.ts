@@ -9,7 +9,7 @@ import type { Catalog } from './catalog.ts';
 import { splitModelId } from './catalog.ts';
 import { type PromptSize, splitByWindow } from './context-windows.ts';
 import { findNearestName } from './nearest-name.ts';
-import { explainNoRoute, lacksTags, noRoute, quoteName } from './no-route.ts';
+import { explainNoRoute, lacksTags, noRoute, quoteName, refusalOf } from './no-route.ts';
 import { type Affinity, type MemberLoads, orderMembers } from './pools.ts';
 import type { ProjectRouting } from './rules.ts';
 import { findResponsesSupport, hasProvider, isRetired, tierNames } from './rules.ts';
@@ -194,13 +194,15 @@ function noRouteFor(view: SelectRequest, { requestedModel }: PlanRequest, { skip
     return noRoute(
       `model not permitted for this key: ${requestedModel.slice(0, 256)}`,
       explainNoRoute(requestedModel, 'not_permitted_for_key'),
+      refusalOf('not_permitted_for_key'),
     );
   }
   const untagged = skipped.flatMap(({ model, lacks }) => (lacks ? { provider: splitModelId(model)?.provider ?? '', lacks } : []));
   if (untagged.length > 0) return lacksTags(requestedModel, untagged);
   const reason = isUnknown ? 'unknown' : (skipped[0]?.skipped ?? null);
   const nearest = reason === 'unknown' || reason === 'unknown_provider' ? findNearest(view, requestedModel) : null;
-  return noRoute(undefined, explainNoRoute(requestedModel, reason) + (nearest === null ? '' : `; the nearest is ${quoteName(nearest)}`));
+  const suggestion = nearest === null ? '' : `; the nearest is ${quoteName(nearest)}`;
+  return noRoute(undefined, explainNoRoute(requestedModel, reason) + suggestion, refusalOf(reason));
 }
 
 /** Finds the nearest name among the tiers and models that the route would serve to this key. */

@@ -86,7 +86,7 @@ export function tierNames({ catalog, project, source }: RoutingView): string[] {
  * Returns a full id as it is, or looks up the catalog ids with this bare name, which may contain slashes too
  * (`meta/llama`).
  */
-function findIds(catalog: Catalog, name: string): readonly string[] {
+export function findIds(catalog: Catalog, name: string): readonly string[] {
   const parts = splitModelId(name);
   if (parts && (catalog.models.has(name) || catalog.providers.has(parts.provider))) return [name];
   return catalog.idsByBareName.get(name) ?? [];
@@ -101,6 +101,11 @@ export function hasProvider({ providers }: ProjectRouting, configured: ReadonlyM
 interface Requirement extends Pick<RoutingView, 'catalog'> {
   readonly project: Pick<ProjectRouting, 'requiredTags'>;
   readonly caller: Pick<Caller, 'requiredTags'>;
+}
+
+/** What decides whether a project's calls can use a model at all. */
+export interface ServingView extends Requirement {
+  readonly project: Pick<ProjectRouting, 'providers' | 'requiredTags'>;
 }
 
 const noTags: readonly string[] = [];
@@ -123,7 +128,7 @@ export function findMissingTags({ catalog, project, caller }: Requirement, provi
  * Returns why a model can't serve `route`, or null if it can. We record the reasons with the call. The reason is
  * `tags_missing` only if nothing else keeps the model from serving the route.
  */
-export function findSkipReason(view: RoutingView & Pick<Requirement, 'caller'>, route: TextRoute, id: string): string | null {
+export function findSkipReason(view: ServingView, route: TextRoute, id: string): string | null {
   const { catalog, project } = view;
   const name = splitModelId(id)?.provider;
   const provider = name === undefined ? undefined : catalog.providers.get(name);

@@ -1,9 +1,9 @@
 /** Reads calls with their attempts in the format of `GET /provision/teams/{project}/calls`. */
-import type { AttemptError } from '../core/call.ts';
+import { type AttemptError, memoryApplication } from '../core/call.ts';
 import { toUsd } from '../core/cost.ts';
 import { formatTime } from '../core/time.ts';
 import type { Queries } from '../db/database.ts';
-import { createParameters } from './analytics/call-filter.ts';
+import { createParameters, subjectHash } from './analytics/call-filter.ts';
 import { attemptErrorSql } from './attempt-errors.ts';
 
 export interface ListOptions {
@@ -13,6 +13,12 @@ export interface ListOptions {
   readonly before?: string | null | undefined;
   readonly taskId?: string | null | undefined;
   readonly source?: string | null | undefined;
+  /** The id that a vendor gave a request of the call. */
+  readonly requestId?: string | null | undefined;
+  /** The end user. */
+  readonly subject?: string | null | undefined;
+  /** Leaves out the calls that the gateway made for project memory. */
+  readonly hideOwn?: boolean | undefined;
   /** Lists only calls with a failed attempt whose reason we still keep. */
   readonly failed?: boolean | undefined;
 }
@@ -69,6 +75,8 @@ export interface AttemptRow {
   readonly member: string | null;
   readonly status: number | null;
   readonly outcome: string;
+  /** The id that the vendor gave the request. Null if it sent none. */
+  readonly request_id: string | null;
   readonly wait_ms: number;
   readonly started_at: string;
   readonly first_byte_ms: number | null;
@@ -135,7 +143,7 @@ const callColumns = `
          tokens_input as input, tokens_cached_input as "cachedInput",
          tokens_cache_write + tokens_cache_write_1h as "cacheWrite", tokens_output as output`;
 
-function selectCalls(projectId: string | null, { before, taskId, source, failed, limit }: ListOptions) {
+function selectCalls(projectId: string | null, { before, taskId, source, requestId, subject, hideOwn, failed, limit }: ListOptions) {
   const { values, add } = createParameters();
   /** Returns conditions that have an index both on calls and on failed attempts. */
   const range = (id: string): string[] => [
@@ -147,6 +155,12 @@ function selectCalls(projectId: string | null, { before, taskId, source, failed,
     ...range('id'),
     ...(taskId ? [`task_id = ${add(taskId)}::text`] : []),
     ...(source ? [`source = ${add(source)}::text`] : []),
+    // An array makes PostgreSQL look up each id. With a subquery it might search all calls, newest first.
+    ...(requestId ? [`id = any (array(select call_id from attempts where request_id = ${add(requestId)}::text))`] : []),
+    ...(subject ? [`subject_sha256 = ${subjectHash(subject, { add })}`] : []),
+    // The index of end users begins with the project.
+    ...(subject && projectId === null ? ['project_id = any (array(select projects.id from projects))'] : []),
+    ...(hideOwn ? [`source <> '${memoryApplication}'`] : []),
   ];
   // Start from the failed attempts, because there are few of them. Otherwise PostgreSQL would have to search all
   // calls.
@@ -176,7 +190,7 @@ type StoredAttempt = Omit<AttemptRow, 'started_at' | 'cost' | 'price_unknown'> &
 };
 
 const selectAttempts = `
-  select call_id as "callId", n, provider, model, member, status, outcome, wait_ms, started_at as "startedAt", first_byte_ms, duration_ms,
+  select call_id as "callId", n, provider, model, member, status, outcome, request_id, wait_ms, started_at as "startedAt", first_byte_ms, duration_ms,
          cost_nanos as "costNanos", ${attemptErrorSql} as error
     from attempts
     left join attempt_errors using (call_id, n)

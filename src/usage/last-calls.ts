@@ -17,3 +17,29 @@ export async function lastCalls(database: Queries, keyIds: readonly string[]): P
   );
   return new Map(rows.map(({ keyId, startedAt }) => [keyId, startedAt.getTime()]));
 }
+
+export interface LastError {
+  readonly callId: string;
+  readonly at: number;
+  readonly status: number;
+  /** Null if the call failed without a code of its own. */
+  readonly code: string | null;
+}
+
+/**
+ * Maps each key id to its latest stored call that failed. Keys without a failed call are missing. The condition is
+ * that of the index `calls_errors_by_key`, so that we don't read the calls that succeeded since.
+ */
+export async function lastErrors(database: Queries, keyIds: readonly string[]): Promise<ReadonlyMap<string, LastError>> {
+  const rows = await database.query<Omit<LastError, 'at'> & { keyId: string; startedAt: Date }>(
+    `select given.id as "keyId", latest.id as "callId", latest.started_at as "startedAt", latest.status, latest.code
+       from unnest($1::uuid[]) as given (id)
+      cross join lateral (
+        select id, started_at, status, code from calls
+         where key_id >= given.id and key_id <= given.id and outcome not in ('ok', 'client_left')
+         order by calls.key_id desc, calls.id desc limit 1
+      ) as latest`,
+    [keyIds],
+  );
+  return new Map(rows.map(({ keyId, startedAt, ...row }) => [keyId, { ...row, at: startedAt.getTime() }]));
+}

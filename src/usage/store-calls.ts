@@ -101,6 +101,7 @@ const attemptColumns: readonly Column<CallAttempt>[] = [
   ['model', 'text', ({ attempt }) => attempt.model],
   ['member', 'text', ({ attempt }) => attempt.member ?? null],
   ['status', 'integer', ({ attempt }) => attempt.status],
+  ['request_id', 'text', ({ attempt }) => attempt.requestId ?? null],
   ['outcome', 'text', ({ attempt }) => attempt.outcome],
   ['wait_ms', 'integer', ({ attempt }) => toMilliseconds(attempt.waitMs)],
   ['started_at', 'float8', ({ attempt }) => attempt.startedAt],

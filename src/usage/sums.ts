@@ -44,6 +44,8 @@ export interface Addends {
   readonly name: string;
   readonly from: string;
   readonly where: string;
+  /** Set if we subtract these rows from the others instead of adding them. */
+  readonly isSubtracted?: true;
   /** The SQL of the measure `failovers` if `from` joins the second attempts. Without it, each call needs a lookup. */
   readonly failovers?: string;
 }
@@ -51,9 +53,10 @@ export interface Addends {
 /** Returns a subquery with the columns `at` (a time in the period of the calls), `name` and the requested measures. */
 export function selectSums(addends: readonly Addends[], wanted: readonly (Measure | Histogram)[]): string {
   return addends
-    .map(({ row, name, from, where, failovers }) => {
+    .map(({ row, name, from, where, failovers, isSubtracted }) => {
+      const sign = isSubtracted ? '-' : '';
       const sql = row === 'stored' ? null : { ...rowMeasures[row], ...(failovers !== undefined && { failovers }) };
-      const values = wanted.map((measure) => `${sql ? sql[measure] : `stored.${measure}`} as ${measure}`);
+      const values = wanted.map((measure) => `${sign}(${sql ? sql[measure] : `stored.${measure}`}) as ${measure}`);
       return `select ${timeOf[row]} as at, ${[`${name} as name`, ...values].join(', ')} from ${from} where ${where}`;
     })
     .join(' union all ');
@@ -65,11 +68,11 @@ export function selectSums(addends: readonly Addends[], wanted: readonly (Measur
  */
 export function selectHistogram(addends: readonly Addends[], histogram: Histogram): string {
   return addends
-    .map(({ row, name, from, where }) =>
+    .map(({ row, name, from, where, isSubtracted }) =>
       row === 'stored'
-        ? `select stored.start as at, ${name} as name, element & 1023 as slot, element >> 10 as n
+        ? `select stored.start as at, ${name} as name, element & 1023 as slot, ${isSubtracted ? '-' : ''}(element >> 10) as n
              from ${from} cross join lateral unnest(stored.${histogram}) as element where ${where}`
-        : `select c.started_at, ${name}, usage_slot(${rowMeasures[row][histogram]}), 1
+        : `select c.started_at, ${name}, usage_slot(${rowMeasures[row][histogram]}), ${isSubtracted ? -1 : 1}
              from ${from} where ${where} and ${rowMeasures[row][histogram]} is not null`,
     )
     .join(' union all ');

@@ -12,6 +12,19 @@ export function getHeader(response: HttpResponse, name: string): string | null {
   return typeof value === 'string' ? value : (value?.[0] ?? null);
 }
 
+/** The headers in which vendors send the id of a request. */
+const requestIdHeaders = ['x-request-id', 'request-id', 'x-amzn-requestid', 'apim-request-id', 'x-ms-request-id'] as const;
+const requestId = /^[\w.:/+=-]{1,128}$/;
+
+/** Returns the id that the vendor gave the request, or null if it sent none that looks like an id. */
+export function readRequestId(response: HttpResponse): string | null {
+  for (const name of requestIdHeaders) {
+    const value = getHeader(response, name);
+    if (value !== null && requestId.test(value)) return value;
+  }
+  return null;
+}
+
 export function isSuccess({ status }: HttpResponse): boolean {
   return status >= 200 && status <= 299;
 }

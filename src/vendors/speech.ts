@@ -75,7 +75,7 @@ function writeRequest({ provider, model, fields, takes }: MediaRequest): { url: 
  */
 function voiceUrl(baseUrl: string, { voiceIn, path }: MediaProvider['speech'], voice: string): URL {
   // URL parsing would turn such a segment into a different path.
-  if (voice === '.' || voice === '..') throw gatewayError('no_route');
+  if (voice === '.' || voice === '..') throw gatewayError('no_route', { refusal: { reason: 'model_unknown' } });
   const encoded = encodeURIComponent(voice);
   if (path.includes('{voice}')) return new URL(baseUrl + path.replaceAll('{voice}', encoded));
   if (voiceIn === 'path') return new URL(`${baseUrl}${path.replace(/\/+$/, '')}/${encoded}`);

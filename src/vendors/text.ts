@@ -13,7 +13,7 @@ import { decodeAwsEventStream, isAwsEventStream } from './aws-event-stream.ts';
 import { startContentTimeout } from './content-timeout.ts';
 import { holdOpening, type OpenedStream } from './hold-opening.ts';
 import type { Address, HttpResponse, VendorHttpClient } from './http-client.ts';
-import { getHeader, isSuccess, toReport, toStatusError } from './http-response.ts';
+import { getHeader, isSuccess, readRequestId, toReport, toStatusError } from './http-response.ts';
 import { adaptBody, changesBodies, hasVersionInBody } from './request-body.ts';
 import { pathAt, requestUrl } from './request-url.ts';
 import type { ResponseBody } from './response-body.ts';
@@ -41,6 +41,8 @@ export interface TextRequest {
   readonly stream: boolean;
   readonly forwardedHeaders: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal | undefined;
+  /** Called when the vendor responds, with the id that it gave the request, or null if it sent none. */
+  readonly onRequestId?: (requestId: string | null) => void;
   /**
    * Set if another model can be tried. We then only return a stream once its content starts, so that earlier failures
    * are thrown.
@@ -119,6 +121,7 @@ function send(httpClient: VendorHttpClient, request: TextRequest): Promise<Vendo
     signal,
   });
   return sent.then((response) => {
+    request.onRequestId?.(readRequestId(response));
     const bytes = stream || !isSuccess(response) ? null : response.body.takeComplete(maxResponseBytes);
     return bytes === null ? readResponse(response, request) : toJsonResponse(response, bytes, request);
   });

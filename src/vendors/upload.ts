@@ -76,7 +76,10 @@ export async function sendUpload(httpClient: VendorHttpClient, request: UploadRe
 /** Throws `no_route` if the provider's image shape doesn't support uploads. */
 export function assertTakesUploads({ name, imageShape }: MediaProvider, { route, path }: UploadKind): void {
   if (route === 'images' && imageShape !== 'openai')
-    throw gatewayError('no_route', { message: `the provider ${name} does not serve ${path.slice(1)}` });
+    throw gatewayError('no_route', {
+      message: `the provider ${name} does not serve ${path.slice(1)}`,
+      refusal: { reason: 'no_model' },
+    });
 }
 
 /** Remembers the error of an upload, because the HTTP client reports it as a failed connection. */

@@ -9,7 +9,7 @@ import { BillingError, runBilling } from './run.ts';
 
 const mostSeeds = 300;
 
-test.each(billingMutants)('finds the passage to replace exactly once in the source: $name', ({ file, passage }) => {
+test.each(billingMutants)('finds the code to replace exactly once: $name', ({ file, passage }) => {
   const source = readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8');
   expect(source.split(passage)).toHaveLength(2);
 });
@@ -17,7 +17,7 @@ test.each(billingMutants)('finds the passage to replace exactly once in the sour
 // Each mutant has to load the whole gateway again, so we only run these tests in exhaustive mode.
 const findsMutants = isExhaustive ? test.each(billingMutants) : null;
 findsMutants?.(
-  'the oracle detects this defect: $name',
+  'detects the defect: $name',
   async (mutant) => {
     const module = await importWithMutant(new URL('in-process.ts', import.meta.url), mutant);
     const withMutant = module['withBillingGateway'] as typeof withBillingGateway;

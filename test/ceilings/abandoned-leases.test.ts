@@ -6,7 +6,7 @@ import { newId } from '../../src/core/ids.ts';
 import { describeDatabases } from '../db/databases.ts';
 import { createTestLog, until } from '../support/temporal.ts';
 
-describeDatabases('leases whose process is dead and whose journal is not recovered', (database) => {
+describeDatabases('abandoned leases', (database) => {
   const lease = (process: string, windowEnd: string, amount = 5) =>
     database().query(
       `with counter as (
@@ -16,7 +16,7 @@ describeDatabases('leases whose process is dead and whose journal is not recover
       [process, windowEnd, amount],
     );
 
-  test('reports abandoned leases once, with the command that releases them', async () => {
+  test('reports abandoned leases once and names the command that releases them', async () => {
     const { logger, lines } = createTestLog();
     const [dead, alive, ended] = [newId(1), newId(2), newId(3)];
     await lease(dead, '1 day');

@@ -13,7 +13,7 @@ const project: fc.Arbitrary<Limits['project']> = fc.record({
 });
 const newYear = Date.parse('2027-01-01T00:00:00Z');
 
-test('caches counters for their limits and time, regardless of earlier calls', () => {
+test('caches a counter only for the same limits and window', () => {
   const twoCeilings = fc.tuple(ceilings, ceilings);
   const twoProjects = fc.tuple(project, project);
   const which = fc.constantFrom(0 as const, 1 as const);

@@ -4,7 +4,7 @@ import { describeDatabases } from '../db/databases.ts';
 import { clockAt, noon } from '../journal/calls.ts';
 import { countersIn, createTestProcess, limitsOf, type TestProcess } from './quota-harness.ts';
 
-describeDatabases('the reservation of a call that grows after its admission', (database) => {
+describeDatabases('a call that grows after its admission', (database) => {
   let process: TestProcess | null = null;
   afterEach(async () => process?.admission.stop());
 
@@ -14,7 +14,7 @@ describeDatabases('the reservation of a call that grows after its admission', (d
     return process;
   };
 
-  test('settles completely before a waiting call gets the remainder', async () => {
+  test('settles an extended reservation completely', async () => {
     const limits = limitsOf({ cost: 1_000, tpm: 1_000 });
     const { admit, settle, store } = await start();
     const call = await admit(limits, { costNanos: 100, tokens: 100 });
@@ -32,7 +32,7 @@ describeDatabases('the reservation of a call that grows after its admission', (d
     ]);
   });
 
-  test('does not change if one ceiling allows the extension and another denies it', async () => {
+  test('leaves a reservation unchanged if one ceiling denies the extension', async () => {
     const limits = limitsOf({ cost: 1_000, tpm: 500 });
     const { admit, settle } = await start();
     const call = await admit(limits, { costNanos: 100, tokens: 100 });
@@ -47,7 +47,7 @@ describeDatabases('the reservation of a call that grows after its admission', (d
     expect(await admit(limits, { costNanos: 300, tokens: 300 })).not.toBeNull();
   });
 
-  test('cannot be extended after its lease was revoked', async () => {
+  test('denies an extension after the lease has been revoked', async () => {
     const limits = limitsOf({ cost: 1_000 });
     const { id, admission, admit, settle } = await start();
     const call = await admit(limits, { costNanos: 100 });
@@ -59,7 +59,7 @@ describeDatabases('the reservation of a call that grows after its admission', (d
     expect(await admit(limits, { costNanos: 1_000 })).not.toBeNull();
   });
 
-  test('does not restore a ceiling that was lowered meanwhile, for itself or for a waiting call', async () => {
+  test('respects a ceiling that was lowered before the extension', async () => {
     const limits = limitsOf({ cost: 1_000 });
     const { projectId, keyId } = limits;
     const lowered = limitsOf({ cost: 200 }, { projectId, keyId });

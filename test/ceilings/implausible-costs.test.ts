@@ -4,11 +4,11 @@ import { describeDatabases } from '../db/databases.ts';
 import { clockAt, noon } from '../journal/calls.ts';
 import { createTestProcess, limitsOf, type TestProcess } from './quota-harness.ts';
 
-describeDatabases('a cost beyond the safe integers', (database) => {
+describeDatabases('a cost beyond the safe integer range', (database) => {
   let process: TestProcess | null = null;
   afterEach(async () => process?.admission.stop());
 
-  test('exhausts the ceiling without marking the quota store as unavailable', async () => {
+  test('exhausts the ceiling after an implausibly high cost', async () => {
     process = createTestProcess({ database: database(), clock: clockAt(noon) });
     await process.admission.start();
     const [limits, others] = [limitsOf({ cost: 1_000, tpm: 1_000 }), limitsOf({ cost: 1_000 })];

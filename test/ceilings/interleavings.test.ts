@@ -29,7 +29,7 @@ const step = fc.record({
 });
 
 describeDatabases('admission under random interleavings', (database) => {
-  test('exceeds a ceiling only by usage beyond bounds and by revoked reservations, and counts every call once', async () => {
+  test('overshoots a ceiling only by usage above the estimates', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 20, maxLength: 120 }), async (steps) => {
         const clock = clockAt(noon);
@@ -136,7 +136,7 @@ function expectSound(rows: readonly CounterRow[], excess: { readonly calls: numb
 }
 
 describeDatabases('quota that another process has used', (database) => {
-  test('counts used quota when a process needs the remainder, which then goes to a call with a larger bound', async () => {
+  test('counts used quota when another process needs the remainder', async () => {
     const clock = clockAt(noon);
     const limits = limitsOf({ cost: 1_000 });
     let requests = 0;
@@ -162,8 +162,8 @@ describeDatabases('quota that another process has used', (database) => {
   });
 });
 
-describeDatabases('eight processes that no notification reaches, as through a transaction pooler', (database) => {
-  test('admits all ten calls of a ceiling of ten, even if each process held a part of it before', async () => {
+describeDatabases('eight processes that receive no notifications', (database) => {
+  test('admits ten calls under a ceiling of ten whichever process holds the quota', async () => {
     const clock = clockAt(noon);
     const limits = limitsOf({ rpm: 10 });
     const withoutNotifications: Database = {

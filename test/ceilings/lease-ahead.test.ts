@@ -76,7 +76,7 @@ describeDatabases('quota leased ahead', (database) => {
   const untilLeasedAhead = ({ leasedStarts }: Started, counters: number): Promise<void> =>
     until(() => leasedStarts.filter((leasedStart) => leasedStart === noon + 60_000).length === counters, 'quota of the next minute');
 
-  test('saves a key in use a statement at the start of the next minute', async () => {
+  test('leases quota for the next minute for a key in use', async () => {
     const clock = clockAt(noon);
     const limits = limitsOf({ calls: 1_000, cost: 1_000, rpm: 1_000, tpm: 1_000 });
     const started = await start(clock);
@@ -89,7 +89,7 @@ describeDatabases('quota leased ahead', (database) => {
     (await second).release();
   });
 
-  test('does not lease for a key that was not used recently', async () => {
+  test("doesn't lease ahead for a key that hasn't been used recently", async () => {
     const clock = clockAt(noon);
     const limits = limitsOf({ rpm: 1_000 });
     const started = await start(clock);
@@ -120,7 +120,7 @@ describeDatabases('quota leased ahead', (database) => {
     await expect((async () => process.admit(limits))()).rejects.toMatchObject({ code: 'tenant_capped' });
   };
 
-  test.each([false, true])('goes to another process that needs it, response delayed: %s', async (isDelayed) => {
+  test.each([false, true])('returns leased quota to a process that needs it (delayed: %s)', async (isDelayed) => {
     const clock = clockAt(noon);
     const limits = limitsOf({ rpm: 20 });
     const slow = await start(clock, { isDelayed });
@@ -143,7 +143,7 @@ describeDatabases('quota leased ahead', (database) => {
     await admitAll(slow, limits, 20);
   });
 
-  test('does not lease while another process needs quota', async () => {
+  test("doesn't lease ahead while another process needs quota", async () => {
     const limits = limitsOf({ rpm: 20 });
     const [counter] = countersFor(limits, noon);
     if (!counter) throw new Error('no counter');

@@ -27,7 +27,7 @@ describeDatabases('counters and leases', (database) => {
     return process;
   };
 
-  test('returns unused quota to the database, but not reservations of running calls', async () => {
+  test('returns unused quota to the database', async () => {
     const limits = limitsOf({ calls: 1_000, cost: 1_000_000 });
     const { admit, settle, store } = await start();
     const [ended, running] = [await admit(limits, { costNanos: 10 }), await admit(limits, { costNanos: 10 })];
@@ -56,7 +56,7 @@ describeDatabases('counters and leases', (database) => {
     );
   });
 
-  test('counts usage beyond the bound against the next call immediately and only once', async () => {
+  test('counts usage above the estimate only once', async () => {
     const limits = limitsOf({ cost: 1_000, tpm: 1_000 });
     const { admit, settle, store } = await start();
     const spend = async (amount: number): Promise<boolean> => {
@@ -76,7 +76,7 @@ describeDatabases('counters and leases', (database) => {
     ]);
   });
 
-  test('counts usage of an unreserved call from before the first lease once', async () => {
+  test('counts an unreserved call from before the first lease once', async () => {
     const limits = limitsOf({ tpm: 1_000 });
     const { admit, settle, store } = await start();
     const call = await admit(limits, { tokens: 0 });
@@ -87,7 +87,7 @@ describeDatabases('counters and leases', (database) => {
     expect(await admit(limits, { tokens: 1 })).toBeNull();
   });
 
-  test('leaves connections for others while statements wait for the locked counters of a project', async () => {
+  test('leaves connections for others while the counters of a project are locked', async () => {
     const separate = database().separate?.({ name: 'status', maxConnections: 4, statementTimeoutMs: 5_000 });
     if (!separate) return; // The embedded database has a single session.
     const leases = createLeaseStore(separate);
@@ -137,7 +137,7 @@ describeDatabases('counters and leases', (database) => {
     expect((await refused).map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected', 'rejected']);
   });
 
-  test('does not count a call that is never stored', async () => {
+  test("doesn't count a call that is never stored", async () => {
     const limits = limitsOf({ calls: 1 });
     const { admission, admit, settle, journal } = await start();
     const call = await admit(limits);
@@ -148,7 +148,7 @@ describeDatabases('counters and leases', (database) => {
     expect(await admit(limits)).not.toBeNull();
   });
 
-  test('counts an exempt call for rpm and cost of its key, but not for calls', async () => {
+  test("doesn't count an exempt call against the calls ceiling", async () => {
     const limits = limitsOf({ calls: 10, cost: 1_000_000, rpm: 10 });
     const { projectId, keyId, source } = limits;
     const slotless = () =>
@@ -174,7 +174,7 @@ describeDatabases('counters and leases', (database) => {
     running?.reservation.release();
   });
 
-  test('deletes only counters of ended minutes and days, however many there are', async () => {
+  test('deletes the counters of past minutes and days', async () => {
     const clock = clockAt(noon);
     const projectId = randomUUID();
     await database().query(
@@ -222,7 +222,7 @@ describeDatabases('counters and leases', (database) => {
     expect(await countRemaining()).toEqual(lasting);
   });
 
-  test("keeps counters that others use if a host's clock is ahead", async () => {
+  test("keeps counters in use if a host's clock is ahead", async () => {
     const limits = limitsOf({ rpm: 10 });
     const { admit } = await start(database(), clockAt(systemClock.now()));
     await admit(limits);
@@ -232,7 +232,7 @@ describeDatabases('counters and leases', (database) => {
     expect(await countersIn(database(), limits.projectId)).toHaveLength(1);
   });
 
-  test('makes only one counter unavailable if its statement hangs, and uses its grant when it arrives', async () => {
+  test('makes only one counter unavailable if its statement hangs', async () => {
     let release = (): void => undefined;
     let hangs = true;
     const given = database();

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { LocalQuota } from '../../src/ceilings/local-quota.ts';
 
-describe('a local quota', () => {
+describe('local quota', () => {
   test('reserves exactly what was granted', () => {
     const quota = new LocalQuota();
     expect(quota.reserve(1)).toBe(false);
@@ -9,7 +9,7 @@ describe('a local quota', () => {
     expect([quota.reserve(1), quota.reserve(1), quota.reserve(1)]).toEqual([true, true, false]);
   });
 
-  test('makes available again what a call did not use', () => {
+  test('makes unused quota available again', () => {
     const quota = new LocalQuota();
     quota.grant(100);
     quota.reserve(80);
@@ -19,7 +19,7 @@ describe('a local quota', () => {
     expect(quota).toMatchObject({ leased: 70, reserved: 0, available: 70, isIdle: true });
   });
 
-  test('takes usage beyond the reservation from the available quota, and then as overdraft until it is counted', () => {
+  test('records usage above the reservation as overdraft', () => {
     const quota = new LocalQuota();
     quota.grant(100);
     quota.reserve(40);
@@ -41,7 +41,7 @@ describe('a local quota', () => {
     expect(quota).toMatchObject({ leased: 100, available: 100, isIdle: true });
   });
 
-  test('returns only what is neither reserved nor pending', () => {
+  test('returns only quota that is neither reserved nor pending', () => {
     const quota = new LocalQuota();
     quota.grant(10);
     quota.reserve(3);

@@ -118,14 +118,14 @@ interface Scenario {
 
 const scenarios: readonly Scenario[] = [
   {
-    title: 'a call without local quota acquires a lease',
+    title: 'acquires a lease for a call without local quota',
     path: ['idle', 'acquiring', 'idle'],
     async run({ lease }) {
       await lease(10, 10);
     },
   },
   {
-    title: 'quota that runs low is prefetched',
+    title: 'prefetches quota that runs low',
     path: ['idle', 'acquiring', 'idle', 'prefetching', 'idle'],
     async run({ quota, lease, end, grant }) {
       await lease(10, 1);
@@ -134,7 +134,7 @@ const scenarios: readonly Scenario[] = [
     },
   },
   {
-    title: 'quota that is being prefetched when another process needs it is returned',
+    title: 'returns prefetched quota that another process needs',
     path: ['idle', 'acquiring', 'idle', 'prefetching', 'idle', 'returning', 'idle'],
     async run({ quota, lease, inProgress, end, grant }) {
       await lease(10, 1);
@@ -146,7 +146,7 @@ const scenarios: readonly Scenario[] = [
     },
   },
   {
-    title: 'available quota is returned when another process needs it',
+    title: 'returns available quota that another process needs',
     path: ['idle', 'acquiring', 'idle', 'returning', 'idle'],
     async run({ quota, lease, end }) {
       await lease(10, 1);
@@ -155,7 +155,7 @@ const scenarios: readonly Scenario[] = [
     },
   },
   {
-    title: 'an unused lease is deleted',
+    title: 'deletes an unused lease',
     path: ['idle', 'acquiring', 'idle', 'removing', 'idle'],
     async run({ quota, lease, end }) {
       expect(quota.settle(await lease(10, 1), 1)).toBe(1);
@@ -165,7 +165,7 @@ const scenarios: readonly Scenario[] = [
     },
   },
   {
-    title: 'a failed prefetch is reconciled by the maintenance',
+    title: 'reconciles a failed prefetch during maintenance',
     path: ['idle', 'acquiring', 'idle', 'prefetching', 'stalled', 'prefetching', 'idle', 'reconciling', 'idle'],
     async run({ quota, path, lease, end, fail }) {
       await lease(10, 1);
@@ -177,7 +177,7 @@ const scenarios: readonly Scenario[] = [
     },
   },
   {
-    title: 'a failed reconciliation and a failed deletion leave the lease to the next maintenance',
+    title: 'retries a failed deletion during the next maintenance',
     path: [
       ...(['idle', 'acquiring', 'idle', 'removing', 'stalled', 'removing', 'idle', 'reconciling', 'idle', 'removing', 'idle'] as const),
       ...(['acquiring', 'idle', 'prefetching', 'stalled', 'prefetching', 'idle', 'reconciling', 'stalled', 'reconciling', 'idle'] as const),
@@ -207,7 +207,7 @@ const scenarios: readonly Scenario[] = [
     },
   },
   {
-    title: 'a call waits until a doubtful lease is confirmed',
+    title: 'lets a call wait until a doubtful lease is confirmed',
     path: ['idle', 'acquiring', 'idle', 'verifying', 'acquiring', 'idle'],
     async run({ quota, lease, reserve, end, grant }) {
       await lease(10, 10);
@@ -219,7 +219,7 @@ const scenarios: readonly Scenario[] = [
     },
   },
   {
-    title: 'when the lease cannot be confirmed, the call is not kept waiting',
+    title: "stops waiting if the lease can't be confirmed",
     path: ['idle', 'acquiring', 'idle', 'verifying', 'stalled', 'verifying', 'idle'],
     async run({ quota, lease, fail }) {
       await lease(10, 1);
@@ -230,7 +230,7 @@ const scenarios: readonly Scenario[] = [
     },
   },
   {
-    title: 'under a lower limit a doubtful lease is confirmed, returned and acquired again',
+    title: 'acquires a doubtful lease again under a lower limit',
     path: ['idle', 'acquiring', 'idle', 'verifying', 'returning', 'acquiring', 'idle'],
     async run({ quota, lease, end, grant }) {
       await lease(10, 1);
@@ -243,7 +243,7 @@ const scenarios: readonly Scenario[] = [
     },
   },
   {
-    title: 'a lease that becomes doubtful while quota is returned is confirmed next',
+    title: 'confirms a lease that became doubtful while quota was returned',
     path: ['idle', 'acquiring', 'idle', 'returning', 'verifying', 'acquiring', 'idle'],
     async run({ quota, lease, reserve, inProgress, end, grant }) {
       await lease(10, 1);
@@ -258,7 +258,7 @@ const scenarios: readonly Scenario[] = [
     },
   },
   {
-    title: 'quota that becomes available while other quota is returned follows it',
+    title: 'also returns quota that becomes available in the meantime',
     path: ['idle', 'acquiring', 'idle', 'returning', 'returning', 'idle'],
     async run({ quota, lease, inProgress, end }) {
       const call = await lease(10, 1);
@@ -270,7 +270,7 @@ const scenarios: readonly Scenario[] = [
     },
   },
   {
-    title: 'a failed return stalls',
+    title: 'stalls after a failed return',
     path: ['idle', 'acquiring', 'idle', 'returning', 'stalled', 'returning', 'idle'],
     async run({ quota, lease, fail }) {
       await lease(10, 1);
@@ -279,7 +279,7 @@ const scenarios: readonly Scenario[] = [
     },
   },
   {
-    title: 'a call whose lease was revoked acquires a new one',
+    title: 'acquires a new lease for a call whose lease was revoked',
     path: ['idle', 'acquiring', 'idle', 'acquiring', 'acquiring', 'idle'],
     async run({ lease, reserve, end, grant }) {
       await lease(10, 10);
@@ -290,7 +290,7 @@ const scenarios: readonly Scenario[] = [
     },
   },
   {
-    title: 'a failed acquisition stalls, and the call is not kept waiting',
+    title: 'stalls after a failed acquisition',
     path: ['idle', 'acquiring', 'stalled', 'acquiring', 'idle'],
     async run({ quota, fail }) {
       const result = quota.reserve(5, counter);
@@ -299,7 +299,7 @@ const scenarios: readonly Scenario[] = [
     },
   },
   {
-    title: 'a lease that becomes doubtful during an acquisition is confirmed first',
+    title: 'confirms a lease that became doubtful during an acquisition',
     path: ['idle', 'acquiring', 'verifying', 'acquiring', 'idle'],
     async run({ quota, reserve, inProgress, end, grant }) {
       const reserved = reserve(5);
@@ -312,7 +312,7 @@ const scenarios: readonly Scenario[] = [
     },
   },
   {
-    title: 'a call that another process asks for quota is denied, and the quota is returned',
+    title: 'returns quota to another process and denies the call',
     path: ['idle', 'acquiring', 'idle', 'acquiring', 'returning', 'idle'],
     async run({ quota, lease, inProgress, end, grant }) {
       await lease(10, 7);
@@ -325,7 +325,7 @@ const scenarios: readonly Scenario[] = [
     },
   },
   {
-    title: 'quota that other processes hold is requested once',
+    title: 'requests quota from other processes once',
     path: ['idle', 'acquiring', 'requesting', 'acquiring', 'idle'],
     async run({ quota, end, grant }) {
       const result = quota.reserve(5, counter);
@@ -336,7 +336,7 @@ const scenarios: readonly Scenario[] = [
     },
   },
   {
-    title: 'a failed request stalls, and the call is not kept waiting',
+    title: 'stalls after a failed request',
     path: ['idle', 'acquiring', 'requesting', 'stalled', 'requesting', 'idle'],
     async run({ quota, end, fail, grant }) {
       const result = quota.reserve(5, counter);
@@ -346,7 +346,7 @@ const scenarios: readonly Scenario[] = [
     },
   },
   {
-    title: 'a lease that becomes doubtful during a request is confirmed first',
+    title: 'confirms a lease that became doubtful during a request',
     path: ['idle', 'acquiring', 'requesting', 'verifying', 'acquiring', 'idle'],
     async run({ quota, reserve, inProgress, end, grant }) {
       const reserved = reserve(5);
@@ -360,7 +360,7 @@ const scenarios: readonly Scenario[] = [
     },
   },
   {
-    title: 'quota that becomes available here during a request serves the call, and the rest is returned',
+    title: 'serves the call with quota that becomes available locally',
     path: ['idle', 'acquiring', 'idle', 'acquiring', 'requesting', 'returning', 'idle'],
     async run({ quota, lease, reserve, inProgress, end, grant }) {
       const call = await lease(10, 10);
@@ -387,14 +387,14 @@ describe('the quota of a counter', () => {
     expect(quota.path).toEqual(path);
   });
 
-  test('covers every transition of the table and no other in these scenarios', () => {
+  test('covers every transition in the table', () => {
     const walked = scenarios.flatMap(({ path }) => path.slice(1).map((to, index) => `${path[index]} > ${to}`));
     const allowed = Object.entries(quotaTransitions).flatMap(([from, states]) => states.map((to) => `${from} > ${to}`));
     expect([...new Set(walked)].toSorted()).toEqual(allowed.toSorted());
   });
 });
 
-test('throws for a transition that the table lacks', () => {
+test("throws for a transition that isn't in the table", () => {
   const unexpected = async (): Promise<'idle'> => 'idle';
   const tasks = {
     verifying: unexpected,

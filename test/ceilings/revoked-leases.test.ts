@@ -27,7 +27,7 @@ describeDatabases('revoked leases', (database) => {
     return calls.filter((call) => call !== null);
   };
 
-  test('grants nothing from a revoked lease once the process knows, and does not debit the next one', async () => {
+  test('grants nothing from a revoked lease', async () => {
     const limits = limitsOf({ calls: 100 });
     const [cutOff, other] = [await start(), await start()];
     const running = await admitted(cutOff, limits, 1);
@@ -41,7 +41,7 @@ describeDatabases('revoked leases', (database) => {
     expect(await countersIn(database(), limits.projectId)).toEqual([{ ceiling: 'calls', settled: 1, leased: 100, leases: 100, rows: 1 }]);
   });
 
-  test('detects a revoked lease at the next acquisition and replaces it', async () => {
+  test('replaces a revoked lease at the next acquisition', async () => {
     const limits = limitsOf({ calls: 100 });
     const cutOff = await start();
     // A lease for two calls, one reserved and one available.

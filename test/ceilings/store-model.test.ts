@@ -70,7 +70,7 @@ function commandFrom({ random, counters, processes, idOf }: Given): Command {
 }
 
 describeDatabases('the model of counters and leases', (database) => {
-  test('agrees with the database after each of many random commands', async () => {
+  test('matches the database after every random command', async () => {
     for (let seed = 1; seed <= runs; seed += 1) await compare(database(), createRandom(seed));
   });
 });

@@ -49,8 +49,8 @@ describePostgres('while the database is unavailable', () => {
   const admitMany = async (process: TestProcess, limits: Limits, bounds: Bounds, count: number): Promise<RunningCall[]> =>
     (await Promise.all(Array.from({ length: count }, () => admit(process, limits, bounds)))).flatMap((call) => call ?? []);
 
-  describe('and unmetered calls are allowed', () => {
-    test('admits a tenth of a calls ceiling, however many calls run at once, and counts all of them afterwards', async () => {
+  describe('with unmetered calls allowed', () => {
+    test('admits a tenth of a calls ceiling, however many calls run at once', async () => {
       const process = start();
       const limits = limitsOf({ calls: 600 });
       await network.sever();
@@ -66,7 +66,7 @@ describePostgres('while the database is unavailable', () => {
       expect(counter).toMatchObject({ settled: 60, rows: 60 });
     });
 
-    test('admits a tenth of a cost ceiling, counting running calls by their bounds and ended calls by their cost', async () => {
+    test('admits a tenth of a cost ceiling', async () => {
       const process = start();
       const limits = limitsOf({ cost: 1_000_000 });
       await network.sever();
@@ -79,7 +79,7 @@ describePostgres('while the database is unavailable', () => {
       expect(await admitMany(process, limits, { costNanos: 30_000 }, 20)).toHaveLength(1);
     });
 
-    test('admits a call that is larger than the share on its own, so that only one call exceeds the share', async () => {
+    test('admits only one call that is larger than the share', async () => {
       const process = start();
       const limits = limitsOf({ cost: 1_000_000 });
       await network.sever();
@@ -90,7 +90,7 @@ describePostgres('while the database is unavailable', () => {
       expect(await admitMany(process, limits, { costNanos: 1 }, 20)).toEqual([]);
     });
 
-    test('does not let recalled text exceed the share either', async () => {
+    test("doesn't let recalled text exceed the share", async () => {
       const process = start();
       const limits = limitsOf({ cost: 1_000_000 });
       await network.sever();
@@ -101,7 +101,7 @@ describePostgres('while the database is unavailable', () => {
       expect(await admit(process, limits, { costNanos: 10_000 })).not.toBeNull();
     });
 
-    test('admits as many calls per minute as the rpm ceiling allows', async () => {
+    test('admits as many unmetered calls per minute as the rpm ceiling allows', async () => {
       const clock = clockAt(noon);
       const process = start('allow', clock);
       const limits = limitsOf({ rpm: 7 });
@@ -111,7 +111,7 @@ describePostgres('while the database is unavailable', () => {
       expect(await admitMany(process, limits, {}, 50)).toHaveLength(7);
     });
 
-    test('admits only the rest of the share during a second outage in the same window', async () => {
+    test('admits only the rest of the share during a second outage', async () => {
       const process = start();
       const limits = limitsOf({ calls: 100 }, { window: 'total' });
       await network.sever();
@@ -145,7 +145,7 @@ describePostgres('while the database is unavailable', () => {
     expect(process.admission.uncheckedRefusals()).toEqual({ policy: expected === 'refuse' ? 1 : 0, exhausted: 0 });
   });
 
-  test("keeps the process ready for other keys if one key's policy is to refuse", async () => {
+  test("keeps the process ready if only one key's policy is to refuse", async () => {
     const process = start('allow');
     const limits = { ...limitsOf({ calls: 1_000 }), onBudgetStoreDown: 'refuse' as const };
     await network.sever();

@@ -13,7 +13,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(dataDir, { recursive: true, force: true }));
 
-test('finds the running service of a directory after the other one stopped or was killed', async () => {
+test('finds the running service of a directory', async () => {
   const service = createServer((_request, response) => void response.end());
   service.listen(0, '127.0.0.1');
   await once(service, 'listening');
@@ -32,7 +32,7 @@ test('finds the running service of a directory after the other one stopped or wa
   }
 });
 
-test('returns the newest address if no service responds, and null if none was published', async () => {
+test('returns the newest address if no service responds', async () => {
   expect(await findAddress(dataDir)).toBe(null);
   const [older, newer] = [await unusedUrl(), await unusedUrl()];
   await publishAddress(dataDir, older);

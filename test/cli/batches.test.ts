@@ -52,7 +52,7 @@ async function findListed(project: string, state: string): Promise<string> {
 }
 const untilListed = (project: string, state: string): Promise<string> => eventually(() => findListed(project, state), timeoutMs);
 
-test('lists and shows a completed batch, and reports on replay that there is nothing to retry', async () => {
+test('lists and shows a completed batch', async () => {
   const lent = await lend('cli-done');
   expect(await gateway('batches list --project cli-done')).toEqual({ status: 0, written: 'No batches.\n', errors: '' });
   await say(lent, 'I live in Oslo.');
@@ -89,7 +89,7 @@ test('lists and shows a completed batch, and reports on replay that there is not
   expect(vendor.requests).toHaveLength(requestCount);
 }, 300_000);
 
-test('leaves a running batch running on replay, and learns it once', async () => {
+test('leaves a running batch alone on replay', async () => {
   const lent = await lend('cli-running');
   const held = vendor.hold('memories', 'Bergen');
   await say(lent, 'I live in Bergen.');
@@ -104,7 +104,7 @@ test('leaves a running batch running on replay, and learns it once', async () =>
   expect((await gateway(`batches show ${id} --project cli-running`)).written).toMatch(/^0 +[0-9a-f]{12} +done +2 +\d+ +\S+ +1 +0 /m);
 }, 300_000);
 
-test('shows the full error of a failing batch, gives up on it with stop, and learns it on replay', async () => {
+test('shows the full error of a failing batch', async () => {
   const lent = await lend('cli-failed');
   // We don't retry a request that the vendor rejects indefinitely.
   const refusing = vendor.fail('memories', 'Bodø', () => ({ status: 422, message: 'this model will not read that' }));
@@ -141,7 +141,7 @@ test.each([
   ['list', 'extra', "too many arguments for 'list'."],
   ['replay', '', 'which batch? see gateway batches list, or add --project <project> --state failed'],
   ['replay', '--state running', '--state: '],
-])('exits with 1 and one line for batches %s %s', async (command, word, sentence) => {
+])('prints one line and exits with 1 for batches %s %s', async (command, word, sentence) => {
   const line = `batches ${command} ${word} --project acme`.replaceAll('  ', ' ');
   const { status, written, errors } = await gateway(line);
   expect([status, written]).toEqual([1, '']);
@@ -154,7 +154,7 @@ test('exits with 1 for batches of an unknown project', async () => {
   expect((await gateway('batches replay --project nobody --state failed')).errors).toBe('gateway: no such project\n');
 });
 
-test("does not find another project's batch", async () => {
+test("doesn't find another project's batch", async () => {
   const lent = await lend('cli-mine');
   await say(lent, 'I live in Hamar.');
   const id = await untilListed('cli-mine', 'done');

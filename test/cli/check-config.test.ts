@@ -36,7 +36,7 @@ async function check(fileText: string, env: Record<string, string>, ...args: str
   return { ...(await run()), written: written.join(''), warned };
 }
 
-test('prints a summary without secrets and warnings for a valid configuration and exits with 0', async () => {
+test('prints a summary without secrets for a valid configuration', async () => {
   const { status, written, warned } = await check(yaml, { ...secrets, DATABASE_URL: database, GATEWAY_TEMPORAL: 'off' });
   expect([status, written]).toEqual([0, expect.stringMatching(/^The configuration is valid for gateway serve\.\n\n/)]);
   expect(Object.fromEntries(written.split('\n').flatMap((line) => [line.split(/ {2,}/)]))).toMatchObject({
@@ -65,7 +65,7 @@ test('reports every mistake in the environment and the file', async () => {
   ]);
 });
 
-test('reports an unreadable certificate and an unknown command as mistakes', async () => {
+test('reports an unreadable certificate', async () => {
   const tls = { TEMPORAL_ADDRESS: 'temporal:7233', TEMPORAL_TLS_SERVER_CA_CERT_PATH: join(folder, 'none.pem') };
   expect((await check(yaml, { ...secrets, ...tls })).errors).toEqual([expect.stringContaining('none.pem: cannot be read')]);
   expect((await check(yaml, {}, 'run')).errors).toEqual([
@@ -73,12 +73,12 @@ test('reports an unreadable certificate and an unknown command as mistakes', asy
   ]);
 });
 
-test('checks the start command without a file and a database', async () => {
+test('checks the start command without a file or a database', async () => {
   const { status, written } = await check('', {});
   expect([status, written]).toEqual([0, expect.stringMatching(/for gateway start\.\n[\s\S]*providers +demo vendor/)]);
 });
 
-describe('with --online, each provider gets a request that costs nothing', () => {
+describe('check-config --online', () => {
   const models = JSON.stringify({ data: [{ id: 'small' }, { id: 'large' }] });
   const invalid = JSON.stringify({ error: { message: 'invalid key key-of-the-vendor' } });
 
@@ -97,7 +97,7 @@ describe('with --online, each provider gets a request that costs nothing', () =>
     ],
     ['gives no permission', (response) => response.writeHead(403).end('{}'), 1, 'the key is valid, but lacks permission'],
     [
-      'has no list of models, and refuses an empty body',
+      'has no list of models',
       (response, { method }) => response.writeHead(method === 'GET' ? 404 : 400).end('{}'),
       ...[0, 'works  the key is accepted'],
     ],
@@ -116,7 +116,7 @@ describe('with --online, each provider gets a request that costs nothing', () =>
     });
   });
 
-  test('does not compare deployments with the models that Azure lists', async () => {
+  test("doesn't compare deployments with the models that Azure lists", async () => {
     const respond: Responder = (response, { method }) =>
       method === 'GET' ? response.end(models) : response.writeHead(400).end(JSON.stringify({ error: { message: 'messages is required' } }));
     await withVendor(respond, async ({ url, received }) => {
@@ -137,7 +137,7 @@ describe('with --online, each provider gets a request that costs nothing', () =>
     });
   });
 
-  test('each member of a pool is checked with its own key', async () => {
+  test('checks each member of a pool with its own key', async () => {
     const respond: Responder = (response, { headers }) =>
       headers.authorization === 'Bearer key-of-east' ? response.end(models) : response.writeHead(401).end(invalid);
     await withVendor(respond, async ({ url }) => {

@@ -26,10 +26,26 @@ import { createMemorySettings } from '../../src/memory/records/settings.ts';
 import { createAudit } from '../../src/people/audit.ts';
 import { createPeople } from '../../src/people/people.ts';
 import { createProjects } from '../../src/projects/projects.ts';
+import { buildCatalog } from '../../src/routing/catalog.ts';
+import type { Period } from '../../src/usage/analytics/range.ts';
+import {
+  countRefused,
+  findRefused,
+  listRefused,
+  type RefusalPageRequest,
+  type RefusalSelection,
+} from '../../src/usage/refusals/read-refusals.ts';
 import { copyEmbeddedTemplate } from '../support/embedded-template.ts';
 
 const adminToken = 'admin-token-of-the-test';
 const quiet = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
+const routing = () => ({ catalog: buildCatalog({ providers: {}, models: {}, tiers: {} }), catalogFill: false });
+const getDeploymentUsage = async () => ({
+  ...{ month: '2026-11', spend: 7, calls: 3, errors: 1 },
+  by_project: [{ project: 'acme', name: 'Acme', cost: 7, calls: 3, errors: 1, monthly_cap: 10 }],
+  by_key: [{ project: 'acme', prefix: 'k7f3a9c2', name: 'server', cost: 7, calls: 3, errors: 1 }],
+  by_model: [],
+});
 const callRow = {
   id: '0193a8f0-0000-7000-8000-000000000000',
   created_at: '2026-11-20T10:00:00Z',
@@ -49,6 +65,8 @@ const callRow = {
 let dataDir = '';
 let server: Server;
 let database: Database;
+let notReady: readonly string[] = [];
+let work: Readonly<Record<string, number>> | null = { outbox_due: 2, prompts_to_convert: 7 };
 let quarantined: Awaited<ReturnType<typeof listQuarantined>> = [];
 let keyring: Keyring;
 let written = '';
@@ -68,6 +86,11 @@ beforeAll(async () => {
   const rows = createLeaseStore(database);
   const leases = { leases: rows, listLiveProcesses: async () => [], revokeLeases: rows.revokeAll };
   const listCalls = async () => [callRow];
+  const refusedCalls = {
+    list: (request: RefusalPageRequest) => listRefused(database, request),
+    find: (projectId: string, id: string) => findRefused(database, projectId, id),
+    count: (selection: RefusalSelection & Period) => countRefused(database, selection),
+  };
   const reprice = () => Promise.reject(new Error('no test of this file reprices'));
   const app = express();
   app.use(
@@ -77,10 +100,15 @@ beforeAll(async () => {
         projects,
         keyring,
         memorySettings,
+        routing,
+        getDeploymentUsage,
         exportMemory: createExportMemory({ database }),
         importMemory: createImportMemory({ database, clock }),
         batches,
         listCalls,
+        findCall: async () => null,
+        refusedCalls,
+        clock,
         leases,
         listQuarantined: async () => quarantined,
         erasures,
@@ -90,6 +118,9 @@ beforeAll(async () => {
         logger: quiet,
         people: createPeople({ database, clock }),
         publicUrl: () => null,
+        health: { getNotReadyReasons: async () => notReady, getDegradations: () => ['durable work is paused'] },
+        version: '1.2.3',
+        readWork: async () => work,
       },
       catalog: { listModels: () => [], listProviders: () => [], importModels: () => Promise.reject(new Error('no test imports')) },
       getUsage: async () => ({ month: '2026-11', spend: 1.5, monthly_cap: null, by_model: [], by_task: [], by_source: [] }),
@@ -130,7 +161,7 @@ const gateway = (line: string, environment: Record<string, string> = {}): Promis
   );
 };
 
-test('creates the project on keys create, reports it, and prints a valid key', async () => {
+test('prints a valid key on keys create', async () => {
   expect(await gateway('keys create --project fresh --name ci --rpm 60 --cost 1.5 --cost-window day --models standard,demo/echo')).toBe(0);
   expect(errors).toBe('Created the project fresh.\n');
   const [key = ''] = written.split('\n');
@@ -161,7 +192,7 @@ test('lists, rotates and revokes keys', async () => {
   await expect(async () => keyring.find(second.key)).rejects.toMatchObject({ code: 'invalid_key' });
 });
 
-test('provides a command for every operation under /provision and calls no other operation', () => {
+test('has a command for every operation under /provision', () => {
   const described = Object.entries(asObject(describeApi().paths))
     .filter(([path]) => path.startsWith('/provision'))
     .flatMap(([path, methods]) => Object.keys(asObject(methods)).map((method) => `${method} ${path}`));
@@ -169,7 +200,7 @@ test('provides a command for every operation under /provision and calls no other
   expect([...called].sort()).toEqual(described.sort());
 });
 
-test('lists every command in the help of its group and documents its options', async () => {
+test('lists every command in the help of its group', async () => {
   for (const [name, command] of Object.entries(commands)) {
     expect(await gateway(`${name.split(' ')[0]} --help`)).toBe(0);
     expect(written.replaceAll(/\s+/g, ' ')).toContain(command.summary);
@@ -179,7 +210,7 @@ test('lists every command in the help of its group and documents its options', a
   }
 });
 
-test('says in a sentence for every command what is missing or malformed', async () => {
+test('says for every command what is missing or malformed', async () => {
   const given: Readonly<Record<string, string>> = { project: 'asked', email: 'x@example.com', model: 'a/b' };
   // Their first argument is a file, or they read standard input.
   const tried = Object.entries(commands).filter(([name]) => !name.endsWith(' import'));
@@ -206,7 +237,7 @@ test('says in a sentence for every command what is missing or malformed', async 
   expect(failures.length).toBeGreaterThan(80);
 });
 
-test('changes only what projects set names, and prints every setting on projects show', async () => {
+test('changes only the settings that projects set names', async () => {
   await gateway('projects create tuned --name Tuned --may-call off');
   const options = '--tier standard=openai/a,openai/b --tier small=openai/c --monthly-cap 12.5 --providers openai --cache-ttl 60';
   expect(await gateway(`projects set tuned ${options} --time-zone Europe/Berlin --catalog-fill default`)).toBe(0);
@@ -257,6 +288,8 @@ test('sets, shows, lists and resets applications, rules and memory', async () =>
   expect(await gateway('rules set --project apps --rule credential:input:block --rule expression:output:observe:a:b+')).toBe(0);
   expect(await gateway('rules show --project apps')).toBe(0);
   expect(written).toMatch(/^credential +input +block +-\nexpression +output +observe +a:b\+$/m);
+  expect(await gateway('rules hits --project apps')).toBe(0);
+  expect(written).toMatch(/^CLASS +PLACE +ACTION +HITS +LATEST CALL +EXPRESSION\ncredential +input +block +0 +- +-$/m);
   const file = join(dataDir, 'rules.json');
   await writeFile(file, '{"rules": []}');
   expect(await gateway(`rules set --project apps --file ${file}`)).toBe(0);
@@ -269,7 +302,7 @@ test('sets, shows, lists and resets applications, rules and memory', async () =>
   expect(JSON.parse(written)).toMatchObject(expected);
 });
 
-test('writes and reads files with memory export and import, and reports what was refused', async () => {
+test('writes and reads files with memory export and import', async () => {
   const [list, file] = [join(dataDir, 'list.txt'), join(dataDir, 'exported')];
   await gateway('projects create archive');
   await gateway('projects create copy');
@@ -317,7 +350,7 @@ test('writes and reads files with memory export and import, and reports what was
   ]);
 });
 
-test('manages people, members, sessions and sign-in links, and prints the audit log', async () => {
+test('manages people, members, sessions and sign-in links', async () => {
   await gateway('projects create crew');
   expect(await gateway('people create Ann@example.com --name Ann')).toBe(0);
   expect(written).toMatch(/^sign_in_url +http\S+$/m);
@@ -375,6 +408,13 @@ test('manages people, members, sessions and sign-in links, and prints the audit 
   expect(errors).toBe("gateway: missing required argument 'email'\n");
 });
 
+test('prints the usage of all projects if no project is named', async () => {
+  expect(await gateway('usage show')).toBe(0);
+  expect(written).toMatch(/spend\s+\$7\.00\ncalls\s+3\nerrors\s+1\n/);
+  expect(written).toMatch(/PROJECT\s+COST\s+CALLS\s+ERRORS\s+MONTHLY CAP\nacme\s+\$7\.00\s+3\s+1\s+\$10\.00/i);
+  expect(written).toMatch(/k7f3a9c2\s+server\s+acme\s+\$7\.00/);
+});
+
 test('prints usage show and erasures list', async () => {
   await gateway('projects create seen');
   expect(await gateway('usage show --project seen')).toBe(0);
@@ -383,7 +423,7 @@ test('prints usage show and erasures list', async () => {
   expect(written).toBe('No erasures.\n');
 });
 
-test('creates and lists projects without changing an existing one', async () => {
+test('creates projects without changing an existing one', async () => {
   expect(await gateway('projects create shop --name Shop')).toBe(0);
   expect(await gateway('projects create shop --name Other')).toBe(1);
   expect(errors).toBe('gateway: the project shop already exists\n');
@@ -391,7 +431,7 @@ test('creates and lists projects without changing an existing one', async () => 
   expect(written).toMatch(/^shop +Shop +yes +- +2026-11-20T10:00:00Z$/m);
 });
 
-test("prints calls as a table, or as the service's response with --json", async () => {
+test('prints calls as a table or as JSON', async () => {
   await gateway('projects create called');
   expect(await gateway('calls --project called --limit 5 --source acme')).toBe(0);
   expect(written).toMatch(/^2026-11-20T10:00:00Z +called +chat +acme +standard +demo\/echo +200 +- +15 +\$0\.0000301 +12 +0193a8f0/m);
@@ -426,14 +466,14 @@ test.each([
     'projects list --url http://127.0.0.1:1',
     'no gateway responds at http://127.0.0.1:1; start one with npm start, or pass its address with --url',
   ],
-])('exits with 1 and one line for %s', async (line, sentence) => {
+])('prints one line and exits with 1 for %s', async (line, sentence) => {
   await gateway('projects create team');
   expect(await gateway(line)).toBe(1);
   expect(written).toBe('');
   expect(errors).toBe(`gateway: ${sentence}\n`);
 });
 
-test('tells what to do about a missing or wrong token', async () => {
+test('says what to do about a missing or wrong token', async () => {
   expect(await gateway('projects list', { GATEWAY_DATA_DIR: join(dataDir, 'elsewhere') })).toBe(1);
   expect(errors).toMatch(/^gateway: no admin token: set GATEWAY_ADMIN_TOKEN, or run this where [^\n]+\n$/);
   expect(await gateway('projects list', { GATEWAY_ADMIN_TOKEN: 'wrong-token-wrong-token' })).toBe(1);
@@ -442,14 +482,14 @@ test('tells what to do about a missing or wrong token', async () => {
   expect(errors).toMatch(/^gateway: GATEWAY_ADMIN_TOKEN_FILE: \S+absent cannot be read: ENOENT[^\n]+\n$/);
 });
 
-test('prints help with status 0 on request and with status 1 for an unknown command', async () => {
+test('exits with 1 and prints the help for an unknown command', async () => {
   expect(await gateway('keys --help')).toBe(0);
   expect(written).toContain('rotate [options] <prefix>');
   expect(await gateway('keys paint')).toBe(1);
   expect(errors).toMatch(/^gateway: unknown command 'paint'\n\nUsage:/);
 });
 
-test('lists the quarantined files of the host with their projects, but without text', async () => {
+test('lists the quarantined files of the host', async () => {
   quarantined = [];
   expect(await gateway('quarantine list')).toBe(0);
   expect(written).toBe('Nothing is in the quarantine.\n');
@@ -462,6 +502,17 @@ test('lists the quarantined files of the host with their projects, but without t
   expect(await gateway('quarantine list')).toBe(0);
   expect(written).toMatch(new RegExp(`a\\.record +12 +2026-11-20T10:00:00\\S* +${projectId} +2026-11-20T09:00:00`));
   expect(written).toMatch(/b\.segment +7 +2026-11-20T10:00:00\S* +unreadable/);
+});
+
+test('shows what is wrong and what is waiting', async () => {
+  expect(await gateway('status')).toBe(0);
+  expect(written).toBe('Version 1.2.3 is ready.\n- durable work is paused\n\noutbox due          2\nprompts to convert  7\n');
+  notReady = ['the process is stopping'];
+  work = null;
+  expect(await gateway('status')).toBe(0);
+  expect(written).toBe(
+    'Version 1.2.3 is not ready.\n- the process is stopping\n- durable work is paused\n\nThe database does not respond.\n',
+  );
 });
 
 test('lists and releases the leases of a dead process', async () => {

@@ -33,7 +33,7 @@ function settingOf(...keys: readonly Uint8Array[]): string {
   return keys.map((key) => Buffer.from(key).toString('base64')).join(',');
 }
 
-describe('with runs of several keys', () => {
+describe('runs with several keys', () => {
   const shared = sharedTemporal();
   const clients: Temporal[] = [];
 
@@ -83,7 +83,7 @@ describe('with runs of several keys', () => {
     });
   }
 
-  test('counts runs by key, exits with 1 while a key is missing, and refuses --remove for a key in use', async () => {
+  test('refuses to remove a key that is in use', async () => {
     expect(await payloadKey(['check', '--json'], environment(newKey, oldKey))).toBe(1);
     const report = JSON.parse(written);
     expect(report).toMatchObject({ runs: 6, schedules: 1 });
@@ -119,13 +119,13 @@ describe('with runs of several keys', () => {
     expect(errors).toContain(oldId);
   });
 
-  test('reports a missing namespace in one line on check', async () => {
+  test('prints one line for a missing namespace on check', async () => {
     expect(await payloadKey(['check'], { ...environment(newKey), TEMPORAL_NAMESPACE: 'absent' })).toBe(1);
     expect(errors).toMatch(/^gateway: Temporal at \S+ cannot be read: .*absent.*\n$/);
   });
 });
 
-test('appends a new key on rotate, puts it first on --promote, and prints keys to standard output only', async () => {
+test('puts a new key first on rotate --promote', async () => {
   expect(await payloadKey(['rotate'], { TEMPORAL_PAYLOAD_KEY: settingOf(oldKey) })).toBe(0);
   const [, appended = ''] = /^TEMPORAL_PAYLOAD_KEY=(\S+)\n$/.exec(written) ?? [];
   const [first, added = '', ...more] = appended.split(',');
@@ -143,13 +143,13 @@ test('appends a new key on rotate, puts it first on --promote, and prints keys t
   expect(errors).toBe('gateway: TEMPORAL_PAYLOAD_KEY already has 2 keys; finish that rotation with rotate --promote and rotate --remove\n');
 });
 
-test('prints the first key on rotate without a key', async () => {
+test('prints the first key on rotate', async () => {
   expect(await payloadKey(['rotate'], {})).toBe(0);
   expect(written).toMatch(/^TEMPORAL_PAYLOAD_KEY=[A-Za-z0-9+/]{43}=\n$/);
   expect(await payloadKey(['rotate', '--promote'], {})).toBe(1);
 });
 
-test('reports a missing Temporal server in one line on check', async () => {
+test('prints one line for a missing Temporal server on check', async () => {
   expect(await payloadKey(['check'], { GATEWAY_DATA_DIR: '/nonexistent' })).toBe(1);
   expect(errors).toMatch(/^gateway: no Temporal: set TEMPORAL_ADDRESS.*\n$/);
   expect(await payloadKey(['check'], { TEMPORAL_ADDRESS: '127.0.0.1:1' })).toBe(1);

@@ -46,14 +46,14 @@ test('lists every known vendor', async () => {
 });
 
 describe('gateway vendors add', () => {
-  test('asks for what the vendor needs and creates the file', async () => {
+  test('creates gateway.yaml from the answers', async () => {
     const { written, questions } = await run(['add', 'azure-openai'], { 'Name of the resource': 'acme', Model: 'gpt-4o' });
     expect(questions).toEqual([
       'Name of the provider',
       'Name of the resource, such as my-resource',
       'Sign in with an API key (key) or with the azure identity of this machine (identity)',
       'Environment variable that contains the API key',
-      'Model for the tier "standard", if the file has no tiers (- for none)',
+      'Model for the tier "standard" (- for none)',
     ]);
     expect(readFileSync(file, 'utf8')).toBe(`providers:
   azure-openai:
@@ -69,7 +69,7 @@ tiers:
     expect(load({ AZURE_OPENAI_API_KEY: 'k' })).toMatchObject({ providers: { 'azure-openai': { apiKey: 'k', responses: 'native' } } });
   });
 
-  test('keeps the rest of the file byte for byte', async () => {
+  test('leaves the rest of the file unchanged', async () => {
     const before = `# the head\r
 providers:   # ours
     own: { base_url: "https://own.test/v1", dialect: chat, api_key: "\${EXISTING}" }   # keep   this
@@ -83,7 +83,8 @@ providers:   # ours
 tiers: { standard: [own/m] }
 `;
     writeFileSync(file, before);
-    await run(['add', 'groq', '--name', 'fast', '--key-variable', 'GROQ']);
+    const { questions } = await run(['add', 'groq', '--name', 'fast', '--key-variable', 'GROQ']);
+    expect(questions).toEqual([]);
     const after = readFileSync(file, 'utf8');
     const added = `    fast:\n      vendor: groq\n      api_key: \${GROQ}\n`;
     expect(after).toContain(added);
@@ -113,20 +114,45 @@ tiers: { standard: [own/m] }
     });
   });
 
-  test('prints the block without changing anything', async () => {
+  test('writes the credentials file and the deployment names', async () => {
+    const set = ['--set', 'project=acme-1', '--set', 'location=europe-west1', '--model', '-'];
+    await run(['add', 'vertex-claude', '--name', 'vertex', '--credentials-file', '/keys/google.json', ...set]);
+    const names = ['--model-name', 'gpt-4o=deployed', '--model-name', 'gpt-5=other'];
+    await run(['add', 'azure-openai', '--name', 'azure', '--set', 'resource=acme', '--key-variable', 'K', '--model', 'gpt-4o', ...names]);
+    expect(load({ K: 'k' }).providers).toMatchObject({
+      vertex: { identity: { type: 'google', credentialsFile: '/keys/google.json' } },
+      azure: { requests: { modelNames: { 'gpt-4o': 'deployed', 'gpt-5': 'other' } } },
+    });
+  });
+
+  test("gives up after three answers that it can't use", async () => {
+    const answers = ['Ohio', 'us east', 'us-east-1'];
+    const errors: string[] = [];
+    const output = { write: () => undefined, writeError: (text: string) => void errors.push(text) };
+    const ask: Ask = async (question, byDefault) => (question.startsWith('AWS region') ? (answers.shift() ?? 'Ohio') : (byDefault ?? ''));
+    await runVendorsCommand(['add', 'bedrock-openai'], { GATEWAY_CONFIG: file }, output, ask);
+    expect(errors).toEqual(['"Ohio" is not like us-east-1\n', '"us east" is not like us-east-1\n']);
+    expect(Object.keys(load({ BEDROCK_OPENAI_API_KEY: 'k' }).providers)).toEqual(['bedrock-openai']);
+    const again = runVendorsCommand(['add', 'bedrock-openai', '--name', 'two'], { GATEWAY_CONFIG: file }, output, ask);
+    await expect(again).rejects.toThrow('"Ohio" is not like us-east-1');
+  });
+
+  test('prints the block without changing the file', async () => {
     const { written } = await run(['add', 'ollama', '--print']);
     expect([written, existsSync(file)]).toEqual(['providers:\n  ollama:\n    vendor: ollama\n', false]);
   });
 
   const taken = 'providers:\n  groq: { vendor: groq }\n';
   test.each([
-    [['add', 'nobody'], '', 'there is no vendor nobody; gateway vendors lists the known ones'],
+    [['add', 'nobody'], '', 'there is no vendor nobody; known ones are openai, '],
     [['remove'], '', 'unknown action "remove"'],
     [['add', 'groq', 'more'], '', '"more" is an unexpected argument'],
     [['add', 'groq', '--set', 'region=x'], '', '--set region: groq has no values to set'],
     [['add', 'bedrock-openai', '--set', 'region=Ohio'], '', '--set region: must be like us-east-1'],
     [['add', 'bedrock-openai'], '', 'AWS region, such as us-east-1: is missing'],
     [['add', 'groq', '--identity'], '', '--identity: Groq only accepts an API key'],
+    [['add', 'groq', '--credentials-file', 'x'], '', '--credentials-file: Groq takes none'],
+    [['add', 'groq', '--model-name', 'x'], '', '--model-name x: must be like gpt-4o=my-deployment'],
     [['add', 'groq', '--key-variable', 'a b'], '', '"a b" is not a valid name of an environment variable'],
     [['add', 'groq', '--name', 'a b'], '', 'a provider name may only contain letters'],
     [['add', 'groq'], taken, 'has a provider groq already; choose another name with --name'],

@@ -50,7 +50,7 @@ async function outcomesOf(client: Client): Promise<Outcomes> {
 }
 
 test.each(affordable.map((client) => [`${client.runtime} ${client.packages[0]}, ${client.api}`, client] as const))(
-  '%s works unchanged with vendors of both dialects',
+  'serves %s with vendors of both dialects',
   async (_title, client) => {
     const outcomes = await outcomesOf(client);
     const problems = Object.values(outcomes).flatMap((byCase) => Object.entries(byCase).filter(([, outcome]) => !isAsDocumented(outcome)));
@@ -72,7 +72,7 @@ const failuresOf = startTogether(failing, async (client) => {
 });
 
 test.each(failing.map((client) => [`${client.packages[0]}, ${client.api}`, client] as const))(
-  'reports a vendor failure to %s at least as well as without the gateway',
+  'reports a vendor failure to %s at least as well as the vendor itself',
   async (_title, client) => {
     const outcomes = await failuresOf(client);
     expect(Object.keys(outcomes)).toEqual(failureNames);
@@ -90,7 +90,7 @@ const endings = {
 } as const;
 
 describe.each(agents.map(({ name }) => name))('recorded requests of %s', (name) => {
-  test.each(vendors)('get a complete response from a %s vendor', async (vendor) => {
+  test.each(vendors)('returns a complete response from a %s vendor', async (vendor) => {
     const { url, key } = lent();
     const requests = await readRequests(name);
     expect(requests.length).toBeGreaterThan(0);

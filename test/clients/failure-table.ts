@@ -14,9 +14,8 @@ export function renderFailures(clients: readonly ClientRecord[]): string[] {
   ]);
   const differences = tried.flatMap((client) => failureNames.flatMap((name) => differencesOf(client, name)));
   return [
-    'Each client calls a vendor that fails, first directly and then through a gateway that has no other vendor. We make the',
-    'call through the gateway once with a vendor of the chat dialect and once with a vendor of the messages dialect. A cell',
-    'shows what the client does:',
+    'In this test, the vendor fails. Each client calls it directly first, and then through a gateway that has no other vendor',
+    'to fall back to, both with a chat vendor and with a messages vendor. The cells show what the client does:',
     '',
     '- `error`: it raises an error.',
     '- `overflow`: it recognizes that the prompt exceeds the context window.',
@@ -24,20 +23,23 @@ export function renderFailures(clients: readonly ClientRecord[]): string[] {
     '- `truncated`: it returns a truncated text as if it were complete.',
     '- `hangs`: it neither returns nor raises an error.',
     '',
-    'If the client behaves differently through the gateway, the cell shows what it does directly, an arrow, and what it does',
-    "through the gateway. A cell is empty if the client doesn't support the call. In this test, the project of dspy, agno and",
-    'inspect-ai has `error_codes: vendor`, because these clients recognize an overflow of the chat API by its `code`.',
+    'If the gateway makes a difference, the cell shows the result without and with the gateway, separated by an arrow. If a',
+    "cell is empty, the client doesn't support the call.",
+    '',
+    'To recognize prompts that are too long for a chat model, dspy, agno and inspect-ai rely on `code`. We tested them with',
+    "`error_codes: vendor`, because they would not recognize the gateway's own code.",
     '',
     ...renderTable(head, rows),
     '',
-    'If every model in the plan fails, the gateway responds with 502 `upstream_failed`, even if the vendor sent 401 or 529.',
-    'Clients therefore raise the class that they use for server errors. After a 401, the response also has',
-    "`x-should-retry: false`, so the SDKs of OpenAI and Anthropic don't send the call again. LangChain for TypeScript ignores",
-    'this header and repeats the call six times over about a minute.',
+    'When all models of the plan fail, the gateway responds with 502 `upstream_failed`, no matter whether the vendor sent a',
+    '401 or a 529. Expect your client to raise its exception for server errors in these cases.',
+    '',
+    'After a 401, the response also has the header `x-should-retry: false`, which keeps the SDKs of OpenAI and Anthropic from',
+    'retrying in vain. LangChain for TypeScript ignores it and retries six times over about a minute.',
     '',
     ...(differences.length === 0
       ? ['Every error has the same class and status through the gateway as directly.']
-      : ['Through the gateway, these errors have a different class or status:', '', ...differences]),
+      : ['These errors have a different class or status through the gateway:', '', ...differences]),
   ];
 }
 

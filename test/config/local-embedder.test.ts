@@ -24,21 +24,21 @@ test.each([
   expect(config.providers.local).toMatchObject({ baseUrl: endpoint.url, apiKey: endpoint.token, serves: ['embeddings'] });
 });
 
-test('adds the provider for a tier that names it and keeps the tiers', () => {
+test('adds the local embedder for a tier that names it', () => {
   const config = load(`${vendor}tiers: { embed: [own/e], memory-embed: [${id}] }\n`);
   expect([config.tiers.embed, config.providers.local?.name]).toEqual([['own/e'], 'local']);
 });
 
 test.each([
-  ['a tier embed', 'tiers: { embed: [own/e] }\n', 'auto'],
-  ['a tier memory-embed', 'tiers: { memory-embed: [own/e] }\n', 'auto'],
-  ['the setting off', '', 'off'],
-])('does not run with %s', (_title, tiers, mode) => {
+  ['an embed tier', 'tiers: { embed: [own/e] }\n', 'auto'],
+  ['a memory-embed tier', 'tiers: { memory-embed: [own/e] }\n', 'auto'],
+  ['the setting turned off', '', 'off'],
+])("doesn't run the local embedder with %s", (_title, tiers, mode) => {
   const config = load(vendor + tiers, { GATEWAY_LOCAL_EMBEDDER: mode });
   expect([config.localEmbedder.isUsed, config.providers.local, config.models[id]]).toEqual([false, undefined, undefined]);
 });
 
-test('runs if it is turned on for projects only, and leaves the tiers unchanged', () => {
+test('leaves the tiers unchanged if it is turned on for projects only', () => {
   const config = load(`${vendor}tiers: { embed: [own/e] }\n`, { GATEWAY_LOCAL_EMBEDDER: 'on' });
   expect([config.tiers.embed, config.providers.local?.name]).toEqual([['own/e'], 'local']);
 });
@@ -48,7 +48,7 @@ test('prefers a provider of the same name in the file', () => {
   expect([config.localEmbedder.isUsed, config.providers.local?.baseUrl]).toEqual([false, 'https://own.example.com/v1']);
 });
 
-test('reports a tier that names it as a mistake if it is off', () => {
+test('reports a tier that names the local embedder while it is off', () => {
   const mistake = () => load(`${vendor}tiers: { embed: [${id}] }\n`, { GATEWAY_LOCAL_EMBEDDER: 'off' });
   expect(mistake).toThrow(new ConfigError(['gateway.yaml:3 tiers.embed.0: there is no provider local']));
   expect(() => load(vendor, { GATEWAY_LOCAL_EMBEDDER: 'maybe' })).toThrow('GATEWAY_LOCAL_EMBEDDER: must be auto, on, off');

@@ -13,7 +13,7 @@ function convert(fields: string, entry = 'm', serves?: string[]): unknown {
   return row ?? skipped[0]?.reason;
 }
 
-describe('an entry of the public price table', () => {
+describe('an entry in the public price table', () => {
   test.each([
     [
       'chat, with caches and limits',
@@ -21,12 +21,12 @@ describe('an entry of the public price table', () => {
       { reasons: false, input: '0.15', output: '0.6', cached_input: '0.075', max_input_tokens: 128_000, max_output_tokens: 16_384 },
     ],
     [
-      'digits that a binary fraction would lose',
+      'digits that floating point would lose',
       '"mode": "chat", "input_cost_per_token": 1.00000000000000000001e-06, "output_cost_per_token": 0.000000300',
       { reasons: false, input: '1.00000000000000000001', output: '0.3' },
     ],
     [
-      'dearer longer calls; what they leave out is as for shorter ones',
+      'higher prices for long calls',
       '"mode": "responses", "input_cost_per_token": 2e-06, "output_cost_per_token": 8e-06, "input_cost_per_token_above_200k_tokens": 4e-06, "cache_read_input_token_cost_above_200k_tokens": 4e-07, "input_cost_per_token_above_272k_tokens": 5e-06, "output_cost_per_token_above_272k_tokens": 9e-06, "input_cost_per_token_above_200k_tokens_priority": 9e-06',
       {
         serves: ['responses'],
@@ -42,7 +42,7 @@ describe('an entry of the public price table', () => {
       { reasons: false, input: '3', output: '15', cache_write: '3.75', cache_write_1h: '6', max_output_tokens: 64_000 },
     ],
     [
-      'service tiers as factors, and those of a faster mode and a region',
+      'service tiers as factors',
       '"mode": "chat", "input_cost_per_token": 1.5e-07, "output_cost_per_token": 6e-07, "input_cost_per_token_priority": 2.5e-07, "output_cost_per_token_priority": 1e-06, "output_cost_per_token_flex": 3e-07, "provider_specific_entry": {"fast": 6.0, "us": 1.1, "other": 3}',
       {
         ...{ reasons: false, input: '0.15', output: '0.6' },
@@ -50,7 +50,7 @@ describe('an entry of the public price table', () => {
       },
     ],
     [
-      'a price of zero is data',
+      'a price of zero',
       '"mode": "chat", "input_cost_per_token": 0, "output_cost_per_token": 0.0, "supports_reasoning": true',
       { reasons: true, input: '0', output: '0' },
     ],
@@ -61,7 +61,7 @@ describe('an entry of the public price table', () => {
     ],
     ['moderations', '"mode": "moderation", "input_cost_per_token": 0.0, "output_cost_per_token": 0.0', { kind: 'moderations' }],
     [
-      'rerank by the search',
+      'rerank by search',
       '"mode": "rerank", "input_cost_per_query": 0.002, "input_cost_per_token": 0.0',
       { kind: 'rerank', per_search: '0.002' },
     ],
@@ -71,41 +71,41 @@ describe('an entry of the public price table', () => {
       { kind: 'rerank', input: '0.05' },
     ],
     [
-      'images by tokens: what comes out are image tokens',
+      'images by token',
       '"mode": "image_generation", "input_cost_per_token": 5e-06, "output_cost_per_token": 1e-05, "output_cost_per_image_token": 4e-05',
       { kind: 'images', input: '5', output: '40' },
     ],
     [
-      'image tokens of the input',
+      'image tokens in the input',
       '"mode": "image_generation", "input_cost_per_token": 5e-06, "output_cost_per_token": 3e-05, "input_cost_per_image_token": 8e-06',
       { kind: 'images', input: '5', image_input: '8', output: '30' },
     ],
     [
-      'images by the image',
+      'images by image',
       '"mode": "image_generation", "input_cost_per_token": 0.0, "output_cost_per_token": 0.0, "output_cost_per_image": 0.04',
       { kind: 'images', per_image: '0.04' },
     ],
     [
-      'speech by characters',
+      'speech by character',
       '"mode": "audio_speech", "input_cost_per_character": 1.5e-05',
       { kind: 'speech', per_million_characters: '15' },
     ],
     [
-      'speech by tokens',
+      'speech by token',
       '"mode": "audio_speech", "input_cost_per_token": 6e-07, "output_cost_per_token": 1e-05, "output_cost_per_audio_token": 1.2e-05',
       { kind: 'speech', input: '0.6', output: '12' },
     ],
     [
-      'transcriptions by tokens, for which the price of a second is an estimate',
+      'transcriptions by token',
       '"mode": "audio_transcription", "input_cost_per_token": 2.5e-06, "output_cost_per_token": 1e-05, "input_cost_per_second": 0.0001',
       { kind: 'transcriptions', input: '2.5', output: '10' },
     ],
     [
-      'transcriptions by the second',
+      'transcriptions by second',
       '"mode": "audio_transcription", "input_cost_per_second": 0.0001, "output_cost_per_second": 0.0001',
       { kind: 'transcriptions', per_second: '0.0001' },
     ],
-  ])('%s', (_title, fields, row) => {
+  ])('converts %s', (_title, fields, row) => {
     expect(convert(fields)).toEqual(row);
     expect(parseImportedRows({ 'p/m': row }, () => ({ dialect: 'chat', vendor: null })).errors).toEqual([]);
   });
@@ -115,7 +115,7 @@ describe('an entry of the public price table', () => {
     ['"supports_reasoning": true, "supports_response_schema": true', {}],
     ['"supports_reasoning": true, "supports_native_structured_output": true', { supports_schema: true }],
     ['"supports_response_schema": true', { thinking: 'none' }],
-  ])('takes the capabilities of a messages model with %s from the table', (abilities, row) => {
+  ])('reads the capabilities of a messages model with %s', (abilities, row) => {
     const priced = '"mode": "chat", "input_cost_per_token": 0, "output_cost_per_token": 0';
     const price = { input: '0', output: '0' };
     expect(convert(abilities === '' ? priced : `${priced}, ${abilities}`, 'm', ['messages'])).toEqual({ ...row, ...price });
@@ -171,7 +171,7 @@ describe('the public price table', () => {
     'azure/gpt-x': { litellm_provider: 'azure', ...price },
   });
 
-  test("assigns the vendor's entries to each provider under its name, without the vendor prefix", () => {
+  test("assigns a vendor's entries to each of its providers", () => {
     const {
       models,
       skipped,
@@ -194,7 +194,7 @@ describe('the public price table', () => {
     expect(foreign).toBe(1);
   });
 
-  test('rejects text that is not a price table', () => {
+  test("rejects text that isn't a price table", () => {
     expect(() => convertPriceTable('{', [])).toThrow(SyntaxError);
     for (const text of ['[]', '{}', '7', '{"a": {"price": 1}}']) expect(() => convertPriceTable(text, [])).toThrow(RangeError);
   });

@@ -23,7 +23,7 @@ const hosts = [
 ];
 
 describe('the starter catalog', () => {
-  test.each(hosts)('has valid priced rows for %s and never charges less for longer calls', (host) => {
+  test.each(hosts)('never charges less for longer calls on %s', (host) => {
     const models = findVendorByAddress(`https://${host}/`)?.models ?? {};
     expect(Object.keys(models).length).toBeGreaterThan(0);
     const named = Object.fromEntries(Object.entries(models).map(([model, row]) => [`p/${model}`, row]));
@@ -41,7 +41,7 @@ describe('the starter catalog', () => {
     }
   });
 
-  test("assigns its rows to providers at a vendor's address, under their names and for their routes", () => {
+  test("assigns rows to providers by the vendor's address", () => {
     const { models } = load(`providers:
   mine: { base_url: https://api.openai.com/v1, dialect: chat }
   vectors: { base_url: https://api.openai.com/v1, dialect: chat, serves: [embeddings] }
@@ -69,7 +69,7 @@ describe('the starter catalog', () => {
   test.each([
     ...['claude-opus-5-5', 'claude-sonnet-5-5', 'claude-haiku-5-5', 'claude-fable-5-2', 'claude-haiku-4-5-20251001', 'claude-sonnet-4-5'],
     ...['gpt-6.2-sol', 'gpt-6.1-sol', 'gpt-6.1-terra', 'gpt-6-astra', 'gpt-5.5-2026-04-23', 'gpt-4o', 'gpt-4o-mini-2024-07-18', 'o3'],
-  ])('resolves %s, as coding agents and SDKs send it, to a model at its vendor', (name) => {
+  ])('resolves the name %s to a model at its vendor', (name) => {
     const providers = `providers:
   claude: { base_url: https://api.anthropic.com/v1, dialect: messages }
   open: { base_url: https://api.openai.com/v1, dialect: chat }
@@ -80,7 +80,7 @@ describe('the starter catalog', () => {
   test.each([
     [{ OPENAI_API_KEY: 'k' }, 'openai'],
     [{ ANTHROPIC_API_KEY: 'k' }, 'anthropic'],
-  ])('uses models that fit the route in the tiers of %j', (env, provider) => {
+  ])('fills each tier with models that fit its route: %j', (env, provider) => {
     const { models, tiers, imageTiers, speechTiers, transcriptionTiers } = loadConfig({ env, fileText: null, fileName: 'gateway.yaml' });
     const { embed = [], ...chat } = tiers;
     const kindsOf = (chains: Tiers) => [...new Set(Object.values(chains).flat())].map((id) => [id, models[id]?.source, models[id]?.kind]);
@@ -98,7 +98,7 @@ describe('the starter catalog', () => {
     }
   });
 
-  test("sends OpenAI's image models the fields that they document and no response_format", () => {
+  test("sends OpenAI's image models only documented fields", () => {
     const { models } = load('providers: { openai: { base_url: https://api.openai.com/v1, dialect: chat } }');
     const images = Object.values(models).filter(({ kind }) => kind === 'images');
     expect(images.length).toBeGreaterThan(3);
@@ -109,7 +109,7 @@ describe('the starter catalog', () => {
     expect(models['openai/gpt-4o-mini-tts']?.takes).toEqual(['speed', 'instructions']);
   });
 
-  test("replaces whole starter rows with the file's rows and lists those first", () => {
+  test("replaces whole starter rows with the file's rows", () => {
     const { models } = load(`providers: { openai: { base_url: https://api.openai.com/v1, dialect: chat } }
 models:
   openai/own: { input: 1, output: 2 }
@@ -123,7 +123,7 @@ models:
     expect(models['openai/gpt-4o-mini']?.source).toBe('starter');
   });
 
-  test("tiers and tools that a row omits get the vendor's list prices, even for models that the gateway does not know", () => {
+  test("uses the vendor's list prices for tiers and tools that a row omits", () => {
     const { models } = load(`providers:
   openai: { base_url: https://api.openai.com/v1, dialect: chat }
   claude: { base_url: https://api.anthropic.com/v1, dialect: messages }
@@ -168,7 +168,7 @@ models:
     expect([id, models[id]?.imageTokens]).toEqual([id, tokens]);
   });
 
-  test('rejects tier factors and tool prices that are not amounts', () => {
+  test("rejects tier factors and tool prices that aren't amounts", () => {
     const { errors } = parseImportedRows(
       { 'p/m': { input: '1', output: '1', service_tiers: { priority: '2x' }, per_tool_use: { web_search: '-1' } } },
       () => ({ dialect: 'chat', vendor: null }),
@@ -176,7 +176,7 @@ models:
     expect(errors.map((error) => error.split(':')[0])).toEqual(['models.p/m.service_tiers.priority', 'models.p/m.per_tool_use.web_search']);
   });
 
-  test("members that a row omits default to the vendor's list, for rows of the file and imported rows", () => {
+  test("uses the vendor's list for fields that a row omits", () => {
     const { models } = load(`providers:
   claude: { base_url: https://api.anthropic.com/v1, dialect: messages }
   proxy: { base_url: http://127.0.0.1:4000/v1, dialect: messages }
@@ -209,7 +209,7 @@ models:
 describe('imported rows', () => {
   const findProvider = (name: string) => (name === 'a' ? { dialect: 'messages' as const, vendor: 'anthropic' } : null);
 
-  test('parses imported rows exactly like rows of the file, from numbers and strings', () => {
+  test('parses imported rows exactly like rows in the file', () => {
     const { rows, errors } = parseImportedRows({ 'a/b/c': { input: 0.1, output: '0.30', max_output_tokens: 5 } }, findProvider);
     expect(errors).toEqual([]);
     expect(rows['a/b/c']).toMatchObject({

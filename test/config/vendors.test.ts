@@ -22,14 +22,14 @@ function rowOf(vendor: VendorDescription): object {
 }
 
 describe.each(knownVendors.map((vendor) => [vendor.name, vendor] as const))('the description of %s', (_name, vendor) => {
-  test('describes each parameter of its address and headers with a valid example', () => {
+  test('has a valid example for each parameter', () => {
     const texts = [vendor.baseUrl, ...Object.values(vendor.headers ?? {})].join(' ');
     const used = [...texts.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name);
     expect([...new Set(used)].toSorted()).toEqual(Object.keys(vendor.parameters ?? {}).toSorted());
     for (const { pattern, example } of Object.values(vendor.parameters ?? {})) expect(example).toMatch(pattern);
   });
 
-  test('makes a valid provider', () => {
+  test('makes a valid provider of the vendor', () => {
     const provider = load(rowOf(vendor));
     expect(provider).toMatchObject({ vendor: vendor.name, dialect: vendor.dialect });
   });
@@ -64,7 +64,7 @@ test.each([
   expect(findVendorByAddress(address)?.name ?? null).toBe(name);
 });
 
-describe('addresses', () => {
+describe('vendor addresses', () => {
   const azure = {
     base_url: 'https://acme.openai.azure.com/openai',
     model_names: { 'gpt-4o': 'my deployment' },
@@ -98,18 +98,18 @@ describe('addresses', () => {
       '/v1/embed/a%2Fb',
     ],
     [{ base_url: 'https://proxy.test/v1', dialect: 'chat' }, '/embeddings', 'a/b', true, '/v1/embeddings'],
-  ] as const)('of %j serve %s of %s at their own path (stream: %s)', (row, path, model, isStream, expected) => {
+  ] as const)('builds the path of %j for %s of %s (stream: %s)', (row, path, model, isStream, expected) => {
     const { pathname, search } = requestUrl(load(row), { path, model, isStream });
     expect(pathname + search).toBe(expected);
   });
 
-  test.each(['.', '..'])('never change their path for a model named %j', (model) => {
+  test.each(['.', '..'])('never lets the model name %j change the path', (model) => {
     expect(() => requestUrl(load(azure), { path: '/chat/completions', model })).toThrow('no model has this name');
   });
 });
 
 describe('a provider row', () => {
-  test('needs only the name of a vendor with a fixed address', () => {
+  test("needs only the vendor's name if its address is fixed", () => {
     expect(load({ vendor: 'groq', api_key: 'k' })).toMatchObject({
       baseUrl: 'https://api.groq.com/openai/v1',
       dialect: 'chat',
@@ -117,7 +117,7 @@ describe('a provider row', () => {
     });
   });
 
-  test('takes precedence over the description of its vendor', () => {
+  test('overrides the description of its vendor', () => {
     const row = {
       ...{ vendor: 'azure-openai-deployments', base_url: 'https://acme.openai.azure.com/openai' },
       ...{ auth: { header: 'authorization', scheme: 'Bearer' }, serves: ['chat'] },
@@ -130,7 +130,7 @@ describe('a provider row', () => {
     });
   });
 
-  test('uses nothing of the description if it has another dialect', () => {
+  test('uses nothing from the description if it has a different dialect', () => {
     const row = { vendor: 'openrouter', dialect: 'messages', base_url: 'https://openrouter.ai/api/v1' };
     expect(load(row)).toMatchObject({ auth: { header: 'x-api-key' }, requests: { takesReasoning: 'none' } });
   });
@@ -138,7 +138,8 @@ describe('a provider row', () => {
   test.each([
     [{ base_url: 'https://a.test/v1' }, 'dialect: is required'],
     [{ dialect: 'chat' }, 'base_url: is required'],
-    [{ vendor: 'azure' }, 'vendor: there is no vendor azure; known ones are openai, anthropic'],
+    [{ vendor: 'azure' }, 'vendor: there is no vendor azure; did you mean azure-openai'],
+    [{ vendor: 'acme' }, 'vendor: there is no vendor acme; known ones are openai, anthropic'],
     [{ vendor: 'azure-openai' }, 'base_url: is required for Azure OpenAI, such as https://{resource}.openai.azure.com/openai/v1'],
     [{ vendor: 'azure-openai', base_url: 'https://{resource}.openai.azure.com/openai/v1' }, 'base_url: contains a placeholder in braces'],
     [{ vendor: 'vllm', base_url: 'https://a.test/{model}' }, 'base_url: contains a placeholder in braces'],
@@ -149,7 +150,7 @@ describe('a provider row', () => {
     [{ base_url: 'https://a.test/v1?api-version=1', dialect: 'chat' }, 'parameters such as api-version belong to query'],
     [{ base_url: 'https://a.test/v1', dialect: 'chat', paths: { chat: '/x' } }, 'must be a path of the dialect, such as /chat/completions'],
     [{ base_url: 'https://a.test/v1', dialect: 'chat', paths: { '/embeddings': 'x?y' } }, 'must be a path that begins with /'],
-  ])('rejects %j with %j', (row, message) => {
+  ])('rejects the provider %j with the error %j', (row, message) => {
     expect(() => load(row)).toThrow(message);
   });
 });
@@ -165,7 +166,7 @@ describe('cloud identities', () => {
   const vertex = { base_url: 'https://aiplatform.googleapis.com/v1/projects/p/locations/global/endpoints/openapi' };
 
   test.each(knownVendors.filter(({ identity }) => identity).map((vendor) => [vendor.name, vendor] as const))(
-    '%s needs no more than the type',
+    'needs only the type for a cloud identity of %s',
     (_name, vendor) => {
       const { identity, apiKey } = load({ ...rowOf(vendor), auth: { type: vendor.identity?.type } });
       expect([identity, apiKey]).toEqual([expect.objectContaining({ ...vendor.identity }), null]);
@@ -191,7 +192,7 @@ describe('cloud identities', () => {
     ],
     [{ ...azure, api_key: 'k', auth: { type: 'key', header: 'X-Key', scheme: 'Bearer' } }, null],
     [{ ...azure, api_key: 'k' }, null],
-  ])('of %j', (row, expected) => {
+  ])('reads the cloud identity of %j', (row, expected) => {
     const { identity } = load(row);
     if (expected === null) expect(identity).toBeNull();
     else expect(identity).toMatchObject(expected);
@@ -217,7 +218,7 @@ describe('cloud identities', () => {
     [{ ...mantle, auth: { type: 'aws', role_arn: 'role' } }, 'providers.p.auth.role_arn: must be like arn:aws:iam::'],
     [{ ...mantle, auth: { type: 'gcp' } }, 'providers.p.auth.type: must be key, aws, google or azure'],
     [{ ...mantle, auth: { type: 'aws', tenant_id: 't' } }, 'providers.p.auth.tenant_id: there is no such setting'],
-  ])('of %j are refused', (row, message) => {
+  ])('rejects the cloud identity of %j', (row, message) => {
     expect(() => load(row)).toThrow(message);
   });
 });

@@ -40,7 +40,7 @@ describe('docker-compose.yml', () => {
     }
   });
 
-  test.each(Object.keys(composeSecrets))('does not set a default for %s, so Compose stops with a message if it is missing', (name) => {
+  test.each(Object.keys(composeSecrets))('requires %s without a default', (name) => {
     expect(() => readCompose({ ...composeSecrets, [name]: '' })).toThrow(
       `required variable ${name} is missing a value: set ${name} in .env`,
     );
@@ -49,7 +49,7 @@ describe('docker-compose.yml', () => {
   test.each([
     ['grafana', 'GRAFANA_ADMIN_PASSWORD'],
     ['grafana-role', 'GRAFANA_DB_PASSWORD'],
-  ])('needs its secrets only with the profile, and then stops with a message without %s', (name, secret) => {
+  ])('fails to start %s without %s', (name, secret) => {
     const { entrypoint = [], command = [], environment, profiles, volumes = [] } = serviceOf(readCompose(), name);
     expect(profiles).toEqual(['observability']);
     const mounted = new Map(volumes.map((volume) => volume.split(':')).map(([source = '', target = '']) => [target, join(root, source)]));
@@ -59,7 +59,7 @@ describe('docker-compose.yml', () => {
     expect(stderr).toContain(`set ${secret} in .env`);
   });
 
-  test('lets Prometheus scrape every replica, the worker and the proxy at their addresses', () => {
+  test('lets Prometheus scrape every replica, the worker and the proxy', () => {
     const { scrape_configs, rule_files } = parse(readFileSync(join(root, 'deploy/prometheus/prometheus.yml'), 'utf8'));
     const targets = scrape_configs.flatMap(({ static_configs }: { static_configs: { targets: string[] }[] }) => static_configs[0]?.targets);
     const ownMetrics = namesWhere(({ environment }) => environment?.GATEWAY_METRICS_ADDRESS === '0.0.0.0:9464');
@@ -73,7 +73,7 @@ describe('docker-compose.yml', () => {
       expect(networksOf(target.split(':')[0]).some((name) => networksOf('prometheus').includes(name))).toBe(true);
   });
 
-  test('contains no secret itself', () => {
+  test('contains no secrets', () => {
     const names = Object.keys({ ...composeSecrets, ...observabilitySecrets });
     const own = readCompose(Object.fromEntries(names.map((name) => [name, `<${name}>`])));
     const secrets = Object.values(own.services).flatMap(({ environment = {} }) =>
@@ -83,7 +83,7 @@ describe('docker-compose.yml', () => {
     expect(secrets.filter(([, value]) => !/<\w+>/.test(String(value)))).toEqual([]);
   });
 
-  test('gives every service an exact version, limits, no capabilities and a read-only root', () => {
+  test('gives every service an exact version and a read-only root', () => {
     expect(services.filter(([, service]) => !/^[\w./-]+:v?\d+\.\d+\.\d+[\w.-]*$/.test(service.image)).map(([name]) => name)).toEqual([]);
     for (const [name, service] of services) {
       const { read_only, cap_drop, cap_add = [], security_opt, logging, deploy } = service;
@@ -96,7 +96,7 @@ describe('docker-compose.yml', () => {
     }
   });
 
-  test('gives every long-running service a health check, and jobs none', () => {
+  test('gives every long-running service a health check', () => {
     expect(namesWhere((service) => !isJob(service) && !service.healthcheck?.test)).toEqual([]);
     expect(namesWhere((service) => isJob(service) && service.healthcheck?.test !== undefined && !service.healthcheck.disable)).toEqual([]);
   });
@@ -107,7 +107,7 @@ describe('docker-compose.yml', () => {
     expect(ports.filter((port) => !port.startsWith('127.0.0.1:'))).toEqual([]);
   });
 
-  test('shares a network between a service and every service that it names, and isolates PostgreSQL', () => {
+  test("isolates PostgreSQL from services that don't use it", () => {
     const networksOf = (name: string): readonly string[] => compose.services[name]?.networks ?? [];
     const unreachable = services.flatMap(([name, service]) => {
       const settings = JSON.stringify([service.environment, service.command]);
@@ -120,7 +120,7 @@ describe('docker-compose.yml', () => {
     expect(networksOf('postgres').map((name) => compose.networks[name])).toEqual([{ internal: true }]);
   });
 
-  test('mounts existing files, executable scripts and declared volumes only', () => {
+  test('mounts only existing files and declared volumes', () => {
     const sources = services.flatMap(([, { volumes = [] }]) => volumes.map((volume) => volume.split(':')[0] ?? ''));
     const files = sources.filter((source) => source.startsWith('./'));
     expect(files.length).toBeGreaterThan(2);
@@ -138,7 +138,7 @@ describe('docker-compose.yml', () => {
     expect(namesWhere(({ volumes = [] }) => volumes.some((volume) => journals.includes(volume)))).toEqual(['gateway-1', 'gateway-2']);
   });
 
-  test('keeps a replica unready for longer than the proxy needs to notice', () => {
+  test('keeps a stopping replica unready until the proxy has noticed', () => {
     const proxy = readFileSync(join(root, 'deploy/haproxy/haproxy.cfg'), 'utf8');
     const millisecondsOf = (name: string): number => Number(new RegExp(` ${name} (\\d+)ms`).exec(proxy)?.[1]);
     const noticed = millisecondsOf('inter') + millisecondsOf('fastinter');
@@ -157,7 +157,7 @@ const ordering = [
 ].concat(['service-ports-alphabetical-order']);
 
 describe('Dockerfile', () => {
-  test('passes the linter', () => {
+  test('passes the Dockerfile linter', () => {
     expect(validate(image.text)).toEqual([]);
   });
 
@@ -167,13 +167,13 @@ describe('Dockerfile', () => {
     expect(image.text).toContain(`image.base.name="docker.io/library/node:${node}-bookworm-slim"`);
   });
 
-  test('gives the image, label and tag the version of package.json', () => {
+  test('labels the image with the version in package.json', () => {
     expect(image.instructions).toContain(`ARG VERSION=${version}`);
     expect(image.instructions.join('\n')).toContain('org.opencontainers.image.version="$VERSION"');
     expect(serviceOf(compose, 'gateway-1').image).toBe(`model-gateway:${version}`);
   });
 
-  test('copies existing files that .dockerignore allows, and sends nothing else to the builder', () => {
+  test('copies only files that .dockerignore allows', () => {
     const ignored = readFileSync(join(root, '.dockerignore'), 'utf8').trim().split('\n');
     expect(ignored[0]).toBe('*');
     const sent = ignored.slice(1).map((line) => line.slice(1));
@@ -183,7 +183,7 @@ describe('Dockerfile', () => {
     expect(readdirSync(join(root, 'src'))).toContain('main.ts');
   });
 
-  test('runs as a user other than root, with the journal in a volume', () => {
+  test("doesn't run as root", () => {
     expect(image.instructions.findLast((line) => line.startsWith('USER '))).toBe('USER node');
     expect(image.instructions).toContain(`VOLUME ${image.env.GATEWAY_DATA_DIR}`);
     expect(image.instructions).toContain(`EXPOSE ${image.env.PORT}`);

@@ -115,7 +115,7 @@ describeOwnPostgres('in containers', () => {
     await rm(folder, { recursive: true, force: true });
   });
 
-  it('finds `gateway` in the path and only the files that the Dockerfile copies', async () => {
+  it('finds `gateway` on the path in a container', async () => {
     expect(await runOnHost('docker compose exec gateway-1 gateway --version')).toBe(
       await runOnHost('kubectl exec gateway-0 -- gateway --version'),
     );
@@ -123,18 +123,18 @@ describeOwnPostgres('in containers', () => {
     expect(files.trim().split('\n').toSorted()).toEqual(['LICENSE', 'activities', 'node_modules', 'package.json', 'src', 'workflows']);
   });
 
-  it('prints a link for the first sign-in in each deployment', async () => {
+  it('prints a first sign-in link in each deployment', async () => {
     expect((await runOnHost(commandsOf('first-sign-in'))).match(/http:\S+\/console\/sign-in\/link\?token=\S+/g)).toHaveLength(2);
   });
 
-  it('runs a command that reads a file of the host', async () => {
+  it('runs a command that reads a file on the host', async () => {
     const row = { litellm_provider: 'one', mode: 'chat', input_cost_per_token: 1e-6, output_cost_per_token: 1e-6 };
     await writeFile(join(folder, 'prices.json'), JSON.stringify({ 'one/priced': row }));
     await runOnHost(commandsOf('with-a-file'));
     expect(await runOnHost('docker compose exec gateway-1 gateway catalog list')).toContain('one/priced');
   });
 
-  it('runs every other step of the table and delivers SIGHUP', async () => {
+  it('delivers SIGHUP to every process', async () => {
     const [, table = ''] = page.split('| Step | Compose | Kubernetes |\n');
     const [rows = ''] = table.split('\n\n', 1);
     const cells = rows
@@ -159,7 +159,7 @@ describeOwnPostgres('in containers', () => {
     await eventually(async () => expect(services.map(reloads)).toEqual([2, 1, 1]));
   });
 
-  it('runs every `gateway …` command of the page after the prefix of each deployment', async () => {
+  it('runs every documented `gateway …` command in each deployment', async () => {
     const commands = [...page.replace(/^```.*?^```$/gms, '').matchAll(/`gateway ([a-z-]+(?: [^`…]+)?)`/g)].map(
       ([, command = '']) => command,
     );
@@ -226,7 +226,7 @@ describeOwnPostgres('in containers', () => {
     return Number((await query(`select count(*)::integer as n from calls where id in (${list})`))[0]?.n);
   };
 
-  it('restores a Compose backup into new volumes with the calls that were only in the journals', async () => {
+  it('restores a Compose backup into new volumes', async () => {
     const ids = await backUp('back-up-compose');
     await loseEverything(true);
     await runOnHost(commandsOf('restore-compose'));
@@ -235,7 +235,7 @@ describeOwnPostgres('in containers', () => {
     await eventually(async () => expect(await storedOf(ids)).toBe(5));
   });
 
-  it('restores a Kubernetes backup with those calls too', async () => {
+  it('restores a Kubernetes backup', async () => {
     const ids = await backUp('back-up-kubernetes');
     await loseEverything(false);
     await runOnHost(commandsOf('restore-kubernetes'));

@@ -82,7 +82,7 @@ const find = (kind: string, name: string): Manifest | undefined =>
   manifests.find((object) => object.kind === kind && object.metadata.name === name);
 
 describe('the manifests of docs/kubernetes.md', () => {
-  test('parses the manifests and finds the objects that the page names', () => {
+  test('finds every object that the page mentions in its manifests', () => {
     expect(documents.flatMap(({ errors, warnings }) => [...errors, ...warnings])).toEqual([]);
     expect(manifests.map(({ kind, metadata }) => `${kind} ${metadata.name}`)).toEqual([
       ...['Secret gateway-superuser', 'Job gateway-vector', 'Job gateway-temporal-namespace'],
@@ -93,7 +93,7 @@ describe('the manifests of docs/kubernetes.md', () => {
     expect(new Set(named)).toEqual(new Set([`gateway-migrate-${version.replaceAll('.', '-')}`]));
   });
 
-  test('uses only selectors, services and volumes that exist', () => {
+  test('refers only to selectors, services and volumes that exist', () => {
     const labels = new Set(workloads.map((workload) => workload.labels.app));
     for (const { spec } of manifests) {
       const app = spec?.selector?.matchLabels?.app ?? spec?.selector?.app;
@@ -107,7 +107,7 @@ describe('the manifests of docs/kubernetes.md', () => {
     }
   });
 
-  test("runs the commands of this version as the image's user, on its port and with its data directory", () => {
+  test("runs the commands of this version as the image's user", () => {
     expect(workloads.map(({ container }) => container.args)).toEqual([['migrate'], ['serve'], ['worker']]);
     for (const { pod, container } of workloads) {
       expect(container.image).toBe(`registry.example.com/model-gateway:${version}`);
@@ -125,7 +125,7 @@ describe('the manifests of docs/kubernetes.md', () => {
     }
   });
 
-  test('restarts on /healthz and sends calls on /readyz, which every process serves', () => {
+  test('restarts on /healthz and sends calls on /readyz', () => {
     const server = readFileSync(join(root, 'src/http/server.ts'), 'utf8');
     for (const { container } of workloads.slice(1)) {
       const { startupProbe, livenessProbe, readinessProbe } = container;
@@ -141,7 +141,7 @@ describe('the manifests of docs/kubernetes.md', () => {
     }
   });
 
-  test('gives the probe enough time to notice that a process stops', () => {
+  test('gives the probe enough time to notice that a process is stopping', () => {
     for (const { container } of workloads.slice(1)) {
       const delay = Number(container.env?.find(({ name }) => name === 'GATEWAY_STOP_DELAY_SECONDS')?.value ?? 0);
       const { periodSeconds = 0, failureThreshold = 0 } = container.readinessProbe ?? {};
@@ -149,7 +149,7 @@ describe('the manifests of docs/kubernetes.md', () => {
     }
   });
 
-  test('contains only existing settings that each process accepts together', () => {
+  test('uses only existing settings', () => {
     const settings = readdirSync(join(root, 'src/config'))
       .filter((file) => file.endsWith('.ts'))
       .map((file) => readFileSync(join(root, 'src/config', file), 'utf8'));
@@ -173,7 +173,7 @@ describe('the manifests of docs/kubernetes.md', () => {
   });
 
   describePostgres('prepare PostgreSQL', () => {
-    test('creates the vector extension in a database that lacks it, even twice', async () => {
+    test('creates the vector extension in a database that lacks it', async () => {
       const { url, drop } = await createTestDatabase('empty');
       try {
         await runAsAdmin(url, 'drop extension if exists vector cascade');
@@ -189,7 +189,7 @@ describe('the manifests of docs/kubernetes.md', () => {
     });
   });
 
-  test('prepares Temporal with the namespace that the gateway uses, even twice', async () => {
+  test('creates the Temporal namespace that the gateway uses', async () => {
     const { command, env = [] } = containerOf('gateway-temporal-namespace');
     const variables = Object.fromEntries(env.map(({ name, value }) => [name, value]));
     const settings = find('ConfigMap', 'gateway')?.data;

@@ -24,24 +24,24 @@ const manifests = [...page.matchAll(/^```yaml\n(.*?)^```$/gms)].flatMap(([, bloc
 );
 const proxy = readFileSync(join(root, 'deploy/haproxy/haproxy.cfg'), 'utf8');
 
-test('leaves a reasoning model ten minutes by default, in serve and worker', () => {
+test('gives running calls ten minutes by default', () => {
   expect([defaults('serve'), defaults('worker')]).toEqual([600, 600]);
 });
 
 describe.each([
   ['by default', {}, 600],
-  ['with another value in .env', { [name]: '1800' }, 1_800],
-])('Compose, %s', (_title, variables, seconds) => {
+  ['with a different value in .env', { [name]: '1800' }, 1_800],
+])('Compose %s', (_title, variables, seconds) => {
   const compose = readCompose({ ...composeSecrets, ...variables });
 
-  test.each(['gateway-1', 'gateway-2', 'worker'])('kills %s only after it could have stopped', (service) => {
+  test.each(['gateway-1', 'gateway-2', 'worker'])('gives %s enough time to stop before it is killed', (service) => {
     const { environment, stop_grace_period: grace } = serviceOf(compose, service);
     expect(Number(environment?.[name])).toBe(seconds);
     const delay = service === 'worker' ? 0 : Number(environment?.GATEWAY_STOP_DELAY_SECONDS);
     expect(secondsOf(grace)).toBeGreaterThan(delay + seconds + otherPhases);
   });
 
-  test('ends proxy connections after the same time and kills the proxy later', () => {
+  test('kills the proxy only after its connections have ended', () => {
     const { environment, stop_grace_period: grace } = serviceOf(compose, 'proxy');
     expect(Number(environment?.[name])).toBe(seconds);
     expect([...proxy.matchAll(/^ *hard-stop-after (.*)$/gm)].map(([, value]) => value)).toEqual([`"\${${name}}s"`]);
@@ -49,7 +49,7 @@ describe.each([
   });
 });
 
-test('keeps silent connections in the proxy for as long as the setting allows, even to an unready replica', () => {
+test('keeps idle connections in the proxy for as long as the setting allows', () => {
   const longest = 3_600;
   expect(parseEnvironment({ [name]: String(longest) }, 'serve').errors.filter((error) => error.startsWith(name))).toEqual([]);
   expect(parseEnvironment({ [name]: String(longest + 1) }, 'serve').errors).toContain(
@@ -59,7 +59,7 @@ test('keeps silent connections in the proxy for as long as the setting allows, e
   expect(proxy).not.toMatch(/^[^#]*(?:shutdown-sessions|timeout tunnel)/m);
 });
 
-test('gives a Kubernetes pod the stop delay, the time for running calls and the time for the other phases', () => {
+test('gives a Kubernetes pod enough time to stop', () => {
   const seconds = Number(manifests.find(({ kind, data }) => kind === 'ConfigMap' && data[name] !== undefined)?.data[name]);
   expect(seconds).toBe(defaults('serve'));
   const pods = manifests.filter(({ kind }) => kind === 'StatefulSet' || kind === 'Deployment').map(({ spec }) => spec.template.spec);

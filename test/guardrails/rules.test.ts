@@ -18,17 +18,18 @@ test('returns the first blocking rule and each observed class once', async () =>
     { class: 'expression', action: 'block', expression: 'ACME-\\d{4}' },
     { class: 'iban', action: 'block' },
   );
-  expect(await evaluateTexts(rules, ['a@example.com', 'b@example.com'])).toEqual({
+  expect(await evaluateTexts(rules, ['a@example.com', 'b@example.com'])).toMatchObject({
     blockedBy: null,
     observed: ['email'],
     unfinished: null,
   });
-  expect(await evaluateTexts(rules, ['a@example.com', 'see ACME-1234'])).toEqual({
+  expect(await evaluateTexts(rules, ['a@example.com', 'see ACME-1234'])).toMatchObject({
     blockedBy: 'expression',
     observed: ['email'],
+    matched: [{ class: 'email' }, { class: 'expression' }],
     unfinished: null,
   });
-  expect(await evaluateTexts(rules, [])).toEqual({ blockedBy: null, observed: [], unfinished: null });
+  expect(await evaluateTexts(rules, [])).toMatchObject({ blockedBy: null, observed: [], unfinished: null });
 });
 
 test.each([
@@ -64,7 +65,7 @@ test('finds matches anywhere in a long text, even across chunks', async () => {
       blockedBy: 'card_number',
     });
   }
-  expect(await evaluateTexts(rules, [around])).toEqual({ blockedBy: null, observed: [], unfinished: null });
+  expect(await evaluateTexts(rules, [around])).toMatchObject({ blockedBy: null, observed: [], unfinished: null });
 });
 
 test('finds a long token and an expression of 1,000 characters wherever the text is split', async () => {
@@ -109,7 +110,7 @@ test('evaluates expressions in linear time that are exponential in other engines
       expression,
     })),
   );
-  expect(await evaluateTexts(rules, [`${'a'.repeat(100_000)}b`, 'x'.repeat(100_000)])).toEqual({
+  expect(await evaluateTexts(rules, [`${'a'.repeat(100_000)}b`, 'x'.repeat(100_000)])).toMatchObject({
     blockedBy: null,
     observed: [],
     unfinished: null,
@@ -135,7 +136,7 @@ test.each([
   };
   let next = setImmediate(count);
   const placed = inputRules(...rules.map((rule) => ({ ...rule, action: 'block' as const })));
-  expect(await evaluateTexts(placed, [text, 'and the end'])).toEqual({ blockedBy: null, observed: [], unfinished: null });
+  expect(await evaluateTexts(placed, [text, 'and the end'])).toMatchObject({ blockedBy: null, observed: [], unfinished: null });
   clearImmediate(next);
   expect(turns).toBeGreaterThan(1_000);
 });
@@ -144,7 +145,7 @@ test('evaluates many short texts together in a thread', async () => {
   const requests = jest.spyOn(Worker.prototype, 'postMessage');
   const rules = inputRules({ class: 'email', action: 'observe' }, { class: 'iban', action: 'block' });
   const texts = Array.from({ length: 20_000 }, (_, index) => `the description of parameter ${index}`);
-  expect(await evaluateTexts(rules, [...texts, 'a@example.com'])).toEqual({ blockedBy: null, observed: ['email'], unfinished: null });
+  expect(await evaluateTexts(rules, [...texts, 'a@example.com'])).toMatchObject({ blockedBy: null, observed: ['email'], unfinished: null });
   expect(requests.mock.calls.length).toBeLessThan(50);
   requests.mockRestore();
 });
@@ -235,7 +236,7 @@ describe('texts that were evaluated before', () => {
 
   test('evaluates only new texts of a conversation', async () => {
     const rules = inputRules({ class: 'email', action: 'block' });
-    expect(await evaluate(rules, history, aborted)).toEqual({ blockedBy: null, observed: [], unfinished: null });
+    expect(await evaluate(rules, history, aborted)).toMatchObject({ blockedBy: null, observed: [], unfinished: null });
     expect(await evaluate(rules, [...history, 'ask ada@example.com'], aborted)).toMatchObject({ blockedBy: 'email' });
   });
 

@@ -83,7 +83,7 @@ describe('durable work', () => {
     await rm(dataDir, { recursive: true });
   });
 
-  test('runs work that was enqueued before Temporal was ready, and reports the URL of the UI', async () => {
+  test('runs work that was enqueued before Temporal was ready', async () => {
     await put('a');
     const ready: string[] = [];
     const durable = start({ onReady: ({ uiUrl }) => ready.push(uiUrl() ?? '') });
@@ -103,7 +103,7 @@ describe('durable work', () => {
     expect(reported.filter(({ fields }) => !isUnavailable(fields['err']))).toEqual([]);
   });
 
-  test('continues after Temporal was killed and re-enqueues unfinished work', async () => {
+  test('continues after Temporal has been killed', async () => {
     const durable = start();
     await until('it is ready', () => durable.state() === 'ready');
     process.kill(await pidOfServer(), 'SIGKILL');
@@ -113,14 +113,14 @@ describe('durable work', () => {
     await until('unfinished work is re-enqueued', () => repairs === 2);
   });
 
-  test('waits as outbox rows when it is disabled', async () => {
+  test('keeps work as outbox rows while Temporal is disabled', async () => {
     const durable = start({ temporal: { mode: 'off', address: null, namespace: 'default' } });
     await put('c');
     expect(durable.state()).toBe('off');
     expect(await waiting()).toBe(1);
   });
 
-  test('waits for an external Temporal that is unavailable and logs it once', async () => {
+  test('waits for an external Temporal that is unavailable', async () => {
     await put('d');
     const durable = start({ temporal: { mode: 'external', address: '127.0.0.1:1', namespace: 'default' } });
     const warnings = (): string[] => lines.filter(({ level }) => level === 'warn').map(({ message }) => message);
@@ -132,7 +132,7 @@ describe('durable work', () => {
     expect(await waiting()).toBe(1);
   });
 
-  test('uses an external Temporal and creates its namespace on request, and runs no workflows in a client', async () => {
+  test('creates the namespace of an external Temporal on request', async () => {
     const { server } = shared();
     const temporal = { mode: 'external', address: server.address, namespace: 'model-gateway', createNamespace: true } as const;
     await put('e');
@@ -149,7 +149,7 @@ describe('durable work', () => {
     await observer.close();
   });
 
-  test('waits, reports it and delivers the work once if the network to Temporal passes nothing on', () =>
+  test('delivers work once after the network to Temporal has stalled', () =>
     withFaultProxy(`http://${shared().server.address}`, async (network) => {
       await network.connect();
       const temporal = { mode: 'external', address: new URL(network.url).host, namespace: 'half-open', createNamespace: true } as const;
@@ -167,7 +167,7 @@ describe('durable work', () => {
       await durable.stop();
     }));
 
-  test('stops a batch whose start is refused if an operator ended its run, and otherwise starts it again', async () => {
+  test('stops a batch whose run an operator has ended', async () => {
     const { server } = shared();
     const temporal = { mode: 'external', address: server.address, namespace: 'batches', createNamespace: true } as const;
     start({ temporal, role: 'client' });
@@ -197,7 +197,7 @@ describe('durable work', () => {
     await observer.close();
   });
 
-  test('waits for a namespace that does not exist and reports it', async () => {
+  test("waits for a namespace that doesn't exist", async () => {
     const { server, temporal: observer } = shared();
     await put('f');
     const durable = start({ temporal: { mode: 'external', address: server.address, namespace: 'missing' } });
@@ -216,7 +216,7 @@ describe('durable work', () => {
     await until('it is ready', () => durable.waitReasons().length === 0);
   });
 
-  test('keeps waiting only with runs of a missing key after the payload key changes', async () => {
+  test('runs other work while a payload key is missing', async () => {
     const { server } = shared();
     const [keyA, keyB] = [randomBytes(32), randomBytes(32)];
     const startWith = (payloadKeys: TemporalSettings['payloadKeys'] & {}, role: 'client' | 'worker' = 'worker'): Durable =>

@@ -50,7 +50,7 @@ async function workOff(temporal: Temporal): Promise<readonly string[]> {
 describe('the task queue of the development server', () => {
   const shared = sharedTemporal();
 
-  test('reports its backlog and does not delay one project because of another with many runs', async () => {
+  test("doesn't delay a project because of another one with many runs", async () => {
     const { temporal } = shared();
     await until('the server responds', () =>
       temporal.probe().then(
@@ -88,7 +88,7 @@ describe('a server without fairness', () => {
     await server?.remove();
   });
 
-  test('ignores the projects of the runs and executes all of them', async () => {
+  test('executes the runs of all projects on a server without fairness', async () => {
     const { quiet } = await startRuns(temporal);
     const order = await workOff(temporal);
     expect(order.filter((projectId) => projectId === quiet)).toHaveLength(few);
@@ -102,11 +102,11 @@ test.each([
   ['1.31.0-148.2', true],
   ['2.0.0', true],
   ['', null],
-])('detects whether a server of version %j may know fairness keys: %j', (version, expected) => {
+])('detects fairness support of server version %j: %j', (version, expected) => {
   expect(knowsFairness(version)).toBe(expected);
 });
 
-describe('the watch', () => {
+describe('the task queue watch', () => {
   const fair: TaskQueueState = { serverVersion: '1.31.0', knowsFairness: true, backlogs: [] };
   const late: TaskQueueState = { ...fair, backlogs: [{ type: 'workflow', tasks: 900, ageMs: 61_400 }] };
   const early: TaskQueueState = { ...fair, backlogs: [{ type: 'workflow', tasks: 9_000, ageMs: 59_000 }] };
@@ -131,7 +131,7 @@ describe('the watch', () => {
     return { lines: lines.map(({ level, message, fields }) => [level, message, fields]), current: watch.current() };
   }
 
-  test('logs once when tasks have waited for more than a minute, and once when they no longer do', async () => {
+  test('logs once when tasks have waited for more than a minute', async () => {
     const { lines, current } = await linesAfter(fair, early, late, late, new Error('unavailable'), late, fair);
     expect(lines).toEqual([
       ['warn', 'Temporal tasks waiting for a worker', { queue: 'memory', tasks: 900, seconds: 61 }],
@@ -140,19 +140,19 @@ describe('the watch', () => {
     expect(current).toBe(fair);
   });
 
-  test('does not have a state while Temporal is unavailable', async () => {
+  test('has no state while Temporal is unavailable', async () => {
     const { lines, current } = await linesAfter(late, new Error('unavailable'));
     expect([lines.length, current]).toEqual([1, null]);
   });
 
-  test('logs a server without fairness once', async () => {
+  test('logs a server without fairness only once', async () => {
     expect((await linesAfter(old, old, fair)).lines).toEqual([
       ['warn', 'Temporal server too old for fairness; a project with many tasks delays the others', { version: '1.27.2' }],
     ]);
   });
 });
 
-test('reports how long an activity waited, unless it is local', async () => {
+test('reports how long a remote activity has waited', async () => {
   const { measureWaits } = await import('../../src/jobs/worker/measure-waits.ts');
   const waits = createHistogram();
   const run = (isLocal: boolean) =>

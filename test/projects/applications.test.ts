@@ -52,11 +52,8 @@ describeDatabases('applications of a project', (database) => {
       code: 'conflict',
     });
     await projects.put(project.slug, { retired: ['openai'] }, { retired: [], tiers: {} });
-
-    const rule = { class: 'email', place: 'input', action: 'block' };
-    await projects.contentRules.put(project.id, { rules: [rule] }, { rules: [] });
-    await expect(projects.contentRules.put(project.id, { rules: [] }, { rules: [] })).rejects.toMatchObject({ code: 'conflict' });
-    expect(await projects.contentRules.find(project.id)).toEqual([rule]);
+    await expect(projects.put(project.slug, { name: 'Mine' }, { name: 'Theirs' })).rejects.toMatchObject({ code: 'conflict' });
+    await projects.put(project.slug, { name: 'Mine' }, { name: project.name });
   });
 
   test('keeps omitted members, removes a ceiling that is set to null, and replaces tiers completely', async () => {

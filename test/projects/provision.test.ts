@@ -13,6 +13,7 @@ import { createMemorySettings } from '../../src/memory/records/settings.ts';
 import { createAudit } from '../../src/people/audit.ts';
 import { createPeople } from '../../src/people/people.ts';
 import { createProjects } from '../../src/projects/projects.ts';
+import { buildCatalog } from '../../src/routing/catalog.ts';
 import { describeDatabases } from '../db/databases.ts';
 
 const adminToken = 'admin-token-of-the-test';
@@ -43,6 +44,7 @@ describeDatabases('/provision', (database) => {
     const audit = createAudit({ database: database(), clock });
     const people = createPeople({ database: database(), clock });
     const publicUrl = () => null;
+    const routing = () => ({ catalog: buildCatalog({ providers: {}, models: {}, tiers: {} }), catalogFill: false });
     const deps = {
       projects,
       keyring,
@@ -51,17 +53,25 @@ describeDatabases('/provision', (database) => {
       importMemory: createImportMemory({ database: database(), clock }),
       batches,
       listCalls,
+      findCall: async () => null,
+      refusedCalls: { list: async () => [], find: async () => null, count: async () => ({ calls: 0, recorded: 0, byReason: [] }) },
+      clock,
       getUsage,
       leases,
       listQuarantined: async () => [],
       catalog,
       erasures,
+      routing,
+      getDeploymentUsage: async () => ({}),
       reprice,
       audit,
       logger: silentLogger,
       people,
       publicUrl,
       adminTokens: () => [adminToken],
+      health: { getNotReadyReasons: async () => [], getDegradations: () => [] },
+      version: '1.2.3',
+      readWork: async () => null,
     };
     app.use('/provision', createProvisionRoutes(deps));
     app.use(createErrorHandler({ logger: silentLogger, countError: () => undefined }));

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { buildCatalog } from '../../src/routing/catalog.ts';
-import { listModels } from '../../src/routing/list-models.ts';
+import { listChatModels, listModels } from '../../src/routing/list-models.ts';
 import type { ProjectRouting } from '../../src/routing/rules.ts';
 import { callerWith, project } from './plans.ts';
 
@@ -68,4 +68,9 @@ describe('the list contains', () => {
   ])('%s', (_name, asked, ids) => {
     expect(idsOf(asked)).toEqual(ids);
   });
+});
+
+test('lists only chat models for the playground, and the tiers that have one', () => {
+  const request = { catalog, project, source: 'acme', caller: callerWith(null), catalogFill: false };
+  expect(listChatModels(request)).toEqual({ tiers: ['standard', 'fine', 'auto'], models: ['openai/gpt', 'anthropic/claude'] });
 });

@@ -23,7 +23,7 @@ it('uses the same Node flag in the image, in cluster processes and in benchmarks
 
 describePostgres('the benchmark', () => {
   it(
-    'reports medians for the baseline and the gateway, with ratios from the same round',
+    'reports ratios between the gateway and the baseline',
     async () => {
       const folder = await mkdtemp(join(tmpdir(), 'gateway-bench-test-'));
       try {
@@ -57,7 +57,7 @@ it.each([
   ['in one piece', 1_000],
   ['byte by byte', 1],
   ['in pieces of seven bytes', 7],
-])('reads messages that arrive %s one after the other', (_title, pieceBytes) => {
+])('reads messages that arrive %s', (_title, pieceBytes) => {
   const read: string[] = [];
   let body = '';
   const take = createMessageReader({

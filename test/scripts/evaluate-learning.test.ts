@@ -25,7 +25,7 @@ beforeAll(async () => {
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
 describe('the learning set', () => {
-  test('covers everything that learning is judged by', () => {
+  test('covers everything that we judge learning by', () => {
     expect(set.length).toBeGreaterThanOrEqual(60);
     expect(new Set(set.map(({ category }) => category)).size).toBeGreaterThanOrEqual(15);
     // Each of them says what must or must not be learned.
@@ -34,18 +34,18 @@ describe('the learning set', () => {
 
   test.each([
     [
-      'a pattern that is none',
+      'an invalid pattern',
       '- { id: a, conversations: [{ messages: [{ user: a }, { assistant: b }], scripted: [] }], must: [{ all: ["("] }] }',
     ],
-    ['an unknown member', '- { id: a, conversations: [{ messages: [{ user: a }, { assistant: b }], scripted: [] }], mus: [] }'],
-    ['an id that is used twice', '- &a { id: a, conversations: [{ messages: [{ user: a }, { assistant: b }], scripted: [] }] }\n- *a'],
-  ])('rejects %s', async (_, text) => {
+    ['an unknown key', '- { id: a, conversations: [{ messages: [{ user: a }, { assistant: b }], scripted: [] }], mus: [] }'],
+    ['a duplicate id', '- &a { id: a, conversations: [{ messages: [{ user: a }, { assistant: b }], scripted: [] }] }\n- *a'],
+  ])('rejects a learning set with %s', async (_, text) => {
     const broken = await mkdtemp(join(folder, 'set-'));
     await writeFile(join(broken, 'broken.yaml'), text);
     await expect(loadLearningSet(broken)).rejects.toThrow(/^broken/);
   });
 
-  test('includes invented statements, and keeps exactly what must be learned', async () => {
+  test('keeps exactly what must be learned from the scripted answers', async () => {
     for (const each of set) {
       const items = [];
       const refusals: string[] = [];
@@ -65,7 +65,7 @@ describe('the learning set', () => {
     }
   });
 
-  test('teaches the service, which masks secrets, refuses injections and separates end users', async () => {
+  test('teaches the service without secrets or injections', async () => {
     copyEmbeddedTemplate(folder);
     const database = await openEmbeddedDatabase({ dataDir: folder });
     try {
@@ -82,7 +82,7 @@ describe('the learning set', () => {
     }
   });
 
-  test('fails a model that learns nothing, and one that learns forbidden things', () => {
+  test('fails a model that learns nothing or forbidden things', () => {
     const failed = (id: string, text: string | null, subject = 'account-1') => {
       const each = set.find((other) => other.id === id);
       const judged = each && judge(each, text === null ? [] : [{ text, kind: 'event', subject }]);
@@ -99,7 +99,7 @@ describe('the learning set', () => {
 });
 
 describe('an evaluation', () => {
-  test('continues with the results of a run that was killed while writing one', async () => {
+  test('resumes after a run that was killed while writing a result', async () => {
     const path = join(folder, 'kept', 'results.jsonl');
     const first = await openResults<number>(path);
     expect(await first.getOrRun(['a', 1], async () => 7)).toBe(7);
@@ -114,7 +114,7 @@ describe('an evaluation', () => {
     expect((await readFile(path, 'utf8')).split('\n').filter((line) => line.startsWith('{"key":'))).toHaveLength(3);
   });
 
-  test('estimates its cost from lengths and prices and calls nothing without consent', async () => {
+  test('calls no model without consent', async () => {
     const price = {
       inputNanos: 2_000_000_000n,
       outputNanos: 10_000_000_000n,

@@ -21,7 +21,7 @@ const knownScripts: Readonly<Record<string, string>> = {
 const root = new URL('../../', import.meta.url);
 const pathOf = (name: string): string => new URL(name, root).pathname;
 
-test('lists every package with an install script and why it works without it', async () => {
+test('lists every package with an install script', async () => {
   const { packages } = JSON.parse(await readFile(pathOf('package-lock.json'), 'utf8')) as {
     packages: Record<string, { hasInstallScript?: boolean }>;
   };

@@ -13,10 +13,10 @@ import { BootstrapError } from '../../scripts/npm.js';
 test.each([
   ['an unknown option', ['--nothing'], 'nothing'],
   ['an unknown data set', ['--only', 'mem0'], '--only: must be locomo or beam'],
-  ['a configuration that does not exist', ['--config', '/nowhere/gateway.yaml'], '--config: ENOENT'],
-  ['a file that cannot be written', ['--json', '/nowhere/results.json'], '--json: ENOENT'],
-  ['data that do not exist', ['--locomo', '/nowhere/locomo10.json'], '/nowhere/locomo10.json: cannot be read (ENOENT)'],
-])('reports %s before anything is installed or started', async (_title, args, message) => {
+  ["a configuration that doesn't exist", ['--config', '/nowhere/gateway.yaml'], '--config: ENOENT'],
+  ["a file that can't be written", ['--json', '/nowhere/results.json'], '--json: ENOENT'],
+  ["data that doesn't exist", ['--locomo', '/nowhere/locomo10.json'], '/nowhere/locomo10.json: cannot be read (ENOENT)'],
+])('reports %s before it installs or starts anything', async (_title, args, message) => {
   const failed = runMemoryBenchmark(args);
   await expect(failed).rejects.toThrow(BootstrapError);
   await expect(failed).rejects.toThrow(message);
@@ -44,7 +44,7 @@ describe('LoCoMo', () => {
     ],
   };
 
-  test('makes memories of statements and keeps the questions that a memory answers', () => {
+  test('turns observations into memories', () => {
     const [conversation] = parseLocomo(JSON.stringify([sample]));
     const of = (session: number, speaker: string, date: string) => ({ conversation: 'conv-1', session, speaker, date });
     const may = '2023-05-08T00:05:00.000Z';
@@ -60,7 +60,7 @@ describe('LoCoMo', () => {
     ]);
   });
 
-  test('alternates between the halves', () => {
+  test('alternates between the halves of the data set', () => {
     expect(parseLocomo(JSON.stringify([sample, sample, sample])).map(({ half }) => half)).toEqual(['tuned', 'held-out', 'tuned']);
   });
 });
@@ -77,7 +77,7 @@ describe('BEAM', () => {
     abstention: [{ question: 'Without an answer' }, { question: 'Of no message', source_chat_ids: [99] }],
   };
 
-  test('makes memories of messages, splits long ones, and dates them by the last message with a date', () => {
+  test('turns messages into memories and splits long ones', () => {
     const conversation = parseBeam('7', JSON.stringify(chat), JSON.stringify(questions));
     expect(
       conversation.memories.map(({ id, text, session, date, sources }) => [id, text.length, session, date.slice(0, 10), sources]),
@@ -100,20 +100,20 @@ describe('BEAM', () => {
     ]);
   });
 
-  test('splits without losing anything but spaces and without separating surrogate pairs', () => {
+  test('never splits a surrogate pair', () => {
     expect(splitText('one two\nthree four', 12)).toEqual(['one two', 'three four']);
     expect(splitText(`x${'😀'.repeat(5)}`, 4)).toEqual(['x😀', '😀😀', '😀😀']);
   });
 });
 
-test('names the file in the error if it is missing or has another version', async () => {
+test('names the file in the error if it is missing', async () => {
   await expect(loadLocomo('/nowhere/locomo10.json')).rejects.toThrow('/nowhere/locomo10.json: cannot be read (ENOENT)');
   await expect(loadLocomo(import.meta.filename)).rejects.toThrow(/LoCoMo: its SHA-256 is not 79fa87e9/);
   await expect(loadBeam('/nowhere')).rejects.toThrow('/nowhere/1/chat.json: cannot be read (ENOENT)');
 });
 
-describe('figures', () => {
-  test('ranks by the first result with any of the sources and keeps the order of equal scores', () => {
+describe('scores', () => {
+  test('ranks by the first result with any of the sources', () => {
     const results = [['a'], ['b', 'c'], ['c'], ['d']];
     expect(rankOf(results, ['c', 'd'])).toBe(2);
     expect(rankOf(results, ['a'])).toBe(1);
@@ -121,7 +121,7 @@ describe('figures', () => {
     expect(rankOf([], ['a'])).toBeNull();
   });
 
-  test('includes hits at 1, 5 and 10 and the mean reciprocal rank, overall and by kind', () => {
+  test('computes hits at 1, 5 and 10 and the mean reciprocal rank', () => {
     const outcomes = [
       { kind: 'temporal', rank: 1 },
       { kind: 'temporal', rank: 5 },

@@ -8,7 +8,7 @@ import { run } from '../support/run.ts';
 const limitMs = 420_000;
 
 it(
-  'does not grow the heap and buffers of the service over thousands of calls of every kind',
+  "doesn't leak memory over thousands of calls",
   async () => {
     const program = [join(root, 'scripts', 'soak.js'), '--rounds', '8', '--calls', '320'];
     const said = await run(process.execPath, program, { cwd: root, env: { ...process.env, DATABASE_URL: '' }, timeoutMs: limitMs });
@@ -18,7 +18,7 @@ it(
   limitMs,
 );
 
-describe('the memory that each call leaves', () => {
+describe('leak detection', () => {
   /**
    * Returns the measurements of a service that leaks `kept` bytes per call, warms up for two rounds, and varies by
    * `noise` bytes.
@@ -30,7 +30,7 @@ describe('the memory that each call leaves', () => {
       return { calls, heapBytes: 45_000_000 + warmUp + kept * calls + (round % 2) * noise, bufferBytes: 9_000_000 };
     });
 
-  it.each([0, 20_000, 100_000])('differs clearly from a variation of %i bytes', (noise) => {
+  it.each([0, 20_000, 100_000])('detects a leak despite a noise of %i bytes', (noise) => {
     expect(isLeak(growthOf(measuresOf(0, noise), 'heapBytes'))).toBe(false);
     expect(isLeak(growthOf(measuresOf(1_500, noise), 'heapBytes'))).toBe(true);
     expect(isLeak(growthOf(measuresOf(1_500, noise), 'bufferBytes'))).toBe(false);

@@ -10,12 +10,12 @@ test('ends a successful run with its counts', () => {
   expect(summary).toEqual({ lines: ['10 passed, 0 failed'], exitCode: 0 });
 });
 
-test('counts a file that could not be loaded as one failure', () => {
+test("counts a file that can't be loaded as one failure", () => {
   const summary = summarizeRun({ files: [clean, failed, broken], exitCode: 1, allowSkipped: true });
   expect(summary).toEqual({ lines: ['8 passed, 3 failed'], exitCode: 1 });
 });
 
-test('counts skipped tests, and with CI=true reports them as failures with their names', () => {
+test('reports skipped tests as failures with CI=true', () => {
   const files = [{ ...clean, skippedNames: ['one', 'two'] }];
   expect(summarizeRun({ files, exitCode: 0, allowSkipped: true })).toEqual({ lines: ['5 passed, 0 failed, 2 skipped'], exitCode: 0 });
   expect(summarizeRun({ files, exitCode: 0, allowSkipped: false })).toEqual({
@@ -24,7 +24,7 @@ test('counts skipped tests, and with CI=true reports them as failures with their
   });
 });
 
-test('reports a failed jest process as a failure even if no test failed or ran', () => {
+test('reports a crashed jest process as a failure', () => {
   expect(summarizeRun({ files: [clean], exitCode: 1, allowSkipped: true })).toEqual({
     lines: ['jest ended with 1 though no test failed: see above', '5 passed, 1 failed'],
     exitCode: 1,

@@ -1,13 +1,13 @@
 import { expect, test } from '@jest/globals';
 import { compareVersions, satisfies } from '../../scripts/versions.js';
 
-test('compares versions by number and treats missing parts as zero', () => {
+test('compares versions by number', () => {
   expect(compareVersions('22.9.0', '22.18.0')).toBeLessThan(0);
   expect(compareVersions('v24.0.1', '24')).toBeGreaterThan(0);
   expect(compareVersions('22.18', '22.18.0')).toBe(0);
 });
 
-test('accepts a Node for `>=22.18` from that release on', () => {
+test('accepts Node 22.18 and later for `>=22.18`', () => {
   expect(['20.20.2', '22.17.9', '22.18.0', '24.0.0-rc.1'].map((version) => satisfies(version, '>=22.18'))).toEqual([
     false,
     false,

@@ -168,7 +168,7 @@ const between = (least: number, hidden = 1_000): unknown => {
   return { ...matcher, toString: () => `a number from ${least} to ${least + hidden}` };
 };
 
-describe.each(Object.keys(streams))('a reader that leaves a %s stream', (name) => {
+describe.each(Object.keys(streams))('an abandoned %s stream', (name) => {
   const { path, body, events } = streams[name] ?? { path: '', body: {}, events: [] };
   const provider = name === 'messages' ? 'messages' : 'chat';
   const bytes = Buffer.from(events.map(({ text }) => text).join(''));
@@ -182,7 +182,7 @@ describe.each(Object.keys(streams))('a reader that leaves a %s stream', (name) =
     ),
   );
 
-  it('charges an abandoned stream for what it delivered, or for the final usage if that has arrived', async () => {
+  it('charges an abandoned stream for what it has delivered', async () => {
     const all = Array.from({ length: bytes.length }, (_, cut) => cut);
     const cuts = all.filter((cut) => isExhaustive || cut % 4 === 0 || ends.includes(cut) || ends.includes(cut + 1));
     const models = cuts.map((cut) => `${provider}/${name}-${cut}`);
@@ -227,9 +227,9 @@ describe('a reader that leaves before the first content', () => {
   const hidden = tokensWithin(490);
 
   it.each([
-    ['while the model has shown nothing', opening],
-    ['as soon as the model has shown something', opening + content],
-  ])('charges what the model may have generated before the reader left on %s', async (what, events) => {
+    ['before the first content', opening],
+    ['right after the first content', opening + content],
+  ])('charges for hidden output if the reader leaves %s', async (what, events) => {
     const model = what.replaceAll(' ', '-');
     scripts.set(model, (response) => {
       response.write(opening);
@@ -244,7 +244,7 @@ describe('a reader that leaves before the first content', () => {
     expect(call?.output).toBeGreaterThanOrEqual(hidden);
   });
 
-  it('never charges more than the call may generate', async () => {
+  it('never charges for more tokens than the request allows', async () => {
     scripts.set('limited', (response) => void response.write(opening));
     const body = { model: 'chat/limited', max_tokens: 7, messages: [], stream: true };
     const reader = openStream(gateway(), '/v1/chat/completions', body);
@@ -289,13 +289,13 @@ describe('a reader that leaves after the last choice has finished', () => {
     return { call, isConnected };
   }
 
-  it('charges the usage that the vendor reports afterwards', async () => {
+  it('charges the usage that arrives after the reader has left', async () => {
     const { call, isConnected } = await leaveAfter('all', [...spoken, ...finished], `${usage}data: [DONE]\n\n`, { n: 8 });
     expect(isConnected).toBe(true);
     expect(call).toMatchObject({ outcome: 'client_left', estimated: false, input: 9, output: 12_800 });
   });
 
-  it('charges an estimate of all choices if the vendor reports no usage', async () => {
+  it('estimates the usage of all choices if the vendor reports none', async () => {
     const { call } = await leaveAfter('silent', [...spoken, ...finished], '', { n: 8 });
     expect(call).toMatchObject({ outcome: 'client_left', estimated: true, output: between(estimateTokens(8 * 205)) });
   });
@@ -309,7 +309,7 @@ describe('a reader that leaves after the last choice has finished', () => {
     expect(call).toMatchObject({ outcome: 'client_left', estimated: true, output: between(estimateTokens(characters)) });
   });
 
-  it('gives up waiting for the usage after a while', async () => {
+  it('stops waiting for a usage report that never arrives', async () => {
     scripts.set('endless', (response) => void response.write(textOf([...spoken, ...finished])));
     const reader = openStream(gateway(), '/v1/chat/completions', { model: 'chat/endless', n: 8, messages: [], stream: true });
     await reader.received(Buffer.byteLength(textOf([...spoken, ...finished])));

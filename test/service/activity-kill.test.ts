@@ -164,7 +164,7 @@ describePostgres('kill -9 of the worker', () => {
   }, 300_000);
   afterAll(() => service?.stopAll());
 
-  it('kills every activity before each of its writes', () => {
+  it('crashes every activity before each of its writes', () => {
     expect(activities.toSorted()).toEqual([...Object.keys(table), 'readConversation'].toSorted());
     for (const { activity, point } of crashes) expect(passed).toContain(`${activity} ${point}`);
     const writing = new Set([...passed].filter((point) => point.includes(' before ')).map((point) => point.split(' ')[0]));
@@ -172,7 +172,7 @@ describePostgres('kill -9 of the worker', () => {
   });
 
   it.each(kills.map((killed) => ({ killed, title: killed.map(({ activity, point }) => `${activity} ${point}`).join(', ') })))(
-    'in $title',
+    'kills the worker in $title',
     async ({ killed }) => {
       const points = killed.map((crash) => {
         const project = crashed.get(nameOf(crash));
@@ -187,7 +187,7 @@ describePostgres('kill -9 of the worker', () => {
     300_000,
   );
 
-  it('recovers from every crash with the same rows and no pending work', async () => {
+  it('leaves the same rows after every crash', async () => {
     const { database, temporal } = service;
     const worker = await service.startWorker();
     await untilDone([...crashed.values()], 500_000);
@@ -206,7 +206,7 @@ describePostgres('kill -9 of the worker', () => {
     expect(await worker.end('SIGTERM')).toBe(0);
   }, 900_000);
 
-  it('stops a batch that was terminated while no worker was running, and learns it on replay', async () => {
+  it('stops a batch that was terminated while no worker was running', async () => {
     const { database, serving, temporal } = service;
     const project = await service.addProject('ended');
     await say(project, 'I live in ended.', 'ada');
@@ -226,7 +226,7 @@ describePostgres('kill -9 of the worker', () => {
     expect(await worker.end('SIGTERM')).toBe(0);
   }, 300_000);
 
-  it('does not repeat finished model requests and records every request', async () => {
+  it("doesn't repeat a model request that has finished", async () => {
     const { requests: asked, database } = service;
     expect(asked.filter(({ isOpen }) => !isOpen)).toEqual([]);
     const countOf = (...jobs: string[]): number => asked.filter(({ job }) => jobs.includes(job)).length;

@@ -71,7 +71,7 @@ async function readCosts({ database, project }: TestGateway, calls: number): Pro
   });
 }
 
-test('charges a call the sum of its attempts', async () => {
+test('charges a call for all of its attempts', async () => {
   const { lent, send } = await withKey('attempt-sum', 10);
   expect((await send('standard')).status).toBe(200);
   const [row] = await readCosts(lent, 1);
@@ -81,7 +81,7 @@ test('charges a call the sum of its attempts', async () => {
   expect(row).toMatchObject({ cost: hung + served, estimated: true, settled: hung + served });
 });
 
-test('makes another attempt only if the ceiling permits it in addition to the attempt already billed', async () => {
+test('skips the next attempt if the ceiling has no room for it', async () => {
   // There is room for two calls, but not for the attempt that is billed in addition to them.
   const { lent, send } = await withKey('attempt-room', 2 * boundUsd);
   const held = send('held/m');

@@ -80,7 +80,7 @@ it.each([
     'after its first event',
     'event: response.created\ndata: {"type":"response.created","response":{"status":"queued","background":true}}\n\n',
   ],
-])('charges the reserved amount for a stream whose reader leaves %s', async (when, text) => {
+])('charges the reserved amount if the reader leaves a stream %s', async (when, text) => {
   const lent = await lend();
   const begun = Promise.withResolvers<void>();
   scripts.set(when, (response) => {

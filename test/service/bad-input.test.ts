@@ -31,7 +31,7 @@ describe('keys', () => {
     expect((await post(chatPath, JSON.stringify(chatBody), { authorization: `bEARER ${gateway.key}` })).status).toBe(200);
   });
 
-  it('rejects an invalid key before it checks content type, size and syntax', async () => {
+  it('rejects an invalid key before it looks at the body', async () => {
     await expectChatError(await post(chatPath, '{', { 'content-type': 'text/plain' }), 401, 'missing_key');
   });
 });
@@ -59,7 +59,7 @@ describe('bodies', () => {
     ['trailing comma', '{"messages":[],}'],
     ['byte-order mark', '\ufeff{"messages":[]}'],
     ['control character', '{"messages":["\u0001"]}'],
-  ])('returns 400 for %s', async (_title, body) => {
+  ])('returns 400 for an invalid body: %s', async (_title, body) => {
     await expectChatError(await gateway.call(chatPath, body), 400, 'bad_json');
     await expectRouteError(await gateway.call(messagesPath, body), { name: 'messages' }, { status: 400, code: 'bad_json' });
   });
@@ -69,7 +69,7 @@ describe('bodies', () => {
     await expectChatError(await gateway.call(chatPath, body), 400, 'bad_json');
   });
 
-  it('returns 400 bad_json if a key that the gateway reads appears twice, however it is escaped', async () => {
+  it('returns 400 bad_json for a duplicate key, even if it is escaped', async () => {
     await expectChatError(
       await gateway.call(chatPath, '{"model":"one/echo","messages":[],"\\u006dodel":"two/echo"}'),
       400,
@@ -82,7 +82,7 @@ describe('bodies', () => {
     [{ model: 'three/echo', max_tokens: 5 }, 'messages: Field required'],
     [{ model: 'three/echo', max_tokens: 5, messages: {} }, 'messages: Input should be a valid list'],
     [{ model: 'three/echo', max_tokens: 'x', messages: [] }, 'max_tokens: Input should be a valid integer'],
-  ])("returns 400 with the vendor's message on messages for %j", async (body, message) => {
+  ])("returns the vendor's message with a 400 on messages for %j", async (body, message) => {
     await expectRouteError(await gateway.call(messagesPath, body), { name: 'messages' }, { status: 400, code: 'bad_json', message });
   });
 
@@ -98,16 +98,13 @@ describe('bodies', () => {
   });
 
   it.each([
-    ['413: more than 32 MiB, declared', { length: 33 * 1024 * 1024 }, 413, 'application/json'],
-    ['401: no key', { length: 33 * 1024 * 1024, key: '' }, 401, 'application/json'],
-    ['415: another content type', { length: 33 * 1024 * 1024 }, 415, 'text/plain'],
-  ])(
-    'answers a caller on %s who sends the whole body before it reads and asks to close the connection',
-    async (_title, sent, status, type) => {
-      const answer = await sendThenRead({ key: gateway.key, type, ...sent });
-      expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} [^]*\r\nConnection: close\r\n\r\n.+`));
-    },
-  );
+    ['413 for more than 32 MiB', { length: 33 * 1024 * 1024 }, 413, 'application/json'],
+    ['401 for a missing key', { length: 33 * 1024 * 1024, key: '' }, 401, 'application/json'],
+    ['415 for a wrong content type', { length: 33 * 1024 * 1024 }, 415, 'text/plain'],
+  ])('delivers the error to a caller who sends the whole body first: %s', async (_title, sent, status, type) => {
+    const answer = await sendThenRead({ key: gateway.key, type, ...sent });
+    expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} [^]*\r\nConnection: close\r\n\r\n.+`));
+  });
 
   it('accepts a body of 31 MiB', async () => {
     const body = `{"model":"one/echo","messages":[{"role":"user","content":"${'a'.repeat(31 * 1024 * 1024)}"}]}`;
@@ -124,7 +121,7 @@ describe('headers', () => {
     expect((await gateway.call(chatPath, chatBody)).status).toBe(200);
   });
 
-  it('adds x-gateway-call-id to every response of an inference route, including errors', async () => {
+  it('adds x-gateway-call-id to every response, including errors', async () => {
     for (const answer of [await gateway.call(chatPath, chatBody), await gateway.call(chatPath, '{'), await post(chatPath, '{}', {})]) {
       expect(answer.headers.get('x-gateway-call-id')).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7/);
       await answer.body?.cancel();
@@ -143,21 +140,21 @@ describe('URLs', () => {
 
   it.each([
     ['the version is missing', 'POST', '/chat/completions', '/v1/chat/completions'],
-    ['the version is there twice', 'POST', '/v1/v1/messages?beta=true', '/v1/messages'],
-    ['a slash is there twice', 'POST', '/v1/audio//speech', '/v1/audio/speech'],
-    ['the version does not belong there', 'GET', '/v1/usage/me', '/usage/me'],
-    ['a letter is wrong', 'POST', '/v1/chat/completion', '/v1/chat/completions'],
-  ])('suggests the intended path in a 404: %s', async (_why, method, path, meant) => {
+    ['the version appears twice', 'POST', '/v1/v1/messages?beta=true', '/v1/messages'],
+    ['there is a double slash', 'POST', '/v1/audio//speech', '/v1/audio/speech'],
+    ['the path needs no version', 'GET', '/v1/usage/me', '/usage/me'],
+    ['the path has a typo', 'POST', '/v1/chat/completion', '/v1/chat/completions'],
+  ])('suggests the correct path in a 404 if %s', async (_why, method, path, meant) => {
     const answer = await gateway.call(path, method === 'GET' ? undefined : {});
     await expectChatError(answer, 404, 'not_found', `${method} ${path.split('?', 1)[0]}: did you mean ${meant}?`);
   });
 
-  it('does not suggest operator paths in a 404 and truncates the path that it repeats', async () => {
+  it("doesn't suggest operator paths in a 404", async () => {
     await expectChatError(await gateway.call('/rovision/teams'), 404, 'not_found', 'GET /rovision/teams: there is no such path');
     await expectChatError(await gateway.call(`/${'x'.repeat(5_000)}`), 404, 'not_found', `GET /${'x'.repeat(199)}: there is no such path`);
   });
 
-  it('returns 400 bad_request for provisioning text that the database cannot store', async () => {
+  it("returns 400 bad_request for text that the database can't store", async () => {
     for (const body of [{ name: 'a\u0000' }, { tiers: { '\ud800': [] } }, { tiers: { own: ['one/\u0000'] } }, { x: ['\\\u0000'] }])
       await expectChatError(await gateway.admin('PUT', '/provision/teams/acme', body), 400, 'bad_request', /U\+0000 or lone surrogates/);
     for (const path of ['/provision/teams/%00', '/provision/teams/acme/keys/%00', '/provision/teams/acme/calls?source=%00'])

@@ -56,9 +56,9 @@ function expectCut(text: string): void {
 
 describe('a chat stream that the vendor breaks off', () => {
   it.each([
-    ['of a caller that keeps the connection alive', false],
-    ['of a caller that has closed its sending side', true],
-  ])('closes the connection without a final chunk on %s', async (_who, halfCloses) => {
+    ['on a keep-alive connection', false],
+    ['on a half-closed connection', true],
+  ])('ends a broken chat stream without a final chunk %s', async (_who, halfCloses) => {
     const gateway = await lend();
     const { socket, received } = open(gateway);
     socket.write(toBytes(gateway, broken));
@@ -72,7 +72,7 @@ describe('a chat stream that the vendor breaks off', () => {
     expect(await callsOf(gateway)).toMatchObject([{ outcome: 'interrupted', code: 'upstream_failed' }]);
   });
 
-  it('arrives after the response to an earlier request on the connection', async () => {
+  it('sends a broken stream after the responses to earlier requests', async () => {
     const gateway = await lend();
     const { socket, received } = open(gateway);
     socket.write(toBytes(gateway, 'one/slow-300+echo', '1.1', false) + toBytes(gateway, broken));
@@ -84,7 +84,7 @@ describe('a chat stream that the vendor breaks off', () => {
     expectCut(text.slice(second));
   });
 
-  it('leaves later requests on the connection unanswered', async () => {
+  it("doesn't answer requests that are pipelined after a broken stream", async () => {
     const gateway = await lend();
     const { socket, received } = open(gateway);
     socket.write(`${toBytes(gateway, broken)}GET /healthz HTTP/1.1\r\nhost: gateway.test\r\n\r\n`);
@@ -97,7 +97,7 @@ describe('a chat stream that the vendor breaks off', () => {
     expect(await callsOf(gateway)).toHaveLength(1);
   });
 
-  it('resets an HTTP/1.0 connection, because closing it normally would end the body', async () => {
+  it('resets an HTTP/1.0 connection when a stream breaks', async () => {
     const gateway = await lend();
     const { socket, received } = open(gateway);
     socket.write(toBytes(gateway, broken, '1.0'));
@@ -109,7 +109,7 @@ describe('a chat stream that the vendor breaks off', () => {
 describe('a responses stream that the vendor breaks off', () => {
   const model = 'native/long-20+break-after-3';
 
-  it('ends with an error event that has the next sequence number', async () => {
+  it('ends a broken responses stream with an error event', async () => {
     const gateway = await lend();
     const { text, isCut } = await readUntilCut(await gateway.call('/v1/responses', { model, input: 'hi', stream: true }));
     const numbers = [...text.matchAll(/"sequence_number":(\d+)/g)].map(([, number]) => Number(number));
@@ -122,7 +122,7 @@ describe('a responses stream that the vendor breaks off', () => {
     ]);
   });
 
-  it('throws inside the loop of the SDK after yielding what was delivered', async () => {
+  it('makes the openai SDK throw after it yields the delivered text', async () => {
     const stream = await openaiOf(await lend()).responses.create({ model, input: 'hi', stream: true });
     let text = '';
     const readAll = async (): Promise<void> => {

@@ -60,7 +60,7 @@ it('forwards the body unchanged except for the model', () =>
     );
   }));
 
-it('adds only stream_options.include_usage to a streamed chat body', () =>
+it('adds only stream_options.include_usage to a streamed chat request', () =>
   withGateway({ database: 'any' }, async (gateway) => {
     const rest = '"messages":[{"role":"user","content":"\\u0041 1.0"}],"seed":12345678901234567890';
     const cases: [string, string][] = [
@@ -82,7 +82,7 @@ it('adds only stream_options.include_usage to a streamed chat body', () =>
     for (const [body, expected] of cases) expect(await sent(gateway, '/v1/chat/completions', body)).toBe(expected);
   }));
 
-it('returns responses byte for byte, plain and streamed, in both dialects', () =>
+it("returns the vendor's bytes unchanged, plain and streamed", () =>
   withGateway({ database: 'any' }, async (gateway) => {
     for (const [path, provider] of [
       ['/v1/chat/completions', 'one'],

@@ -34,7 +34,7 @@ async function modelFor(gateway: TestGateway, messages: readonly Message[], memb
   return answer.headers.get('x-gateway-model');
 }
 
-it('tries the canary in its share of the conversations, and all turns of a conversation use the same model', async () => {
+it('sends the configured share of conversations to the canary', async () => {
   const gateway = await lend();
   const counts = { 'one/echo': 0, 'four/echo': 0 };
   for (let index = 0; index < 60; index += 1) {
@@ -59,7 +59,7 @@ it('tries the canary in its share of the conversations, and all turns of a conve
   expect(control).toEqual(control.map(() => ({ model: 'one/echo', skipped: null, control: 'wide' })));
 }, 120_000);
 
-it('auto tries the canary of the tier that the classifier chose', async () => {
+it('tries the canary of the tier that auto picked', async () => {
   const gateway = await lend();
   expect(await modelFor(gateway, [user('Prove it.')], { model: 'auto' })).toBe('two/new');
   await eventually(async () => {
@@ -71,7 +71,7 @@ it('auto tries the canary of the tier that the classifier chose', async () => {
   });
 });
 
-it('a failing canary is followed by the chain of its tier', async () => {
+it('falls back to the tier when its canary fails', async () => {
   const gateway = await lend();
   expect(await modelFor(gateway, [user('Hello')], { model: 'broken' })).toBe('one/echo');
   await eventually(async () => {
@@ -87,20 +87,20 @@ it('a failing canary is followed by the chain of its tier', async () => {
   });
 });
 
-test('a responses request tries the canary only with store: false, because later turns may refer to its response', async () => {
+test("doesn't send stored responses to a canary", async () => {
   const gateway = await lend();
   const modelOf = async (members: object) =>
     (await gateway.call('/v1/responses', { model: 'standard', input: 'Hello', ...members })).headers.get('x-gateway-model');
   expect([await modelOf({}), await modelOf({ store: true }), await modelOf({ store: false })]).toEqual(['one/echo', 'one/echo', 'two/new']);
 });
 
-test('does not use the canary for a project with its own tier of the same name', async () => {
+test("doesn't use the canary for a project that overrides the tier", async () => {
   const gateway = await lend();
   await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { tiers: { broken: ['two/echo'] } });
   expect(await modelFor(gateway, [user('Hello')], { model: 'broken' })).toBe('two/echo');
 });
 
-test('the console compares the calls that tried the canary with the rest of the tier', async () => {
+test('compares the canary with the rest of the tier in the console', async () => {
   const gateway = lent();
   const models = [];
   for (let index = 0; index < 12; index += 1) models.push(await modelFor(gateway, [user(`Question ${index}`)]));

@@ -32,7 +32,7 @@ interface Ceiling {
   readonly remaining: number;
 }
 
-describeOwnPostgres('the quota store becomes unavailable under load', () => {
+describeOwnPostgres('a quota store outage under load', () => {
   const processes = createProcesses();
   let server: PostgresServer;
   /** Between the service and the database server. */
@@ -128,7 +128,7 @@ on_budget_store_down: ${onDown}
   const unavailable = '503 budget_unavailable 5';
 
   test(
-    'serves unmetered calls as configured while the database is killed, and counts each call once afterwards',
+    'counts unmetered calls once the database is back',
     async () => {
       const key = await issue({ calls: 1_000_000, cost: 100, rpm: 500_000 });
       // This ceiling is too small to lease several calls at once, so each call needs the database.
@@ -157,7 +157,7 @@ on_budget_store_down: ${onDown}
     limitMs,
   );
 
-  test('answers in bounded time while the database hangs, and enforces the ceiling again afterwards', async () => {
+  test('answers in bounded time while the database hangs', async () => {
     const key = await issue({ calls: 10 });
     expect([await ask(allowing, key), await ask(refusing, key)]).toEqual(['200', '200']);
     network.set({ silent: true });

@@ -33,14 +33,14 @@ async function admitted(gateways: readonly GatewayProcess[], key: string, count:
   return statuses.filter((status) => status === 200).length;
 }
 
-describePostgres('three processes over one database', () => {
+describePostgres('three processes on one database', () => {
   const processes = createProcesses();
   const returns: (() => Promise<unknown>)[] = [() => processes.stopAll()];
   afterAll(async () => {
     for (const giveBack of returns) await giveBack();
   });
 
-  test('processes never exceed a shared ceiling, and the quota of a killed process becomes available again', async () => {
+  test('never exceeds a ceiling that several processes share', async () => {
     const lent = await createTestDatabase();
     const vendor = await createScriptedVendor();
     returns.push(
@@ -119,7 +119,7 @@ on_budget_store_down: ${onDown}
       work,
     );
 
-  test('serves a tenth of the ceiling unmetered if configured, then returns 503, and counts all calls later', async () => {
+  test('serves a tenth of the ceiling during a database outage', async () => {
     await run('allow', async ({ admin, call, database, project }) => {
       const { key } = await jsonOf<{ key: string }>(
         admin('POST', `/provision/teams/${project}/keys`, { name: 'limited', ceilings: { calls: 40 } }),
@@ -143,17 +143,17 @@ on_budget_store_down: ${onDown}
   });
 
   test.each<[string, 'allow' | 'refuse', object, object, number]>([
-    ['503 when the key refuses and its project and the deployment do not', 'allow', { on_budget_store_down: 'refuse' }, {}, 503],
-    ['503 when the project refuses and the deployment does not', 'allow', {}, { on_budget_store_down: 'refuse' }, 503],
+    ['503 if the key refuses unmetered calls', 'allow', { on_budget_store_down: 'refuse' }, {}, 503],
+    ['503 if the project refuses unmetered calls', 'allow', {}, { on_budget_store_down: 'refuse' }, 503],
     [
-      '200 when the key allows and its project refuses',
+      '200 if the key allows unmetered calls but the project refuses them',
       'allow',
       { on_budget_store_down: 'allow' },
       { on_budget_store_down: 'refuse' },
       200,
     ],
-    ['200 when the project allows and the deployment refuses', 'refuse', {}, { on_budget_store_down: 'allow' }, 200],
-  ])('%s', async (_title, deployment, ofKey, ofProject, expected) => {
+    ['200 if the project allows unmetered calls but the deployment refuses them', 'refuse', {}, { on_budget_store_down: 'allow' }, 200],
+  ])('returns %s', async (_title, deployment, ofKey, ofProject, expected) => {
     await run(deployment, async ({ admin, call, database, project }) => {
       await admin('PUT', `/provision/teams/${project}`, ofProject);
       const { key } = await jsonOf<{ key: string }>(
@@ -166,7 +166,7 @@ on_budget_store_down: ${onDown}
     });
   });
 
-  test('returns 503 budget_unavailable with retry-after 5 if unmetered calls are turned off', async () => {
+  test('returns 503 budget_unavailable if unmetered calls are turned off', async () => {
     await run('refuse', async ({ admin, call, database, project }) => {
       const { key } = await jsonOf<{ key: string }>(
         admin('POST', `/provision/teams/${project}/keys`, { name: 'limited', ceilings: { calls: 3 } }),

@@ -50,7 +50,7 @@ const modelsAsked = (): string[] =>
 describe.each(dialects)('auto on %s', (dialect) => {
   const route = routeOf(dialect);
 
-  it.each(dialects)('uses the tier that the classifier names on %s and records its call separately', async (asked) => {
+  it.each(dialects)('uses the tier that the classifier picks on %s', async (asked) => {
     waitLong();
     await askOf(`${vendors[asked]}/${say(' Strong.')}`);
     const answer = await ask(project, route, 'auto', { headers: { 'x-gateway-task-id': 't-1' } });
@@ -67,7 +67,7 @@ describe.each(dialects)('auto on %s', (dialect) => {
     );
   });
 
-  it('classifies streams too, and treats a missing model as auto on chat', async () => {
+  it('classifies streamed requests too', async () => {
     waitLong();
     await askOf(`one/${say('strong')}`);
     const answer = await ask(project, route, dialect === 'chat' ? undefined : 'auto', { more: { stream: true } });
@@ -80,10 +80,10 @@ describe.each(dialects)('auto on %s', (dialect) => {
     ['an empty response', 'empty', {}],
     ['a vendor that fails', 'fail-500', {}],
     ['a vendor that refuses', 'refuse-400', {}],
-    ['a vendor with a limit', 'rate-limited-30', {}],
+    ['a rate-limited vendor', 'rate-limited-30', {}],
     ['a vendor that is too slow', `held+silent+${say('strong')}`, {}],
     ["a vendor too slow for the caller's deadline", `held+${say('strong')}`, { 'x-gateway-timeout-ms': '12000' }],
-  ])('falls back to standard after %s', async (_what, model, headers) => {
+  ])('falls back to the standard tier after %s', async (_what, model, headers) => {
     const isTooSlow = model.startsWith('held');
     if (!isTooSlow) waitLong();
     // We use a separate provider, because the cooldown after a 429 would move the tier's first model back.
@@ -95,7 +95,7 @@ describe.each(dialects)('auto on %s', (dialect) => {
     else expect(modelsAsked()).toEqual([model, 'echo+standard']);
   });
 
-  it('does not choose a tier without a permitted model', async () => {
+  it('never picks a tier without a permitted model', async () => {
     await askOf(`one/${say('strong')}`);
     const { key } = (await (
       await project.admin('POST', `/provision/teams/${project.project}/keys`, {
@@ -107,7 +107,7 @@ describe.each(dialects)('auto on %s', (dialect) => {
     expect(answer.headers.get('x-gateway-model')).toBe('one/echo+standard');
   });
 
-  it('uses the chosen tier even if the key does not permit the default one', async () => {
+  it('uses the picked tier even if the key may not use the default one', async () => {
     waitLong();
     await askOf(`one/${say('strong')}`);
     const issued = await project.admin('POST', `/provision/teams/${project.project}/keys`, { name: 'odd', models: ['trivial', 'strong'] });
@@ -117,7 +117,7 @@ describe.each(dialects)('auto on %s', (dialect) => {
   });
 });
 
-it('skips the classifier if the ceiling has room for only one more call', async () => {
+it('skips the classifier if only one more call fits the ceiling', async () => {
   waitLong();
   await askOf(`one/${say('strong')}`);
   const issued = await project.admin('POST', `/provision/teams/${project.project}/keys`, { name: 'narrow', ceilings: { calls: 3 } });
@@ -134,7 +134,7 @@ it('skips the classifier if the ceiling has room for only one more call', async 
   expect(modelsAsked()).toEqual([say('strong'), 'echo+strong', 'echo+standard']);
 });
 
-it('does not send a prompt to the classifier if a content rule blocks it', async () => {
+it("doesn't send a blocked prompt to the classifier", async () => {
   waitLong();
   await askOf(`one/${say('strong')}`);
   const rules = { rules: [{ class: 'card_number', action: 'block', place: 'input' }] };
@@ -161,7 +161,7 @@ describe('auto on routes without a classifier', () => {
     ['moderations', 'one/echo+standard'],
     ['rerank', 'one/echo+standard'],
     ['embeddings', 'one/echo+embed'],
-  ] as const)('returns 200 on %s with %s', async (name, model) => {
+  ] as const)('serves auto on %s with %s', async (name, model) => {
     await askOf(`one/${say('strong')}`);
     const answer = await ask(project, routeOf(name), 'auto');
     expect([answer.status, answer.headers.get('x-gateway-model')]).toEqual([200, model]);

@@ -113,14 +113,14 @@ function lastRequest(): RecordedRequest {
   return request;
 }
 
-describe.each(models)('calls of %s', (model) => {
-  test.each([false, true])('have a valid credential (stream: %s)', async (stream) => {
+describe.each(models)('calls to %s', (model) => {
+  test.each([false, true])('sends a valid credential (stream: %s)', async (stream) => {
     const { status, text } = await call(model, stream);
     expect([status, text]).toEqual([200, expect.stringContaining('Oslo')]);
   });
 });
 
-describe('signed requests are those of the SDK', () => {
+describe('signed requests', () => {
   const model = 'anthropic.claude-haiku-4-5-20251001-v1:0';
   const keys = { awsAccessKey: staticKey.accessKeyId, awsRegion: 'eu-west-1' };
   const sdks: Readonly<Record<string, () => Pick<Anthropic, 'messages'>>> = {
@@ -147,7 +147,7 @@ describe('signed requests are those of the SDK', () => {
   };
 
   test.each(Object.keys(sdks).flatMap((name) => [false, true].map((stream) => [name, stream] as const)))(
-    'for %s (stream: %s)',
+    'signs requests like the SDK of %s (stream: %s)',
     async (name, stream) => {
       const request = { ...chat, model, stream };
       await drain(await sdks[name]?.().messages.create(request));
@@ -159,7 +159,7 @@ describe('signed requests are those of the SDK', () => {
     },
   );
 
-  test('of the route that counts tokens too', async () => {
+  test('signs token count requests too', async () => {
     const gateway = new Anthropic({ baseURL: lent().url, apiKey: lent().key, maxRetries: 0 });
     const { input_tokens: counted } = await gateway.messages.countTokens({ model: `aws-claude/${model}`, messages: chat.messages });
     expect([counted, essence(lastRequest()).signature]).toEqual([
@@ -169,7 +169,7 @@ describe('signed requests are those of the SDK', () => {
   });
 });
 
-test('check-config --online uses the identities', async () => {
+test('checks cloud identities with check-config --online', async () => {
   const providers = {
     azure: { vendor: 'azure-openai', base_url: `${vendor.url}/openai/v1`, auth: { type: 'azure', allow_hosts: ['127.0.0.1'] } },
   };
@@ -182,7 +182,7 @@ test('check-config --online uses the identities', async () => {
   vendor.check = (request) => (accepts(request) ? 200 : 401);
 });
 
-test('no call fails while credentials expire and are replaced under load', async () => {
+test('refreshes expiring credentials under load without failing a call', async () => {
   vendor.requests.splice(0);
   const failed: unknown[] = [];
   let isEnough = false;
@@ -205,7 +205,7 @@ test('no call fails while credentials expire and are replaced under load', async
   expect(new Set(first).size).toBe(models.length);
 });
 
-test('a failing refresh is visible while calls go on, and after the end of the credential calls fail over', async () => {
+test('fails over when a cloud issues no new credentials', async () => {
   const { url } = lent();
   const details = async () => (await fetch(`${url}/readyz`)).text();
   const metrics = async () => (await fetch(`${url}/metrics`, { headers: { authorization: `Bearer ${adminToken}` } })).text();
@@ -233,7 +233,7 @@ test('a failing refresh is visible while calls go on, and after the end of the c
   for (const model of models) expect((await call(model)).status).toBe(200);
 });
 
-test('neither logs nor responses contain a credential, even if the vendor repeats it', async () => {
+test('keeps credentials out of logs and responses', async () => {
   vendor.check = () => 400;
   const responses = await Promise.all(models.map((model) => call(model)));
   vendor.check = (request) => (accepts(request) ? 200 : 401);

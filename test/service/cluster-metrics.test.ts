@@ -34,7 +34,7 @@ const read = async (cluster: ReturnType<typeof createClusterMetrics>) => {
   ];
 };
 
-test('adds up the counters of all processes, including dead ones, and the gauges of those that respond', async () => {
+test('sums the counters of all processes, including dead ones', async () => {
   const cluster = createClusterMetrics();
   const one = createProcess(cluster, { stored: 5, inFlight: 2, lag: 1 });
   const two = createProcess(cluster, { stored: 7, inFlight: 1, lag: 4 });
@@ -51,7 +51,7 @@ test('adds up the counters of all processes, including dead ones, and the gauges
   expect(await read(cluster)).toEqual([14, 0, 0, 0, 0]);
 });
 
-test('reads the metrics once for all requests that arrive at the same time', async () => {
+test('reads the metrics only once for concurrent requests', async () => {
   let reads = 0;
   const readMetrics = async (): Promise<string> => {
     reads += 1;

@@ -44,7 +44,7 @@ async function openStream(url: string, { key, model, taskId }: StreamWish): Prom
   return answer;
 }
 
-describePostgres('a set of processes', () => {
+describePostgres('a cluster of processes', () => {
   const processes = createProcesses();
   const returns: (() => Promise<unknown>)[] = [];
   let databaseUrl = '';
@@ -126,7 +126,7 @@ tiers:
     return { ends: answers.map((answer) => text(answer).catch(() => 'cut')) };
   };
 
-  it('prints one address and one key, and serves calls from every process', async () => {
+  it('serves calls from every process at one address', async () => {
     expect(times(gateway.stdout(), 'The gateway is ready.')).toBe(1);
     expect(times(gateway.stdout(), 'Virtual key')).toBe(1);
     expect(gateway.logs().filter(({ msg }) => msg === 'listening')).toEqual([
@@ -161,7 +161,7 @@ tiers:
     expect((await fetch(`${gateway.url}/metrics`)).status).toBe(401);
   });
 
-  it('shows the breaker that one process opened on every process', async () => {
+  it('shares an open breaker with every process', async () => {
     await writeFile(join(home, 'gateway.yaml'), yamlOf('fail-500'));
     gateway.child.kill('SIGHUP');
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
@@ -188,7 +188,7 @@ tiers:
     });
   });
 
-  it('reloads the configuration in every process on SIGHUP, and in none if the file has errors', async () => {
+  it('reloads the configuration in every process on SIGHUP', async () => {
     await writeFile(join(home, 'gateway.yaml'), yamlOf('echo'));
     gateway.child.kill('SIGHUP');
     await expectEverywhere('one/echo');
@@ -205,7 +205,7 @@ tiers:
     await expectEverywhere('one/echo');
   });
 
-  it('rotates vendor keys and admin tokens in every process without failing a call', async () => {
+  it('rotates vendor keys and admin tokens without failing a call', async () => {
     const newToken = 'new-admin-token-0123456789';
     const files = secretFilesOf(home);
     await writeFile(join(home, 'gateway.yaml'), yamlOf('echo'));
@@ -266,7 +266,7 @@ tiers:
     await reload(files.GATEWAY_ADMIN_TOKEN_FILE, oldToken, async () => expect(await statusesOf(oldToken)).toEqual(new Set([200])));
   });
 
-  it('replaces a killed process with the active configuration and recovers its journal and open calls', async () => {
+  it('replaces a killed process and recovers its journal', async () => {
     const before = await countCalls();
     const pids = await membersOf(gateway);
     expect(pids).toHaveLength(size);
@@ -288,7 +288,7 @@ tiers:
     expect(times(gateway.stdout(), 'The gateway is ready.')).toBe(1);
   });
 
-  it('completes streams and rejects new calls on SIGTERM, then exits with 0', async () => {
+  it('completes running streams on SIGTERM and exits with 0', async () => {
     const { ends } = await openStreams('one/echo+pace-50+long-30', 'last');
     const ended = gateway.end('SIGTERM');
     await eventually(() => expect(gateway.call(key, '/usage/me')).rejects.toThrow('fetch failed'));
@@ -303,7 +303,7 @@ tiers:
     expect(rows).toEqual(Array.from({ length: size }, () => ({ outcome: 'ok' })));
   });
 
-  it('completes and settles the streams of all processes when the parent is killed', async () => {
+  it('completes running streams when the parent process is killed', async () => {
     await writeFile(join(home, 'gateway.yaml'), yamlOf('echo'));
     gateway = await startSet('serve');
     const { ends } = await openStreams('one/echo+pace-50+long-30', 'orphan');
@@ -315,7 +315,7 @@ tiers:
     expect(rows).toEqual(Array.from({ length: size }, () => ({ outcome: 'ok' })));
   });
 
-  it('exits with 1 and one line if the port is in use', async () => {
+  it('exits with 1 if the port is in use', async () => {
     const taken = new URL(vendor.url).port;
     const refused = await startSet('serve', { PORT: taken });
     expect([await refused.exited, refused.stderr()]).toEqual([
@@ -325,7 +325,7 @@ tiers:
     expect(await processesOf(home)).toEqual([]);
   });
 
-  it('exits with 1 and the reason if a process cannot be replaced', async () => {
+  it("exits with 1 if it can't replace a process", async () => {
     gateway = await startSet('serve', { GATEWAY_API_PROCESSES: '2' });
     const [, second = 0] = await membersOf(gateway);
     await database.query('update schema_migrations set oldest_server = 9999');

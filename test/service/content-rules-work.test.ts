@@ -37,7 +37,7 @@ const statusOf = async (answer: Promise<Response>): Promise<number> => {
 };
 
 describe('input rules', () => {
-  test.each(['chat', 'responses', 'embeddings'] as const)('returns 429 on %s before it evaluates the rules', async (name) => {
+  test.each(['chat', 'responses', 'embeddings'] as const)('returns 429 on %s before it evaluates content rules', async (name) => {
     const gateway = await lend();
     await setRules(gateway, emailRule);
     const { path: routePath, first, body } = routeOf(name);
@@ -45,7 +45,7 @@ describe('input rules', () => {
     await expectRouteError(answer, routeOf(name), { status: 429, code: 'tenant_capped', message: /budget exceeded \(calls\)/ });
   });
 
-  test('does not count or record a blocked call', async () => {
+  test("doesn't count or record a blocked call", async () => {
     const gateway = await lend();
     await setRules(gateway, emailRule);
     const key = await keyWith(gateway, 1);
@@ -56,7 +56,7 @@ describe('input rules', () => {
     expect(await callsOf(gateway)).toMatchObject([{ outcome: 'ok' }]);
   });
 
-  test('does not serve a cached response for a prompt that the rules block', async () => {
+  test("doesn't serve a blocked prompt from the cache", async () => {
     const gateway = await lend();
     for (const text of ['write to ada@example.com', 'hello']) expect(await statusOf(gateway.call(path, prompt(text)))).toBe(200);
     await setRules(gateway, emailRule);
@@ -68,7 +68,7 @@ describe('input rules', () => {
     expect(gateway.vendor.requests().length).toBe(before);
   });
 
-  test('returns 502 if the deadline passes before the rules are evaluated, without calling a vendor', async () => {
+  test('returns 502 if the deadline passes before the rules are evaluated', async () => {
     const gateway = await lend();
     await setRules(gateway, slowRule);
     const before = gateway.vendor.requests().length;
@@ -78,7 +78,7 @@ describe('input rules', () => {
     expect(await callsOf(gateway)).toEqual([]);
   });
 
-  test.each([false, true])('skips calls whose callers have disconnected (streamed: %s)', async (stream) => {
+  test.each([false, true])('skips content rules for callers who have left (streamed: %s)', async (stream) => {
     const gateway = await lend();
     await setRules(gateway, slowRule);
     const before = gateway.vendor.requests().length;
@@ -103,7 +103,7 @@ describe('input rules', () => {
     expect(gateway.vendor.requests().length).toBe(before + 2);
   });
 
-  test("does not make a project wait for another project's texts", async () => {
+  test("checks one project's texts without delaying another project", async () => {
     const [slow, other] = [await lend(), await lend()];
     await setRules(slow, slowRule);
     await setRules(other, emailRule);
@@ -128,7 +128,7 @@ const ambiguous = [
 ] as const;
 
 test.each(routes.flatMap((route) => ambiguous.map(([what, change]) => [route.name, what, change] as const)))(
-  'returns 400 on %s for a body that repeats %s if the project has rules',
+  'returns 400 on %s for a body that repeats %s',
   async (name, _what, change) => {
     const route = routeOf(name);
     const gateway = await lend();

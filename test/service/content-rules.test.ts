@@ -69,7 +69,7 @@ function found(gateway: TestGateway): object[] {
 
 describe('input', () => {
   test.each(routes.flatMap((route) => classes.map((ruleClass) => [route.name, ruleClass] as const)))(
-    'returns 403 guardrail_blocked on %s for a text with %s and names only the class and place',
+    'returns 403 guardrail_blocked on %s for a text with %s',
     async (name, ruleClass) => {
       const route = routeOf(name);
       const gateway = await withRules(ruleOf(ruleClass, 'input', 'block'));
@@ -115,7 +115,7 @@ describe('input', () => {
       },
     ],
     [
-      'arguments of a tool',
+      'tool arguments',
       'chat',
       {
         messages: [
@@ -133,7 +133,7 @@ describe('input', () => {
       { max_tokens: 9, system: [{ type: 'text', text: email }], messages: [{ role: 'user', content: 'hi' }] },
     ],
     [
-      'the input of a tool',
+      'a tool input',
       'messages',
       { max_tokens: 9, messages: [{ role: 'assistant', content: [{ type: 'tool_use', id: 'a', name: 'f', input: { type: email } }] }] },
     ],
@@ -154,7 +154,7 @@ describe('input', () => {
       },
     ],
     ['the instructions', 'responses', { instructions: email, input: 'hi' }],
-    ['the output of a function', 'responses', { input: [{ type: 'function_call_output', call_id: 'a', output: email }] }],
+    ['a function output', 'responses', { input: [{ type: 'function_call_output', call_id: 'a', output: email }] }],
   ])('returns 403 for a match in %s on %s', async (_place, name, body) => {
     const route = routeOf(name);
     const gateway = await withRules(ruleOf('email', 'input', 'block'));
@@ -166,7 +166,7 @@ describe('input', () => {
     });
   });
 
-  test('ignores binary content, sealed thinking and names that resemble a match', async () => {
+  test('ignores matches in binary content and sealed thinking', async () => {
     const gateway = await withRules(ruleOf('expression', 'input', 'block'), ruleOf('credential', 'input', 'block'));
     const [secret] = samples.credential;
     const content = [
@@ -178,7 +178,7 @@ describe('input', () => {
     expect(answer.status).toBe(200);
   });
 
-  test('lets the call through under an observing rule and logs the class and place', async () => {
+  test('only logs a match if the rule observes', async () => {
     const gateway = await withRules(...classes.map((ruleClass) => ruleOf(ruleClass, 'input', 'observe')));
     const text = classes.map((ruleClass) => samples[ruleClass][0]).join(', ');
     const answer = await gateway.call('/v1/chat/completions', { model: 'one/echo', ...bodies.chat(text) });
@@ -189,13 +189,13 @@ describe('input', () => {
     for (const line of gateway.logs) expect(line).not.toContain('ada@example.com');
   });
 
-  test('returns 400 no_route before it evaluates the rules', async () => {
+  test('returns 400 no_route before it evaluates content rules', async () => {
     const gateway = await withRules(ruleOf('email', 'input', 'block'));
     const answer = await gateway.call('/v1/chat/completions', { model: 'nobody/knows', ...bodies.chat(samples.email[0]) });
     await expectRouteError(answer, routeOf('chat'), { status: 400, code: 'no_route' });
   });
 
-  test('applies rules only to their project, and new rules immediately', async () => {
+  test('applies content rules only to their own project', async () => {
     const gateway = await withRules(ruleOf('email', 'input', 'block'));
     const other = await lend();
     const send = async (from: TestGateway): Promise<number> =>
@@ -212,45 +212,42 @@ const spoken = routes.filter(({ streams }) => streams);
 describe('output', () => {
   test.each(
     spoken.flatMap(({ name }) => classes.flatMap((ruleClass) => [false, true].map((stream) => [name, ruleClass, stream] as const))),
-  )(
-    'returns 403 guardrail_blocked on %s for a response with %s, streamed: %s, and charges it without storing its text',
-    async (name, ruleClass, stream) => {
-      const route = routeOf(name);
-      const gateway = await withRules(ruleOf(ruleClass, 'output', 'block'));
-      const [held, passing] = samples[ruleClass];
-      const ask = (text: string): Promise<Response> =>
-        gateway.call(route.path, { model: `${route.first}/${saying(text)}`, ...bodies[name]('hi'), stream });
-      await expectRouteError(await ask(`Here it is: ${held}.`), route, {
-        status: 403,
-        code: 'guardrail_blocked',
-        message: `a content rule blocked the call: ${ruleClass} in output`,
-      });
-      const [call] = await callsOf(gateway);
-      expect(call).toMatchObject({
-        outcome: 'refused',
-        status: 403,
-        code: 'guardrail_blocked',
-        attempts: [{ status: 200, outcome: 'ok' }],
-      });
-      expect(call?.tokens.output).toBeGreaterThan(0);
-      const texts = await gateway.database.query(
-        'select conversation_id as conversation, answered from call_texts where call_id = $1::uuid',
-        [call?.id],
-      );
-      expect(texts).toEqual([{ conversation: null, answered: false }]);
-      const parts = await gateway.database.query(
-        'select content from parts where project_id = (select id from projects where slug = $1::text)',
-        [gateway.project],
-      );
-      expect(JSON.stringify(parts)).not.toContain(held);
+  )('returns 403 guardrail_blocked on %s for a response with %s (streamed: %s)', async (name, ruleClass, stream) => {
+    const route = routeOf(name);
+    const gateway = await withRules(ruleOf(ruleClass, 'output', 'block'));
+    const [held, passing] = samples[ruleClass];
+    const ask = (text: string): Promise<Response> =>
+      gateway.call(route.path, { model: `${route.first}/${saying(text)}`, ...bodies[name]('hi'), stream });
+    await expectRouteError(await ask(`Here it is: ${held}.`), route, {
+      status: 403,
+      code: 'guardrail_blocked',
+      message: `a content rule blocked the call: ${ruleClass} in output`,
+    });
+    const [call] = await callsOf(gateway);
+    expect(call).toMatchObject({
+      outcome: 'refused',
+      status: 403,
+      code: 'guardrail_blocked',
+      attempts: [{ status: 200, outcome: 'ok' }],
+    });
+    expect(call?.tokens.output).toBeGreaterThan(0);
+    const texts = await gateway.database.query(
+      'select conversation_id as conversation, answered from call_texts where call_id = $1::uuid',
+      [call?.id],
+    );
+    expect(texts).toEqual([{ conversation: null, answered: false }]);
+    const parts = await gateway.database.query(
+      'select content from parts where project_id = (select id from projects where slug = $1::text)',
+      [gateway.project],
+    );
+    expect(JSON.stringify(parts)).not.toContain(held);
 
-      const passed = await ask(`Here it is: ${passing}.`);
-      expect([passed.status, textOfAnswer(await passed.text(), stream)]).toEqual([200, expect.stringContaining(passing)]);
-    },
-  );
+    const passed = await ask(`Here it is: ${passing}.`);
+    expect([passed.status, textOfAnswer(await passed.text(), stream)]).toEqual([200, expect.stringContaining(passing)]);
+  });
 
   test.each(ways.flatMap(({ caller, vendor }) => [false, true].map((stream) => [caller, vendor, stream] as const)))(
-    'blocks a match for a %s caller with a %s vendor, streamed %s, and otherwise changes nothing',
+    'blocks a match from a %s caller to a %s vendor (streamed: %s)',
     async (caller, vendor, stream) => {
       const route = routeOf(caller);
       const gateway = await withRules(ruleOf('email', 'output', 'block'), ruleOf('phone', 'output', 'observe'));
@@ -268,7 +265,7 @@ describe('output', () => {
     },
   );
 
-  test.each(['chat', 'messages'] as const)('evaluates the tool calls of a response on %s, even across chunks', async (name) => {
+  test.each(['chat', 'messages'] as const)('checks the tool calls of a response on %s, even across chunks', async (name) => {
     const route = routeOf(name);
     const gateway = await withRules(ruleOf('email', 'output', 'block'));
     const schema = { type: 'object', properties: { to: { type: 'string' } } };
@@ -280,7 +277,7 @@ describe('output', () => {
     }
   });
 
-  test('does not buffer a stream for an observing rule', async () => {
+  test("doesn't buffer a stream for an observing rule", async () => {
     const gateway = await withRules(ruleOf('email', 'output', 'observe'));
     const answer = await gateway.call('/v1/chat/completions', {
       model: 'one/echo+stall-after-2',
@@ -293,7 +290,7 @@ describe('output', () => {
     await reader?.cancel();
   });
 
-  test('ends a broken stream the same way with and without a blocking rule', async () => {
+  test('ends a broken stream with an error even under a blocking rule', async () => {
     const gateway = await withRules(ruleOf('iban', 'output', 'block'));
     const answer = await gateway.call('/v1/messages', {
       model: 'three/echo+break-after-2',
@@ -306,7 +303,7 @@ describe('output', () => {
     expect(await callsOf(gateway)).toMatchObject([{ outcome: 'interrupted' }]);
   });
 
-  test('replays a long stream completely', async () => {
+  test('delivers every chunk of a long stream under a blocking rule', async () => {
     const gateway = await withRules(ruleOf('iban', 'output', 'block'));
     const answer = await gateway.call('/v1/chat/completions', { model: 'one/long-9000+crlf', ...bodies.chat('hi'), stream: true });
     const text = await answer.text();
@@ -315,7 +312,7 @@ describe('output', () => {
   });
 });
 
-test('reports each issue of invalid rules with 400 and changes nothing', async () => {
+test('reports every mistake in invalid rules and changes nothing', async () => {
   const gateway = await withRules(ruleOf('email', 'input', 'block'));
   const address = `/provision/teams/${gateway.project}/rules`;
   const answer = await gateway.admin('PUT', address, {

@@ -121,7 +121,7 @@ async function untilReady(durable: Durable): Promise<void> {
   await eventually(async () => expect(durable.state()).toBe('ready'));
 }
 
-describe('with Temporal, a conversation', () => {
+describe('conversations with Temporal', () => {
   const shared = shareGateway({ temporal: true, yaml });
   let durable: Durable;
   beforeAll(async () => {
@@ -131,7 +131,7 @@ describe('with Temporal, a conversation', () => {
 
   const readAt = expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
 
-  it('collects turns with repeated histories in both dialects and is closed when idle', async () => {
+  it('closes a conversation when it is idle', async () => {
     const talk = async (way: Way, slug: string): Promise<void> => {
       const gateway = await shared().withProject(slug);
       const question = `What do you know of ${slug}?`;
@@ -150,7 +150,7 @@ describe('with Temporal, a conversation', () => {
     await Promise.all(ways.map((way, index) => talk(way, `talk-${index}`)));
   });
 
-  it('closes again in another run if it continues', async () => {
+  it('closes a conversation again after it has continued', async () => {
     const gateway = await shared().withProject('goes-on');
     const first = await say(gateway, chat, 'Good morning.');
     const id = await conversationOf(gateway, first);
@@ -162,7 +162,7 @@ describe('with Temporal, a conversation', () => {
     expect((await closedRun(gateway, await idleTimerId(gateway, 2))).name).toBe('COMPLETED');
   });
 
-  it('appears in workflows and the Temporal web UI without its text or subject', async () => {
+  it('keeps texts and subjects out of the Temporal web UI', async () => {
     const gateway = await shared().withProject('acme-clinic');
     const subject = 'ada.lovelace@example.org';
     const options = { headers: { 'x-gateway-memory-subject': subject, 'x-gateway-source': 'hospital-desk' } };
@@ -196,7 +196,7 @@ describe('with Temporal, a conversation', () => {
       expect(history.toLowerCase()).not.toContain(planted.toLowerCase());
   });
 
-  it('survives a Temporal crash between its turns and during the wait', async () => {
+  it('survives a Temporal crash between two turns', async () => {
     const gateway = await shared().withProject('killed');
     const first = await say(gateway, chat, 'Are you still there?');
     const isBack = await killTemporal(gateway);
@@ -253,7 +253,7 @@ async function killTemporal({ dataDir }: TestGateway): Promise<() => Promise<voi
   return () => eventually(async () => expect((await readServerRecord(dataDir)).pid).not.toBe(pid));
 }
 
-it('stores conversations without Temporal and processes them at the next start with it', async () => {
+it('processes conversations that were stored without Temporal', async () => {
   const dataDir = await mkdtemp(join(tmpdir(), 'gateway-off-'));
   try {
     const id = await withGateway({ dataDir, yaml }, async (gateway) => {
@@ -285,7 +285,7 @@ it('stores conversations without Temporal and processes them at the next start w
 onBothDatabases('a conversation', (database) => {
   const shared = shareGateway({ database });
 
-  it('excludes calls with x-gateway-memory: off, interrupted calls and failed calls', async () => {
+  it("doesn't store calls with x-gateway-memory: off", async () => {
     const gateway = await shared().withProject('unrecorded');
     const off = await say(gateway, chat, 'Forget this.', { headers: { 'x-gateway-memory': 'OFF' } });
     expect(await conversationOf(gateway, off)).toBeNull();
@@ -308,7 +308,7 @@ onBothDatabases('a conversation', (database) => {
     }
   });
 
-  it('keeps conversations of different projects apart, even with identical messages', async () => {
+  it('keeps identical conversations of different projects apart', async () => {
     const [ours, theirs] = [await shared().withProject('ours'), await shared().withProject('theirs')];
     const first = await say(ours, chat, 'Whose is this?');
     const id = await conversationOf(ours, first);

@@ -50,9 +50,9 @@ const preflight = ({ url }: TestGateway, path: string, origin: string): Promise<
 
 const corsHeadersOf = ({ headers }: Response): string[] => [...headers.keys()].filter((name) => name.startsWith('access-control-'));
 
-describe('a page of a configured origin', () => {
+describe('a page of an allowed origin', () => {
   it.each(['/v1/chat/completions', '/v1/models', '/v1/memory/items/x', '/status/peek', '/usage/me'])(
-    'gets a preflight response for %s without a key',
+    'sends a preflight response for %s without a key',
     async (path) => {
       const answer = await preflight(lent(), path, app);
       expect([answer.status, await answer.text()]).toEqual([204, '']);
@@ -67,7 +67,7 @@ describe('a page of a configured origin', () => {
     },
   );
 
-  it('can read responses, including errors', async () => {
+  it('lets pages of an allowed origin read responses and errors', async () => {
     const gateway = lent();
     const body = { model: 'one/echo', messages: [{ role: 'user', content: 'hi' }] };
     const answers = [
@@ -90,7 +90,7 @@ describe('a page of a configured origin', () => {
   });
 
   it.each(['/console', '/my-key', '/mcp', '/provision/teams', '/openapi.json', '/healthz', '/', '/v1', '/usage/mex'])(
-    'cannot read %s',
+    "doesn't let pages of an allowed origin read %s",
     async (path) => {
       expect(corsHeadersOf(await preflight(lent(), path, app))).toEqual([]);
       expect(corsHeadersOf(await fetch(lent().url + path, { headers: { origin: app }, redirect: 'manual' }))).toEqual([]);
@@ -98,20 +98,20 @@ describe('a page of a configured origin', () => {
   );
 });
 
-describe('a page of another origin', () => {
+describe('a page of a different origin', () => {
   it.each([
     'https://app.example.com.evil.example',
     'https://app.example.co',
     'http://app.example.com',
     'https://app.example.com:444',
     'null',
-  ])('%s cannot read anything', async (origin) => {
+  ])('sends no CORS headers to the origin %s', async (origin) => {
     expect(corsHeadersOf(await preflight(lent(), '/v1/models', origin))).toEqual([]);
     expect(corsHeadersOf(await lent().call('/v1/models', undefined, { origin }))).toEqual([]);
   });
 });
 
-it('applies a changed CORS configuration after a reload', async () => {
+it('applies changed CORS settings after a reload', async () => {
   const gateway = lent();
   const base = defaultYaml(gateway.vendor.url, gateway.vendor.url);
   const reload = (text: string) => gateway.app.reload(loadConfig({ env: {}, fileText: text, fileName: 'gateway.yaml' }));
@@ -126,7 +126,7 @@ it('applies a changed CORS configuration after a reload', async () => {
   }
 });
 
-it('works with the OpenAI SDK in a browser, including errors and their headers', async () => {
+it('works with the openai SDK in a browser', async () => {
   const { url, key } = lent();
   const context = await chromium().newContext();
   try {

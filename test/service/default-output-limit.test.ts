@@ -39,10 +39,10 @@ it.each([
   ['a chat stream', chat, `{"model":"one/echo","stream":true,${messages}}`, { max_tokens: 500, stream_options: { include_usage: true } }],
   ['chat with null limits', chat, `{"model":"one/echo","max_tokens":null,${messages}}`, { max_tokens: 500 }],
   ['chat for a model with a lower limit', chat, `{"model":"one/bounded",${messages}}`, { max_tokens: 77 }],
-  ['chat for a vendor of messages', chat, `{"model":"three/echo",${messages}}`, { max_tokens: 500 }],
+  ['chat on a messages vendor', chat, `{"model":"three/echo",${messages}}`, { max_tokens: 500 }],
   ['responses', '/v1/responses', '{"model":"one/echo","input":"hi"}', { max_output_tokens: 500, input: 'hi' }],
-  ['responses for a vendor of chat', '/v1/responses', '{"model":"plain/echo","input":"hi"}', { max_tokens: 500 }],
-  ['responses for a vendor of messages', '/v1/responses', '{"model":"three/echo","input":"hi"}', { max_tokens: 500 }],
+  ['responses on a chat vendor', '/v1/responses', '{"model":"plain/echo","input":"hi"}', { max_tokens: 500 }],
+  ['responses on a messages vendor', '/v1/responses', '{"model":"three/echo","input":"hi"}', { max_tokens: 500 }],
   ['legacy completions', '/v1/completions', '{"model":"one/echo","prompt":"hi"}', { max_tokens: 500 }],
 ])('sends the default output limit with %s', async (_name, path, body, expected) => {
   const key = await issue({ default_max_output_tokens: 500 });
@@ -57,13 +57,13 @@ it.each([
   [chat, `{"model":"one/echo","max_completion_tokens":9000,${messages}}`],
   ['/v1/responses', '{"model":"one/echo","max_output_tokens":9000,"input":"hi"}'],
   ['/v1/messages', `{"model":"three/echo","max_tokens":9000,${messages}}`],
-])("keeps the caller's own limit: %s %s", async (path, body) => {
+])("keeps the caller's output limit: %s %s", async (path, body) => {
   const key = await issue({ default_max_output_tokens: 500 });
   expect((await post(key, path, body)).status).toBe(200);
   expect(lastRequest(lent()).text).toBe(body.replace(/"(?:one|three)\//, '"'));
 });
 
-it("inserts one member into the caller's bytes, and only if a default is configured", async () => {
+it('inserts the default output limit without changing other bytes', async () => {
   const body = `{"model":"one/echo","x":1.0,${messages}}`;
   await post(await issue({}), chat, body);
   const sent = lastRequest(lent()).text;
@@ -72,7 +72,7 @@ it("inserts one member into the caller's bytes, and only if a default is configu
   expect(lastRequest(lent()).text).toBe(sent.replace('{', '{"max_tokens":500,'));
 });
 
-it("reserves the default limit from a cost ceiling instead of the model's limit", async () => {
+it("reserves the default output limit instead of the model's limit", async () => {
   const reservedFor = async (settings: object): Promise<number> => {
     const key = await issue({ ceilings: { cost: 5 }, ...settings });
     const hanging = new AbortController();
@@ -94,7 +94,7 @@ it("reserves the default limit from a cost ceiling instead of the model's limit"
   expect(await reservedFor({})).toBeGreaterThan(0.005);
 });
 
-it('caches responses under the default limit separately', async () => {
+it('caches responses with the default output limit separately', async () => {
   const keys = [await issue({}), await issue({ default_max_output_tokens: 500 }), await issue({ default_max_output_tokens: 600 })];
   const cached = { 'cache-control': 'max-age=600' };
   const body = `{"model":"one/echo","messages":[{"role":"user","content":"cached"}]}`;

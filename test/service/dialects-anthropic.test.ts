@@ -124,7 +124,7 @@ describe.each(dialects)('messages on a %s vendor', (vendor) => {
     expect(none).toMatchObject({ stop_reason: 'end_turn', content: [{ type: 'text', text: 'You said: use a tool' }] });
   });
 
-  it('accepts images, inline and by URL', async () => {
+  it('accepts inline images and image URLs', async () => {
     const images = [
       { type: 'image' as const, source: { type: 'base64' as const, media_type: 'image/png' as const, data: pixel } },
       { type: 'image' as const, source: { type: 'url' as const, url: webImage } },
@@ -151,10 +151,10 @@ describe.each(dialects)('messages on a %s vendor', (vendor) => {
   });
 });
 
-describe.each([false, true])('a tool loop with thinking, which the vendor wants back unchanged (stream %s)', (stream) => {
+describe.each([false, true])('a tool loop with thinking (stream: %s)', (stream) => {
   const result = '12 degrees, rain';
 
-  it('passes the signature of a messages vendor to a chat caller and back', async () => {
+  it('passes the thinking signature through a chat caller', async () => {
     const { completions } = openaiOf(lent()).chat;
     const ask = async (messages: OpenAI.ChatCompletionMessageParam[]) => {
       const body = { model: 'signing/claude', messages, tools: chatTools, reasoning_effort: 'low', max_completion_tokens: 4_000 } as const;
@@ -220,7 +220,7 @@ describe.each([false, true])('a tool loop with thinking, which the vendor wants 
     });
   });
 
-  it("passes on the vendor's refusal if the thinking is missing", async () => {
+  it("forwards the vendor's refusal if the thinking is missing", async () => {
     const { completions } = openaiOf(lent()).chat;
     const called = {
       role: 'assistant' as const,

@@ -66,11 +66,11 @@ const slowAnswer = startTogether(
   },
 );
 
-describe.each(ways)('a stream of a $vendor vendor to a $caller caller', ({ caller, vendor }) => {
+describe.each(ways)('a broken stream from a $vendor vendor to a $caller caller', ({ caller, vendor }) => {
   const answersOf = (fault: string): Promise<Answered[]> =>
     Promise.all(modelsOf(vendor, fault).map((model) => (slow.includes(fault) ? slowAnswer(`${caller} ${model}`) : askFor(caller, model))));
 
-  it.each(early)('fails over to a vendor of the other dialect if it fails before its first delta (%s)', async (fault) => {
+  it.each(early)('fails over to a vendor of the other dialect before the first delta (%s)', async (fault) => {
     for (const { answer, text, isCut, call } of await answersOf(fault)) {
       expect(isCut).toBe(false);
       expect([answer.status, answer.headers.get('x-gateway-model')]).toEqual([200, `${vendors[otherOf(vendor)]}/echo`]);
@@ -90,7 +90,7 @@ describe.each(ways)('a stream of a $vendor vendor to a $caller caller', ({ calle
     }
   });
 
-  it.each(late)('ends like a broken stream of the caller’s dialect and is settled by estimate when interrupted (%s)', async (fault) => {
+  it.each(late)('ends a broken stream in the caller’s dialect (%s)', async (fault) => {
     for (const { model, answer, text, isCut, call } of await answersOf(fault)) {
       expect(isCut).toBe(true);
       expect([answer.status, answer.headers.get('x-gateway-model')]).toEqual([200, model]);
@@ -126,7 +126,7 @@ function expectTold(text: string, caller: Dialect, isTheVendorsOwn: boolean): vo
   expect(data).toMatchObject({ type: 'error', error: { type, message: expect.stringMatching(/./) } });
 }
 
-it.each(ways)('charges a $caller caller who leaves a stream of a $vendor vendor for what was delivered', async ({ caller, vendor }) => {
+it.each(ways)("charges a $caller caller who leaves a $vendor vendor's stream for what was delivered", async ({ caller, vendor }) => {
   const gateway = await lend();
   const answer = await gateway.call(paths[caller], bodyOf(`${vendors[vendor]}/pace-20+long-5000`));
   const reader = answer.body?.getReader();
@@ -141,8 +141,8 @@ it.each(ways)('charges a $caller caller who leaves a stream of a $vendor vendor 
   expect(call.tokens.output).toBeLessThan(500);
 });
 
-describe('the SDKs, when the stream of a vendor of the other dialect is interrupted', () => {
-  it('throws in openai after it has yielded the delivered text', async () => {
+describe('SDKs that read an interrupted stream of the other dialect', () => {
+  it('makes the openai SDK throw after it yields the delivered text', async () => {
     const gateway = await lend();
     const stream = await openaiOf(gateway).chat.completions.create({ model: 'three/error-after-3+long-20', messages: asked, stream: true });
     let text = '';
@@ -157,7 +157,7 @@ describe('the SDKs, when the stream of a vendor of the other dialect is interrup
     expect([text, reasons.filter((reason) => reason !== null)]).toEqual(['the quick brown ', []]);
   });
 
-  it("throws the vendor's message in anthropic", async () => {
+  it("makes the anthropic SDK throw the vendor's message", async () => {
     const gateway = await lend();
     const stream = anthropicOf(gateway).messages.stream({ model: 'one/error-after-3+long-20', max_tokens: 100, messages: asked });
     let text = '';

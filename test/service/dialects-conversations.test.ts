@@ -47,7 +47,7 @@ async function latestTurn({ database, project }: TestGateway, but: readonly Turn
 onBothDatabases('a conversation', (database) => {
   const lent = shareGateway({ database, yaml: providersYaml });
 
-  it.each(dialects)('joins the turns of a %s caller although vendors of both dialects respond in turn', async (caller) => {
+  it.each(dialects)('joins the turns of a %s caller across vendors of both dialects', async (caller) => {
     const gateway = await lent().withProject(`in-turn-${caller}`);
     const turns: Turn[] = [];
     const history: { role: 'user' | 'assistant'; content: string }[] = [];
@@ -72,27 +72,24 @@ onBothDatabases('a conversation', (database) => {
     expect(episode).toMatchObject({ turns: 8, messages: history });
   });
 
-  it.each(['tools-parallel', 'tools-interleaved'])(
-    'joins the tool calls of one vendor and the response of the other (%s)',
-    async (model) => {
-      for (const stream of [false, true]) {
-        const gateway = await lent().withProject(`${model}-${stream}`);
-        const turns: Turn[] = [];
-        for (const vendor of dialects) {
-          turns.push(...(await callTools(gateway, vendor, { model, stream }, turns)));
-        }
-        // The two calls of the chat caller are one conversation, and those of the messages caller are another.
-        const [a, b, c, d] = turns.map(({ conversation }) => conversation);
-        expect([a, c, new Set([a, c]).size]).toEqual([b, d, 2]);
-        expect(a).not.toBeNull();
-        const episode = await jsonOf<Stored>(gateway.call(`/v1/memory/episodes/${a}`));
-        expect(episode.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'assistant']);
-        for (const { name } of toolInputs('')) expect(JSON.stringify(episode.messages[1])).toContain(name);
+  it.each(['tools-parallel', 'tools-interleaved'])('joins tool calls and responses of different vendors (%s)', async (model) => {
+    for (const stream of [false, true]) {
+      const gateway = await lent().withProject(`${model}-${stream}`);
+      const turns: Turn[] = [];
+      for (const vendor of dialects) {
+        turns.push(...(await callTools(gateway, vendor, { model, stream }, turns)));
       }
-    },
-  );
+      // The two calls of the chat caller are one conversation, and those of the messages caller are another.
+      const [a, b, c, d] = turns.map(({ conversation }) => conversation);
+      expect([a, c, new Set([a, c]).size]).toEqual([b, d, 2]);
+      expect(a).not.toBeNull();
+      const episode = await jsonOf<Stored>(gateway.call(`/v1/memory/episodes/${a}`));
+      expect(episode.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'assistant']);
+      for (const { name } of toolInputs('')) expect(JSON.stringify(episode.messages[1])).toContain(name);
+    }
+  });
 
-  it('joins a JSON response that a messages vendor returned through a tool', async () => {
+  it('joins JSON responses that a messages vendor returns as tool calls', async () => {
     for (const stream of [false, true]) {
       const gateway = await lent().withProject(`json-${stream}`);
       const { completions } = openaiOf(gateway).chat;

@@ -63,7 +63,7 @@ describe("threads of Anthropic's tool runner", () => {
   const turnsOf = (place: string) => [{ role: 'user' as const, content: `The weather in ${place}, with get_weather` }];
   const tools = [betaTool({ name: 'get_weather', description: 'Weather', inputSchema: citySchema, run: () => 'snow' })];
 
-  it.each([false, true])('continues a thread with the whole conversation on a chat vendor (streamed: %s)', async (stream) => {
+  it.each([false, true])('sends a chat vendor the whole conversation of a thread (streamed: %s)', async (stream) => {
     const gateway = lent();
     // We use a different text each time, because the first turn would otherwise come from the cache.
     const turns = turnsOf(stream ? 'Oslo' : 'Bergen');
@@ -81,7 +81,7 @@ describe("threads of Anthropic's tool runner", () => {
     expect(bodies[1].messages).toMatchObject([turns[0], { tool_calls: [{ function: { name: 'get_weather' } }] }, { content: 'snow' }]);
   });
 
-  it('continues a thread with the whole conversation if its vendor has lost it', async () => {
+  it('resends the whole conversation if the vendor has lost the thread', async () => {
     const runner = anthropicOf(lent()).beta.messages.toolRunner({
       model: 'forgetful/claude',
       max_tokens: 300,
@@ -96,7 +96,7 @@ describe("threads of Anthropic's tool runner", () => {
     ]);
   });
 
-  it('returns 400 if a chat vendor cannot continue a thread', async () => {
+  it("returns 400 if a chat vendor can't continue a thread", async () => {
     const thread = { type: 'continue', previous_message_id: 'msg_1' };
     const answer = await lent().call(paths.messages, { model: 'one/echo', max_tokens: 9, messages: [user], thread });
     expect([answer.status, await jsonOf(answer)]).toEqual([
@@ -114,8 +114,8 @@ describe("threads of Anthropic's tool runner", () => {
   });
 });
 
-describe('the headers that list dropped parameters', () => {
-  it('lists the dropped parameters of a chat call, even when it is served from the cache', async () => {
+describe('the headers for dropped parameters', () => {
+  it('lists the dropped parameters of a chat call, even for cache hits', async () => {
     const ask = (stream: boolean) =>
       lent().call(paths.chat, { model: 'three/echo', messages: [{ ...user, name: 'Ada' }], seed: 7, 'odd name\n': 1, n: 1, stream });
     const answers = [await ask(false), await ask(true), await ask(false)];
@@ -123,7 +123,7 @@ describe('the headers that list dropped parameters', () => {
     for (const answer of answers) expect(changesOf(answer)).toEqual(['messages.name, seed, odd%20name%0A', null]);
   });
 
-  it('lists the parameters of a chat call whose values the vendor rejects', async () => {
+  it('lists the parameters whose values the vendor rejects', async () => {
     const body = { model: 'three/echo', messages: [user], temperature: 1.5, reasoning_effort: 'minimal' };
     expect(changesOf(await lent().call(paths.chat, body))).toEqual([null, 'temperature']);
     const thinking = { ...body, reasoning_effort: 'max', max_tokens: 9_000 };
@@ -143,7 +143,7 @@ describe('the headers that list dropped parameters', () => {
     expect(changesOf(await lent().call(paths.messages, body))).toEqual(['messages.content.cache_control, top_k', 'output_config.effort']);
   });
 
-  it('lists the dropped parameters of a responses call under their responses names', async () => {
+  it('lists the dropped parameters of a responses call', async () => {
     const body = {
       model: 'three/echo',
       input: 'hi',
@@ -158,29 +158,29 @@ describe('the headers that list dropped parameters', () => {
     expect(changesOf(ofChat)).toEqual(['store, text.verbosity', null]);
   });
 
-  it("does not send the list if the vendor speaks the caller's dialect", async () => {
+  it("doesn't list dropped parameters if no translation is needed", async () => {
     expect(changesOf(await lent().call(paths.chat, { model: 'one/echo', messages: [user], seed: 7 }))).toEqual([null, null]);
   });
 
-  it('truncates the list for a call with thousands of unknown members', async () => {
+  it('truncates a very long list of dropped parameters', async () => {
     const unknown = Object.fromEntries(Array.from({ length: 5_000 }, (_, n) => [`member_${n}`, 1]));
     const [dropped] = changesOf(await lent().call(paths.chat, { model: 'three/echo', messages: [user], ...unknown }));
     expect(dropped).toMatch(/^member_0, .*, member_39, and 4960 more$/);
   });
 });
 
-describe('a web search tool next to functions', () => {
+describe('a web search tool alongside functions', () => {
   const tools = [{ type: 'function', name: 'f', parameters: { type: 'object' } }, { type: 'web_search' }];
   const ask = async (gateway: TestGateway, model: string) => {
     const answer = await gateway.call('/v1/responses', { model, input: 'hi', tools });
     return [answer.status, answer.headers.get('x-gateway-model'), ...changesOf(answer)];
   };
 
-  it('goes to a model of the plan that supports it', async () => {
+  it('sends a web search tool to a model that supports it', async () => {
     expect(await ask(lent(), 'chat-first')).toEqual([200, 'native/echo', null, null]);
   });
 
-  it('drops and lists the tool if no model of the plan supports it', async () => {
+  it('drops the web search tool if no model supports it', async () => {
     expect(await ask(lent(), 'one/echo')).toEqual([200, 'one/echo', 'tools.web_search', null]);
     expect(await ask(lent(), 'native-first')).toEqual([200, 'one/echo', 'tools.web_search', null]);
   });

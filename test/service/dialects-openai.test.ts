@@ -112,7 +112,7 @@ describe.each(dialects)('chat on a %s vendor', (vendor) => {
     }
   });
 
-  it('accepts images, inline and by URL', async () => {
+  it('accepts inline images and image URLs', async () => {
     const data = `data:image/png;base64,${pixel}`;
     const completion = await completions().create({
       model: modelOf('echo'),
@@ -155,8 +155,8 @@ describe.each(dialects)('chat on a %s vendor', (vendor) => {
   });
 });
 
-describe('the routes that only chat vendors serve', () => {
-  it('creates embeddings and skips a model whose vendor does not support them', async () => {
+describe('routes that only chat vendors serve', () => {
+  it("skips models whose vendor doesn't create embeddings", async () => {
     const input = ['the cat sleeps', 'a cat sleeps', 'stock prices'];
     const { data, usage } = await openaiOf(lent()).embeddings.create({ model: 'embed', input });
     const floats = await openaiOf(lent()).embeddings.create({ model: 'one/echo', input, encoding_format: 'float' });

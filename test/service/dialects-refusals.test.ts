@@ -119,7 +119,7 @@ describe.each(dialects)('a %s request that the other dialect cannot express', (c
   const route = routeOf(caller);
   const other = vendors[otherOf(caller)];
 
-  it.each(untranslatable[caller])('goes to the next vendor of the caller’s dialect if it has %s', async (_title, members) => {
+  it.each(untranslatable[caller])('fails over to a vendor of the caller’s dialect for %s', async (_title, members) => {
     const gateway = await lend();
     for (const stream of [false, true]) {
       const asked = gateway.vendor.requests().length;
@@ -160,7 +160,7 @@ describe.each(dialects)('a %s request that the other dialect cannot express', (c
     }
   });
 
-  it('returns 400 if the body is nested too deeply to translate', async () => {
+  it('returns 400 if the body is too deeply nested to translate', async () => {
     const gateway = await lend();
     const body = `{"model":"${other}/echo","max_tokens":50,"messages":[{"role":"user","content":"hi"}],"x_deep":${deep}}`;
     await expectRouteError(await gateway.call(paths[caller], body), route, {
@@ -172,7 +172,7 @@ describe.each(dialects)('a %s request that the other dialect cannot express', (c
     expect([asBytes.status, asBytes.headers.get('x-gateway-model')]).toEqual([200, `${vendors[caller]}/echo`]);
   });
 
-  it('counts as a refusal along with those of other vendors, and never against a breaker', async () => {
+  it("doesn't count an untranslatable request against the breaker", async () => {
     const gateway = await lend();
     const [, members = {}] = untranslatable[caller][0] ?? [];
     const ask = (model: string) => gateway.call(paths[caller], { model, ...bodyOf(members, false) });
@@ -190,7 +190,7 @@ describe.each(dialects)('a %s request that the other dialect cannot express', (c
   });
 });
 
-describe.each(translatedWays)('an error of a $vendor vendor to a $caller caller', ({ caller, vendor }) => {
+describe.each(translatedWays)('an error from a $vendor vendor to a $caller caller', ({ caller, vendor }) => {
   const route = routeOf(caller);
   const ask = async (model: string, stream: boolean) => {
     const gateway = await lend();
@@ -198,7 +198,7 @@ describe.each(translatedWays)('an error of a $vendor vendor to a $caller caller'
     return { gateway, answer: await gateway.call(paths[caller], { model: `${provider}/${model}`, ...bodyOf({}, stream) }) };
   };
 
-  it.each([400, 413, 415, 422, 418])("keeps the vendor's status and message for a %d refusal", async (status) => {
+  it.each([400, 413, 415, 422, 418])("keeps the vendor's status and message for a refusal with %d", async (status) => {
     for (const stream of [false, true]) {
       const model = `refuse-${status}`;
       const { gateway, answer } = await ask(model, stream);
@@ -214,7 +214,7 @@ describe.each(translatedWays)('an error of a $vendor vendor to a $caller caller'
     ['fail-405', 405, /./],
     ['fail-408', 408, /./],
     ['fail-409', 409, /./],
-  ])('returns a status that starts a failover after %s if no model is left', async (model, status, message) => {
+  ])("returns the vendor's status after %s if no model is left", async (model, status, message) => {
     for (const stream of [false, true]) {
       const { gateway, answer } = await ask(model, stream);
       await expectRouteError(answer, route, { status, code: 'upstream_refused', message });

@@ -27,8 +27,8 @@ async function send(dialect: Dialect, text: string, headers: Record<string, stri
 
 const user = '{"role":"user","content":"hi"}';
 
-describe('a chat request at a messages vendor', () => {
-  it('preserves the numbers in tool schemas, arguments and parameters', async () => {
+describe('a chat request to a messages vendor', () => {
+  it('preserves numbers in tool schemas, arguments and parameters', async () => {
     const call = `{"id":"call_1","type":"function","function":{"name":"f","arguments":${JSON.stringify(oddNumbers)}}}`;
     const result = '{"role":"tool","tool_call_id":"call_1","content":"{\\"x\\":1.0}"}';
     const tools = `[{"type":"function","function":{"name":"f","parameters":${schema}}}]`;
@@ -56,7 +56,7 @@ describe('a chat request at a messages vendor', () => {
     expect(lastRequest(lent()).json['max_tokens']).toBe(maxTokens);
   });
 
-  it('requests JSON and thinking in the form that the model supports', async () => {
+  it('requests JSON and thinking in a form that the model supports', async () => {
     const format = { type: 'json_schema', json_schema: { name: 'n', schema: { type: 'object', properties: { n: { type: 'string' } } } } };
     const askFor = async (model: string, options: object): Promise<Record<string, unknown>> => {
       await send('chat', JSON.stringify({ model, max_tokens: 9_000, messages: [{ role: 'user', content: 'hi' }], ...options }));
@@ -76,7 +76,7 @@ describe('a chat request at a messages vendor', () => {
     expect(await askFor('three/plain', { reasoning_effort: 'medium' })).not.toHaveProperty('thinking');
   });
 
-  it('translates all other members', async () => {
+  it('translates all other parameters', async () => {
     await send(
       'chat',
       JSON.stringify({
@@ -121,17 +121,17 @@ describe('a chat request at a messages vendor', () => {
   });
 });
 
-describe('a messages request at a chat vendor', () => {
+describe('a messages request to a chat vendor', () => {
   it.each([
     ['one/echo', 'medium'],
     ['one/plain', undefined],
-  ])('maps the thinking budget of %s to effort %s', async (model, effort) => {
+  ])('maps the thinking budget of %s to the effort %s', async (model, effort) => {
     const thinking = { type: 'enabled', budget_tokens: 5_000 };
     await send('messages', JSON.stringify({ model, max_tokens: 9_000, thinking, messages: [{ role: 'user', content: 'hi' }] }));
     expect(lastRequest(lent()).json['reasoning_effort']).toBe(effort);
   });
 
-  it('preserves the numbers in tool schemas, arguments and parameters', async () => {
+  it('preserves numbers in tool schemas, arguments and parameters', async () => {
     const use = `{"type":"tool_use","id":"toolu_1","name":"f","input":${oddNumbers}}`;
     const result = '{"type":"tool_result","tool_use_id":"toolu_1","content":[{"type":"text","text":"1.0"}],"is_error":true}';
     const tools = `[{"name":"f","input_schema":${schema}}]`;
@@ -149,7 +149,7 @@ describe('a messages request at a chat vendor', () => {
     ]);
   });
 
-  it('translates all other members', async () => {
+  it('translates all other parameters', async () => {
     await send(
       'messages',
       JSON.stringify({
@@ -193,19 +193,19 @@ describe('a messages request at a chat vendor', () => {
     });
   });
 
-  it('requests the usage of a stream', async () => {
+  it('requests usage for a stream', async () => {
     const response = await lent().call(paths.messages, { model: 'one/echo', max_tokens: 5, stream: true, messages: [JSON.parse(user)] });
     expect(await response.text()).toContain('message_stop');
     expect(lastRequest(lent()).json).toMatchObject({ stream: true, stream_options: { include_usage: true } });
   });
 });
 
-describe.each(translatedWays)('headers of a $caller caller at a $vendor vendor', ({ caller, vendor }) => {
+describe.each(translatedWays)('headers from a $caller caller to a $vendor vendor', ({ caller, vendor }) => {
   const row = { chat: { authorization: 'Bearer key-one' }, messages: { 'x-api-key': 'key-three', 'x-row': 'of three' } };
   const own = { chat: { 'openai-beta': 'b1' }, messages: { 'anthropic-beta': 'a1' } };
   const body = (stream: boolean): string => `{"model":"${vendors[vendor]}/echo","max_tokens":50,"stream":${stream},"messages":[${user}]}`;
 
-  it.each([false, true])('takes headers from the provider and its dialect, never from the caller (stream %s)', async (stream) => {
+  it.each([false, true])("forwards only headers of the vendor's dialect (stream: %s)", async (stream) => {
     const response = await lent().call(paths[caller], body(stream), {
       'x-gateway-source': 'mailer',
       'x-gateway-task-id': 't-1',
@@ -235,7 +235,7 @@ describe.each(translatedWays)('headers of a $caller caller at a $vendor vendor',
     expect(JSON.stringify(headers) + text).not.toContain(lent().key);
   });
 
-  it("sends the version of the vendor's dialect, regardless of the caller's version", async () => {
+  it("sends the version header of the vendor's dialect", async () => {
     await send(caller, body(false), { 'anthropic-version': '2099-01-01' });
     expect(lastRequest(lent()).headers['anthropic-version']).toBe(vendor === 'messages' ? '2023-06-01' : undefined);
   });

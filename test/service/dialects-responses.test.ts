@@ -58,11 +58,11 @@ tiers:
 type Item = OpenAI.Responses.ResponseInputItem;
 const tools = chatTools.map(({ function: fn }) => ({ type: 'function' as const, strict: null, ...fn }));
 
-describe.each(dialects)('on a %s vendor', (vendor) => {
+describe.each(dialects)('responses on a %s vendor', (vendor) => {
   const responses = () => openaiOf(lent()).responses;
   const modelOf = (model: string): string => `${vendor}/${model}`;
 
-  it('answers text with instructions, plain and streamed', async () => {
+  it('follows instructions, plain and streamed', async () => {
     const body = { model: modelOf('echo'), instructions: 'Be brief.', input: 'Where is Oslo?', metadata: { a: 'b' } };
     const plain = await responses().create(body);
     expect(lastRequest(lent()).path).toBe(paths[vendor]);
@@ -106,14 +106,14 @@ describe.each(dialects)('on a %s vendor', (vendor) => {
     expect((await responses().stream(body).finalResponse()).output_parsed).toEqual({ city: 'Oslo', days: 1 });
   });
 
-  it('sends images', async () => {
+  it('accepts images', async () => {
     const image = { type: 'input_image' as const, detail: 'auto' as const, image_url: `data:image/png;base64,${pixel}` };
     const input = [{ role: 'user' as const, content: [{ type: 'input_text' as const, text: 'What is it?' }, image] }];
     expect((await responses().create({ model: modelOf('echo'), input })).output_text).toBe('You said: What is it? (and sent 1 attachment)');
   });
 });
 
-describe('memory and content rules on a translated call', () => {
+describe('memory and content rules on a translated responses call', () => {
   it('returns 403 guardrail_blocked for a blocked response, plain and streamed', async () => {
     const gateway = await lent().withProject('translated-rules');
     const rules = [{ class: 'email', place: 'output', action: 'block' }];
@@ -125,7 +125,7 @@ describe('memory and content rules on a translated call', () => {
     }
   });
 
-  it('records a loop of custom tools as one conversation with the calls as the caller sees them', async () => {
+  it('records a custom tool loop as one conversation', async () => {
     const gateway = lent();
     const responses = openaiOf(gateway).responses;
     const body = { model: 'messages/tool', tools: [{ type: 'custom' as const, name: 'run' }] };
@@ -159,8 +159,8 @@ describe('memory and content rules on a translated call', () => {
   });
 });
 
-describe('vendors with and without the route', () => {
-  it('translates the request for a vendor without the route, and remembers that for the next call', async () => {
+describe('vendors with and without the responses route', () => {
+  it('translates the request for a vendor without the responses route', async () => {
     const responses = openaiOf(lent()).responses;
     partialPaths.length = 0;
     expect((await responses.create({ model: 'partial/echo', input: 'Hi' })).output_text).toBe('You said: Hi');
@@ -174,7 +174,7 @@ describe('vendors with and without the route', () => {
     expect(partialPaths).toEqual(['/v1/responses', '/v1/chat/completions', '/v1/chat/completions']);
   });
 
-  it('fails over from a vendor with the route to one without, and back if the request needs it', async () => {
+  it('fails over to a vendor without the responses route', async () => {
     const responses = openaiOf(lent()).responses;
     expect((await responses.create({ model: 'mixed', input: 'Hi' })).output_text).toBe('You said: Hi');
     expect(lastRequest(lent()).path).toBe('/v1/messages');
@@ -182,7 +182,7 @@ describe('vendors with and without the route', () => {
     expect(lastRequest(lent())).toMatchObject({ path: '/v1/responses', json: { previous_response_id: 'resp_1' } });
   });
 
-  it('names the member that needs stored responses in a 400 upstream_refused', async () => {
+  it('returns 400 upstream_refused for a parameter that needs stored responses', async () => {
     const answer = await lent().call('/v1/responses', { model: 'messages/echo', input: 'Hi', previous_response_id: 'resp_1' });
     expect(answer.status).toBe(400);
     expect(await answer.json()).toMatchObject({
@@ -194,7 +194,7 @@ describe('vendors with and without the route', () => {
     });
   });
 
-  it('ends a translated stream that breaks with response.failed', async () => {
+  it('ends a broken translated stream with response.failed', async () => {
     const answer = await lent().call('/v1/responses', { model: 'messages/break-after-3+long-20', input: 'hi', stream: true });
     const events = (await answer.text()).trimEnd().split('\n\n');
     expect(events.at(-1)).toMatch(

@@ -110,7 +110,7 @@ describe.each(ways)('a $caller caller on a $vendor vendor', ({ caller, vendor })
   // The SDK cannot parse a messages response without usage, which we don't add if nothing is translated.
   const readable = answers.filter(({ model }) => model !== 'no-usage' || caller !== vendor || caller === 'chat');
 
-  it.each(readable)('receives the same plain and streamed: $title', async ({ model, maxTokens = 10_000 }) => {
+  it.each(readable)('returns the same content plain and streamed: $title', async ({ model, maxTokens = 10_000 }) => {
     const gateway = lent();
     const id = `${vendors[vendor]}/${model}`;
     const plain = await ask[caller](gateway, id, false, maxTokens);

@@ -60,7 +60,7 @@ const routes: readonly (readonly [title: string, modelOf: (model: string) => Lan
 ];
 
 describe.each(routes)('%s', (title, modelOf) => {
-  it('responds to system prompts with usage, plain and streamed', async () => {
+  it('responds to system prompts, plain and streamed', async () => {
     const plain = await generateText({ model: modelOf('cached-30'), ...asked });
     expect([plain.text, plain.finishReason]).toEqual([answer, 'stop']);
     const streamed = streamText({ model: modelOf('cached-30'), ...asked });
@@ -85,7 +85,7 @@ describe.each(routes)('%s', (title, modelOf) => {
     expect(await streamed.finishReason).toBe(reason);
   });
 
-  it.each(['tool', 'tools-parallel', 'tools-interleaved'])('runs tools and sends their results, plain and streamed: %s', async (model) => {
+  it.each(['tool', 'tools-parallel', 'tools-interleaved'])('runs a tool loop, plain and streamed: %s', async (model) => {
     const inputs = ['weather Oslo 1', 'time Oslo'].slice(0, model === 'tool' ? 1 : 2);
     // In the responses dialect only the last result is in the last item.
     const toolReport = model === 'tool' ? /^The tool said: \{"degrees":-3\}$/ : /^The tool said: .*noon$/s;
@@ -108,7 +108,7 @@ describe.each(routes)('%s', (title, modelOf) => {
     expect(await streamed.output).toEqual({ city: 'Oslo', days: 1 });
   });
 
-  it('accepts images, inline and by URL', async () => {
+  it('accepts inline images and image URLs', async () => {
     const messages: ModelMessage[] = [
       {
         role: 'user',
@@ -141,7 +141,7 @@ describe.each(routes)('%s', (title, modelOf) => {
   });
 });
 
-it('embeds one text and several texts', async () => {
+it('embeds one or several texts', async () => {
   const model = vercelOpenaiOf(lent()).embedding('one/echo');
   const { embedding, usage } = await embed({ model, value: 'the cat sleeps' });
   const { embeddings } = await embedMany({ model, values: ['the cat sleeps', 'stock prices'] });

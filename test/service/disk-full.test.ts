@@ -109,11 +109,11 @@ const mounted = await mountDisk();
 const disks: readonly (readonly [string, Disk & { unmount?(): Promise<void> }])[] = [
   // If we are not allowed to mount, we only test the simulated disk.
   ...(mounted ? [['a real file system', mounted] as const] : []),
-  ['a stand-in', standIn()],
+  ['a simulated disk', standIn()],
 ];
 
-describePostgres('the disk of the journal is full', () => {
-  it.each(disks)('returns 503 on %s before it calls the vendor, and recovers once space is freed', async (_name, disk) => {
+describePostgres('a full journal disk', () => {
+  it.each(disks)('returns 503 without calling a vendor while %s is full', async (_name, disk) => {
     try {
       await expectHonest(disk);
     } finally {
@@ -122,8 +122,8 @@ describePostgres('the disk of the journal is full', () => {
   });
 });
 
-describePostgres('the disk of the journal stalls', () => {
-  it('continues open streams while the disk is full and accepts calls once it can write again', async () => {
+describePostgres('a stalled journal disk', () => {
+  it('continues open streams while the disk is full', async () => {
     let resume = (): void => undefined;
     let stalled: Promise<void> | null = null;
     const journalFiles: JournalFileSystem = {

@@ -13,7 +13,7 @@ interface ErasureJson {
   readonly workflows: { readonly state: string; readonly purged: number };
 }
 
-test('deletes the Temporal run that an older version had started for the conversation', async () => {
+test('deletes a Temporal run that an older version started for the conversation', async () => {
   await withGateway({ temporal: true }, async ({ app, url, key, call, admin, database, project }) => {
     app.startDurable();
     const messages = [{ role: 'user', content: 'text of the subject' }];

@@ -74,7 +74,7 @@ async function plantKnowledge(gateway: TestGateway, subject: string | null, text
 onBothDatabases('erasing a subject', (database) => {
   const shared = shareGateway({ database, cache: true });
 
-  test('deletes all stored data of the subject, reports the counts and keeps other data', async () => {
+  test('deletes all stored data of the subject and reports the counts', async () => {
     const gateway = await shared().withProject('erase-all');
     const [mine, theirs] = ['Ada / ünïcode % subject', 'Bob subject'];
     const of = (subject: string, more: object = {}): Record<string, string> => ({
@@ -159,7 +159,7 @@ onBothDatabases('erasing a subject', (database) => {
     expect((await erase(gateway, 'nobody ever')).deleted).toEqual(nothing);
   });
 
-  test('keeps data that is sent afterwards and the same subject of another project', async () => {
+  test('keeps data that arrives after the erasure', async () => {
     const [gateway, other] = [await shared().withProject('erase-then'), await shared().withProject('erase-other')];
     for (const each of [gateway, other]) {
       await saveItem(each, { text: 'the number is seven', subject: 'u' });
@@ -176,7 +176,7 @@ onBothDatabases('erasing a subject', (database) => {
     expect((await erase(gateway, 'u')).deleted).toMatchObject({ memories: 1, calls: 1, call_parts: 2, episodes: 1 });
   });
 
-  test('deletes a long dialogue in batches, including its chain', async () => {
+  test('erases a long dialogue in batches', async () => {
     const gateway = await shared().withProject('erase-long');
     const history = Array.from({ length: 700 }, (_value, at) => ({ role: at % 2 ? 'assistant' : 'user', content: `message ${at}` }));
     for (const length of [301, 699]) await chat(gateway, history.slice(0, length), { 'x-gateway-memory-subject': 'long' });
@@ -188,7 +188,7 @@ onBothDatabases('erasing a subject', (database) => {
     expect(left).toEqual({ parts: 0 });
   });
 
-  test('lists erasures with their counts for operators, newest first', async () => {
+  test('lists erasures for operators, newest first', async () => {
     const gateway = await shared().withProject('erase-report');
     await saveItem(gateway, { text: 'one', subject: 'x' });
     const { id } = await erase(gateway, 'x');
@@ -225,28 +225,28 @@ describe('a URL without a valid subject', () => {
     ['two segments', 'a/b'],
     ['a trailing slash', 'a/'],
     ['an unencoded question mark: the subject before it is kept', 'a?b'],
-    ['a subject in the query that belongs into the path', '?subject=a'],
+    ['a subject in the query instead of the path', '?subject=a'],
     ['no subject in the query', '?subject='],
     ['more than the subject in the query', '?subject=.&subject=a'],
-  ])('returns 400: %s', async (_title, encoded) => {
+  ])('returns 400 for a bad subject: %s', async (_title, encoded) => {
     const gateway = shared();
     await saveItem(gateway, { text: 'stays', subject: 'a' });
     await expectCode(send(gateway, 'DELETE', `/subjects/${encoded}`), 400, 'bad_request');
     expect((await search(gateway, { query: 'stays', subject: 'a' })).memories.length).toBeGreaterThan(0);
   });
 
-  test('returns 401 without a key for any URL', async () => {
+  test('returns 401 without a key, even for a malformed URL', async () => {
     for (const encoded of ['a', '', '%ff']) {
       const response = await fetch(`${shared().url}/v1/memory/subjects/${encoded}`, { method: 'DELETE' });
       expect(response.status).toBe(401);
     }
   });
 
-  test('accepts 256 characters of any language, including those outside the basic plane', async () => {
+  test('accepts a subject of 256 characters in any language', async () => {
     for (const subject of ['x'.repeat(256), '😀'.repeat(256), 'a b', '%', '..%2f', '?#&=+']) await erase(shared(), subject);
   });
 
-  test('accepts `.` and `..` in the query, because the URL class removes them from a path', async () => {
+  test('accepts the subjects `.` and `..` in the query', async () => {
     const gateway = shared();
     for (const subject of ['.', '..']) {
       await saveItem(gateway, { text: 'is erased', subject });

@@ -106,7 +106,7 @@ async function run(url: string, command: string): Promise<string> {
   return written;
 }
 
-onBothDatabases('the reason of a failed attempt', (database) => {
+onBothDatabases('the reason for a failed attempt', (database) => {
   const lent = shareGateway({ database, yaml });
   let projects = 0;
 
@@ -145,12 +145,12 @@ onBothDatabases('the reason of a failed attempt', (database) => {
     expect(await errorOf(model)).toMatchObject(error);
   });
 
-  test('keeps the message of a stream that breaks', async () => {
+  test('keeps the message of a broken stream', async () => {
     const { call } = await fail('faulty/breaks', { stream: true });
     expect(call).toMatchObject({ outcome: 'interrupted', attempts: [{ status: 200, error: { reason: 'broken' } }] });
   });
 
-  test('does not store prompt text, keys or personal data in the message', async () => {
+  test('keeps prompts, keys and personal data out of the message', async () => {
     expect(await errorOf('faulty/quotes')).toEqual({
       reason: 'status',
       type: 'invalid_request_error',
@@ -161,7 +161,7 @@ onBothDatabases('the reason of a failed attempt', (database) => {
     expect(message).toBe('ask [email], [phone], with key [credential] of [account]');
   });
 
-  test('does not store a message for an attempt that succeeded after a failed one', async () => {
+  test("doesn't store a message for an attempt that succeeds", async () => {
     const { gateway } = await fail('faulty/account');
     const tiers = { mixed: ['faulty/account', 'two/echo'] };
     await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { tiers });
@@ -175,7 +175,7 @@ onBothDatabases('the reason of a failed attempt', (database) => {
     ]);
   });
 
-  test('logs the provider without the message', async () => {
+  test("logs the provider without the vendor's message", async () => {
     const { gateway, call } = await fail('faulty/quotes');
     const line = gateway.logs.map((text) => JSON.parse(text)).find((fields) => fields.msg === 'attempt failed' && fields.call === call.id);
     expect(line).toMatchObject({
@@ -193,7 +193,7 @@ onBothDatabases('the reason of a failed attempt', (database) => {
     expect(JSON.stringify(line)).not.toMatch(/Invalid value|Zora/);
   });
 
-  test('lists failed attempts on the command line, separately for each project', async () => {
+  test("lists a project's failed attempts on the command line", async () => {
     const { gateway, call } = await fail('dead/any');
     const { gateway: other } = await fail('faulty/limits');
     const row = new RegExp(
@@ -219,15 +219,20 @@ onBothDatabases('the reason of a failed attempt', (database) => {
     expect(erased).toMatchObject({ id: call.id, attempts: [{ error: { reason: 'status', type: 'permission_error', message: null } }] });
   });
 
-  describe('is deleted', () => {
+  describe('cleanup', () => {
     const cleanUp = async ({ database: queries }: TestGateway, now: number): Promise<void> => {
       const { logger } = createTestLog();
-      const steps = createCleanupSteps({ database: queries, clock: { now: () => now }, logger, errorRetentionMs: () => 30 * dayMs });
+      const steps = createCleanupSteps({
+        database: queries,
+        clock: { now: () => now },
+        logger,
+        periods: () => ({ errorRetentionMs: 30 * dayMs, refusedCallRetentionMs: 30 * dayMs }),
+      });
       const step = steps.find(({ name }) => name === 'attempt-errors');
       while ((await step?.run(AbortSignal.timeout(60_000))) ?? 0);
     };
 
-    test('deletes the message earlier if the project deletes its conversations earlier', async () => {
+    test('deletes a message along with the conversations of its project', async () => {
       const { gateway } = await fail('dead/any');
       const { gateway: other } = await fail('dead/any');
       await gateway.database.query(
@@ -240,7 +245,7 @@ onBothDatabases('the reason of a failed attempt', (database) => {
       expect([await failedCallsOf(gateway), (await failedCallsOf(other)).length]).toEqual([[], 1]);
     });
 
-    test('deletes the message after its retention and keeps the call', async () => {
+    test('deletes a message after its retention period and keeps the call', async () => {
       const { gateway, call } = await fail('dead/any');
       await cleanUp(gateway, Date.now() + 29 * dayMs);
       expect(await failedCallsOf(gateway)).toHaveLength(1);

@@ -56,8 +56,8 @@ const lend = async (): Promise<TestGateway> => {
 /** Two choices in one response, which the messages dialect cannot express. */
 const twice = (model: string) => ({ model, n: 2, messages: [{ role: 'user', content: 'hi' }] });
 
-describe('a call that one dialect cannot express', () => {
-  it("returns the first vendor's status and message even if the gateway rejected an earlier model", async () => {
+describe("a call that one dialect can't express", () => {
+  it("returns the first vendor's message if the gateway rejected an earlier model", async () => {
     const gateway = await lend();
     const answer = await gateway.call(paths.chat, twice('ours-first'));
     expect([answer.status, await answer.json()]).toEqual([
@@ -79,7 +79,7 @@ describe('a call that one dialect cannot express', () => {
     });
   });
 
-  it("returns 400 with the gateway's message when no vendor was called", async () => {
+  it("returns 400 with the gateway's message if no vendor was called", async () => {
     const gateway = await lend();
     const answer = await gateway.call(paths.chat, twice('ours-alone'));
     expect(answer.status).toBe(400);
@@ -89,7 +89,7 @@ describe('a call that one dialect cannot express', () => {
     expect(gateway.vendor.requests()).toEqual([]);
   });
 
-  it('goes to a model that supports it and returns 502 if that model fails', async () => {
+  it('returns 502 if the only model that supports the call fails', async () => {
     const gateway = await lend();
     expect((await gateway.call(paths.chat, twice('ours-then-answer'))).headers.get('x-gateway-model')).toBe('one/echo');
     const failed = await gateway.call(paths.chat, twice('ours-then-failure'));
@@ -100,7 +100,7 @@ describe('a call that one dialect cannot express', () => {
   });
 });
 
-describe('a plan without a model that serves the request', () => {
+describe('a plan without a model that can serve the request', () => {
   const ask = async (model: string) => {
     const gateway = await lend();
     const body = { model, max_tokens: 9, messages: [{ role: 'user', content: 'hi' }] };
@@ -110,7 +110,7 @@ describe('a plan without a model that serves the request', () => {
   it.each([
     ['missing-everywhere', 404, ['failed', 'failed', 'failed', 'refused']],
     ['refused-then-missing', 422, ['refused', 'failed']],
-  ])("returns the first vendor's status after all models have been tried: %s", async (model, status, outcomes) => {
+  ])("returns the first vendor's status if every model refuses: %s", async (model, status, outcomes) => {
     const { gateway, answer } = await ask(model);
     expect([answer.status, await answer.json()]).toMatchObject([status, { error: { code: 'upstream_refused' } }]);
     expect((await lastCall(gateway)).attempts).toMatchObject(outcomes.map((outcome) => ({ outcome })));
@@ -121,20 +121,20 @@ describe('a plan without a model that serves the request', () => {
     ['missing-then-failed', 502],
     ['missing-then-forbidden', 502],
     ['missing-then-quota', 502],
-  ])('fails the call if a model did not refuse: %s (%d)', async (model, status) => {
+  ])('fails the call unless every model refuses it: %s (%d)', async (model, status) => {
     const { answer } = await ask(model);
     expect([answer.status, await answer.json()]).toMatchObject([status, { error: { code: 'upstream_failed' } }]);
   });
 });
 
-describe('a stream that fails after its opening, before any content', () => {
+describe('a stream that fails before its first content', () => {
   it.each([
     ['opened-chat', paths.chat],
     ['opened-chat', paths.messages],
     ['opened-broken', paths.chat],
     ['opened-broken', paths.messages],
     ['opened-chat', '/v1/responses'],
-  ])('continues with the next model without the output of the first one (%s, %s)', async (model, path) => {
+  ])("continues with the next model's stream (%s, %s)", async (model, path) => {
     const gateway = await lend();
     const response = await gateway.call(path, {
       model,
@@ -159,7 +159,7 @@ describe('a stream that fails after its opening, before any content', () => {
   });
 });
 
-describe('a prompt that is too long for a model', () => {
+describe('a prompt that is too long for the model', () => {
   const routes = [
     { caller: 'chat', own: 'one', tier: '', path: paths.chat, more: {} },
     { caller: 'chat', own: 'three', tier: '-other', path: paths.chat, more: {} },
@@ -168,7 +168,7 @@ describe('a prompt that is too long for a model', () => {
   ] as const;
   const prompt = (terms: number) => ({ messages: [{ role: 'user', content: 'lorem ipsum '.repeat(terms / 2) }] });
 
-  it.each(routes)('goes to a larger model for $caller of $own and skips models that are not larger', async ({ own, tier, path, more }) => {
+  it.each(routes)('switches to a larger model ($caller on $own)', async ({ own, tier, path, more }) => {
     const gateway = await lend();
     for (const stream of [false, true]) {
       // The vendor counts 2,250 tokens, the gateway at least 1,500.
@@ -187,7 +187,7 @@ describe('a prompt that is too long for a model', () => {
     expect(breakers.find(({ provider }) => provider === own)).toMatchObject({ state: 'closed', failures: 0 });
   });
 
-  it.each(routes)('does not go to a model with a smaller window for $caller of $own', async ({ own, tier, path, more }) => {
+  it.each(routes)('never switches to a model with a smaller window ($caller on $own)', async ({ own, tier, path, more }) => {
     const gateway = await lend();
     const answer = await gateway.call(path, { model: `sizes${tier}`, ...more, ...prompt(5_000) });
     expect([answer.status, answer.headers.get('x-gateway-model')]).toEqual([200, 'four/echo+large']);
@@ -201,7 +201,7 @@ describe('a prompt that is too long for a model', () => {
   });
 
   it.each(routes)(
-    'returns the 400 that libraries look for if no model is larger for $caller of $own',
+    'returns the 400 that libraries expect if no model is larger ($caller on $own)',
     async ({ caller, own, tier, path, more }) => {
       const gateway = await lend();
       for (const stream of [false, true]) {
@@ -228,14 +228,14 @@ describe('a prompt that is too long for a model', () => {
   );
 });
 
-describe('a chain whose vendors limit the rate', () => {
+describe('a chain of rate-limited vendors', () => {
   it.each([
-    ['the shortest wait of its vendors', 'limited-both', 503, '40'],
-    ['a wait although another model refuses, has no quota or a wrong key', 'limited-and-refused', 503, '7'],
-    ['at least a second; an overloaded vendor names none', 'limited-short', 503, '1'],
-    ['no wait when another model failed, which may be over at once', 'limited-and-failed', 502, null],
-    ['no wait for an exhausted quota', 'quota-both', 502, null],
-  ])('returns 503 with %s (%s)', async (_what, model, status, retryAfter) => {
+    ['as long as the vendor with the shortest wait', 'limited-both', 503, '40'],
+    ['even if another model refuses', 'limited-and-refused', 503, '7'],
+    ['at least a second', 'limited-short', 503, '1'],
+    ['not at all if another model failed', 'limited-and-failed', 502, null],
+    ['not at all if the quota is exhausted', 'quota-both', 502, null],
+  ])('tells the caller to wait %s (%s)', async (_what, model, status, retryAfter) => {
     const gateway = await lend();
     for (const stream of [false, true])
       for (const [path, body] of [
@@ -253,7 +253,7 @@ describe('a chain whose vendors limit the rate', () => {
       }
   });
 
-  it('prevents an SDK from retrying before the wait is over', async () => {
+  it('keeps an SDK from retrying too early', async () => {
     const gateway = await lend();
     const delays: number[] = [];
     const openai = new OpenAI({
@@ -274,11 +274,11 @@ describe('a chain whose vendors limit the rate', () => {
   });
 });
 
-describe('the idempotency key of a caller', () => {
+describe('idempotency keys of callers', () => {
   const keysSent = ({ vendor }: TestGateway) =>
     vendor.requests().map(({ headers, body }) => [JSON.parse(body.toString('utf8')).model, headers['idempotency-key'] ?? null]);
 
-  it('goes to each provider with its first model, but not with other bodies', async () => {
+  it('sends the idempotency key to the first model of each provider', async () => {
     const gateway = await lend();
     const body = { model: 'keyed', messages: [{ role: 'user', content: 'hi' }] };
     expect((await gateway.call(paths.chat, body, { 'idempotency-key': 'k-1' })).status).toBe(200);
@@ -291,7 +291,7 @@ describe('the idempotency key of a caller', () => {
     ]);
   });
 
-  it('accompanies a retry of the same model', async () => {
+  it('repeats the idempotency key when it retries the same model', async () => {
     const gateway = await lend();
     const body = { model: 'retried', messages: [{ role: 'user', content: 'hi' }] };
     expect((await gateway.call(paths.chat, body, { 'idempotency-key': 'k-2' })).status).toBe(200);

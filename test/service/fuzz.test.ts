@@ -41,12 +41,12 @@ describe('requests generated from the interface description', () => {
     })),
   );
 
-  it('returns the description publicly and in agreement with the code', async () => {
+  it('serves a public description that matches the code', async () => {
     const answer = await fetch(`${lent().url}/openapi.json`);
     expect([answer.status, await answer.json()]).toEqual([200, describeApi()]);
   });
 
-  it.each(operations)('describes every response of $title', async ({ path, method, operation }) => {
+  it.each(operations)('documents every response of $title', async ({ path, method, operation }) => {
     const gateway = lent();
     if (path.startsWith('/provision')) await gateway.withProject('fuzz');
     const check = answerCheck(operation);
@@ -66,7 +66,7 @@ const count = isExhaustive ? 10_000 : 700;
 describe(`${count} malformed requests over raw sockets`, () => {
   const concurrency = 40;
 
-  it('never get a 5xx or leak a socket, and a valid call succeeds afterwards', async () => {
+  it('never answers malformed requests with a 5xx', async () => {
     const gateway = await lent().withProject('sockets');
     const before = await settledSockets(gateway, concurrency);
     const seed = fc.sample(fc.integer(), 1)[0] ?? 0;

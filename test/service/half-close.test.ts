@@ -45,7 +45,7 @@ async function readAll(socket: Socket): Promise<string> {
 
 const timesAsked = ({ vendor }: TestGateway): number => vendor.requests().length;
 
-it('answers all requests that arrive at once on one connection, in order', async () => {
+it('answers pipelined requests in order', async () => {
   const gateway = await lend();
   const call = (name: string, text: string): string =>
     toBytes(gateway, paths.chat, { model: `${vendors.chat}/${name}`, messages: [{ role: 'user', content: text }] });
@@ -56,7 +56,7 @@ it('answers all requests that arrive at once on one connection, in order', async
   expect([...marks].map(([, status, text]) => status ?? text)).toEqual(['200', 'first', '200', '200', 'second', '404', '200', 'third']);
 });
 
-it('does not send interim responses into a response that a refused stream is waiting for', async () => {
+it("doesn't mix interim responses into the body of a refused stream", async () => {
   const gateway = await lend();
   const slow = toBytes(gateway, paths.chat, { model: `${vendors.chat}/slow-300+echo` });
   const refused = toBytes(gateway, paths.chat, { model: 'no/such', stream: true });
@@ -66,7 +66,7 @@ it('does not send interim responses into a response that a refused stream is wai
   expect(head).toContain(`content-length: ${Buffer.byteLength(body)}`);
 });
 
-describe.each(dialects)('on %s', (dialect) => {
+describe.each(dialects)('half-closed connections on %s', (dialect) => {
   const model = (name: string): string => `${vendors[dialect]}/${name}`;
 
   it.each([
@@ -95,7 +95,7 @@ describe.each(dialects)('on %s', (dialect) => {
   it.each([
     ['before the first piece', 'hang'],
     ['between two pieces', 'long-20+stall-after-3'],
-  ])('notices that a caller disconnects %s after closing its sending side', async (_when, name) => {
+  ])('notices that a caller disconnects %s after a half-close', async (_when, name) => {
     const gateway = await lend();
     const before = timesAsked(gateway);
     const socket = send(gateway, paths[dialect], { model: model(name), stream: true });
@@ -107,7 +107,7 @@ describe.each(dialects)('on %s', (dialect) => {
   });
 });
 
-it('returns 400 for a request that is truncated by closing the sending side', async () => {
+it('returns 400 for a request that a half-close cuts short', async () => {
   const { url } = await lend();
   const socket = connect({ port: Number(new URL(url).port), host: '127.0.0.1', allowHalfOpen: true });
   socket.end('POST /v1/messages HTTP/1.1\r\nhost: gateway.test\r\ncontent-length: 10\r\n\r\n{"a"');

@@ -108,7 +108,7 @@ const isUpkeep = (text: string): boolean =>
   );
 
 onBothDatabases('a steady stream of calls', (database) => {
-  it('does not query the database per call and stores calls in batches', async () => {
+  it("doesn't query the database for a call", async () => {
     const watched = watchDatabase();
     await withGateway({ database, clock, wrapDatabase: watched.wrap }, async (gateway) => {
       let made = 0;
@@ -142,7 +142,7 @@ onBothDatabases('a steady stream of calls', (database) => {
     });
   });
 
-  it('continues while the database does not respond at all', async () => {
+  it("serves calls while the database doesn't respond", async () => {
     const watched = watchDatabase();
     await withGateway({ database, clock, wrapDatabase: watched.wrap }, async (gateway) => {
       for (const path of ['/v1/chat/completions', '/v1/messages'] as const)
@@ -191,13 +191,13 @@ afterEach(() => {
   JSON.parse = ownParse;
 });
 
-describe('a call', () => {
+describe('JSON parsing', () => {
   const shared = shareGateway({ database: 'any', clock });
 
   it.each([
     ['/v1/chat/completions', 'chat', '{"id":"chatcmpl-'],
     ['/v1/messages', 'messages', '{"id":"msg_'],
-  ] as const)('parses only the response on %s, and parses it once', async (path, name, answerStart) => {
+  ] as const)("parses only the vendor's response on %s", async (path, name, answerStart) => {
     const gateway = await shared().withProject(`plain-${name}`);
     await makeCalls(gateway, path, { count: concurrency, stream: false });
     await stored(gateway, concurrency);
@@ -217,7 +217,7 @@ describe('a call', () => {
   it.each([
     ['/v1/chat/completions', 'chat', '{"id":"chatcmpl-'],
     ['/v1/messages', 'messages', '{"type":"'],
-  ] as const)('parses only the first of similar events when streamed on %s', async (path, name, eventStart) => {
+  ] as const)('parses only the first of many similar events on %s', async (path, name, eventStart) => {
     const gateway = await shared().withProject(`streamed-${name}`);
     await makeCalls(gateway, path, { count: concurrency, stream: true });
     await stored(gateway, concurrency);

@@ -146,7 +146,7 @@ async function leavesBeta(work: () => Promise<void>): Promise<void> {
 }
 
 describe('the console', () => {
-  test('has the routes that this test walks, and shows planted rows to a member of the project', async () => {
+  test('shows a member the stored data of the project', async () => {
     expect(ofProject.length).toBeGreaterThan(40);
     const pages = ofProject.filter(({ method, access, path }) => method === 'get' && access === 'member' && !path.includes('live'));
     const texts = await Promise.all(pages.map(({ path }) => read(beta.member.get(fill(`/console/p/:project${path}`)))));
@@ -154,7 +154,7 @@ describe('the console', () => {
     expect(texts.filter(({ text }) => text.includes(planted)).length).toBeGreaterThan(10);
   });
 
-  test('returns 404 to everybody who is not a member of the project', () =>
+  test("returns 404 to everybody who isn't a member of the project", () =>
     leavesBeta(async () => {
       for (const [title, { method, path }] of titled(ofProject)) {
         const address = fill(`/console/p/:project${path}`);
@@ -165,7 +165,7 @@ describe('the console', () => {
       }
     }));
 
-  test('redirects to the sign-in page without a session, even with a key', () =>
+  test('redirects visitors without a session to the sign-in page', () =>
     leavesBeta(async () => {
       const { url } = lent();
       const headers = { authorization: `Bearer ${beta.gateway.key}`, 'sec-fetch-site': 'same-origin' };
@@ -176,7 +176,7 @@ describe('the console', () => {
       }
     }));
 
-  test('shows nothing of the project to the owner of another one who uses its ids', () =>
+  test('shows nothing of the project to the owner of another one', () =>
     leavesBeta(async () => {
       // The pages come first, because the audit log contains the ids that a form refers to.
       const inOrder = ofProject.toSorted((left, right) => left.method.localeCompare(right.method));
@@ -197,7 +197,7 @@ describe('the console', () => {
       }
     }));
 
-  test('returns 404 to an owner on routes of deployment admins, and shows only the own account', () =>
+  test('returns 404 to an owner on routes of deployment admins', () =>
     leavesBeta(async () => {
       for (const [title, { method, path, access }] of titled(
         routes.filter((route) => route.access === 'admin' || route.access === 'person'),
@@ -209,7 +209,7 @@ describe('the console', () => {
       }
     }));
 
-  test('shows nothing of the project on pages that are open to everybody', () =>
+  test('shows nothing of the project on public pages', () =>
     leavesBeta(async () => {
       for (const [title, { method, path }] of titled(routes.filter(({ access }) => access === 'anyone'))) {
         const { status, text } = await send(owner, method, fill(path));
@@ -223,7 +223,7 @@ describe('the API', () => {
     Object.keys(asObject(methods)).map((method) => [method.toUpperCase(), path] as const),
   );
 
-  test('returns 401 on every route of /provision for keys, sessions and personal tokens', async () => {
+  test('returns 401 on every route of /provision for keys and personal tokens', async () => {
     const token = await issueToken(lent(), await addPerson(lent(), ['beta']));
     await leavesBeta(async () => {
       for (const [method, path] of operations.filter(([, path]) => path.startsWith('/provision'))) {
@@ -239,7 +239,7 @@ describe('the API', () => {
     });
   });
 
-  test('does not let a key find or change anything of another project', () =>
+  test("doesn't let a key find or change anything in another project", () =>
     leavesBeta(async () => {
       const { url, key } = lent();
       const bodies: Record<string, object> = {
@@ -264,7 +264,7 @@ describe('the API', () => {
       }
     }));
 
-  test('shows nothing of another project on the page of a key', async () => {
+  test("shows nothing of another project on a key's own page", async () => {
     const { url, key } = lent();
     const csrf = /name="csrf" value="([^"]+)"/;
     const first = await fetch(`${url}/my-key`);
@@ -278,7 +278,7 @@ describe('the API', () => {
     }
   });
 
-  test('refuses keys over MCP and gives people of other projects nothing through tools', () =>
+  test('hides other projects from MCP clients', () =>
     leavesBeta(async () => {
       const gateway = lent();
       const keyed = await fetch(`${gateway.url}/mcp`, {

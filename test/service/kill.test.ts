@@ -70,7 +70,7 @@ interface Usage {
 afterAll(() => processes.stopAll());
 
 onBothDatabases('kill -9 during 200 concurrent calls', (kind) => {
-  it('loses or duplicates no completed call, and totals equal the sums of the rows', async () => {
+  it('neither loses nor duplicates a completed call', async () => {
     let asked = 0;
     let onAsked = (): void => undefined;
     const vendor = await createScriptedVendor({

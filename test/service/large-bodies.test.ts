@@ -56,7 +56,7 @@ function sendChat(text: string, onSent: () => void): Promise<number | undefined>
   });
 }
 
-test('answers another call while a large prompt is still being checked', async () => {
+test('answers other calls while it checks a large prompt', async () => {
   // The first job starts the thread, which would give the small call even more time.
   expect(await sendChat(`0 ${largeText}`, () => undefined)).toBe(200);
   await sendChat('0', () => undefined);
@@ -70,7 +70,7 @@ test('answers another call while a large prompt is still being checked', async (
   expect(events).toEqual(['small sent', 'small answered', 'large sent']);
 });
 
-test("forwards the caller's bytes with another model, and masks and bounds what memory stores", async () => {
+test('forwards a large body unchanged except for the model', async () => {
   const { call, database } = shared();
   const secret = `sk-${'proj'}-Ab1${'cD2eF3gH4i'.repeat(4)}`;
   const text = `my key is ${secret} \\ud83d\\ude00 ${largeText}`;
@@ -90,7 +90,7 @@ test("forwards the caller's bytes with another model, and masks and bounds what 
   expect(stored?.length).toBeLessThan(4 * mebibyte + 1);
 });
 
-test('returns 400 with the reason for a large body that is not JSON', async () => {
+test("returns 400 for a large body that isn't JSON", async () => {
   const response = await shared().call('/v1/chat/completions', `{"messages":["${largeText}"`);
   expect(response.status).toBe(400);
   expect(await jsonOf(response)).toMatchObject({

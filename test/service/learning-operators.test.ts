@@ -118,7 +118,7 @@ describe('operator actions in Temporal', () => {
     await eventually(async () => expect((await run.describe()).status.name).toBe(name), limitMs);
   }
 
-  it('sends nothing and stores nothing twice when a finished batch is reset to any step', async () => {
+  it("doesn't repeat any work when a finished batch is reset", async () => {
     const gateway = await lend('reset-done', 4);
     await say(gateway, 'ann', 'I live in Oslo.');
     await say(gateway, 'ben', 'I live in Bergen.');
@@ -137,7 +137,7 @@ describe('operator actions in Temporal', () => {
     expect(await batchesOf(gateway)).toEqual([batch]);
   }, 300_000);
 
-  it('finishes a finished batch that counts as running again in a new run, without a request', async () => {
+  it("doesn't repeat a finished batch that a backup restored as running", async () => {
     const gateway = await lend('restored');
     await say(gateway, 'ole', 'I live in Narvik.');
     const { id, workflow_id: workflowId } = await untilDone(gateway, 1);
@@ -216,7 +216,7 @@ describe('operator actions in Temporal', () => {
     expect((await memoriesOf(gateway)).filter((memory) => memory === text)).toEqual([text]);
   }
 
-  it('shows a batch that an older version parked as failed, and a reset to any step replays it', async () => {
+  it('replays a batch that an older version parked', async () => {
     const gateway = await lend('reset-parked');
     const towns = (isExhaustive ? 'ABCDEFGHIJKLMNOP' : 'ABCD').split('').map((letter) => `I live in ${letter}ville.`);
     const parked = await park(gateway, towns);
@@ -249,7 +249,7 @@ describe('operator actions in Temporal', () => {
     expect(parked[0]?.run_url).toBe(`${shared().app.startDurable().uiUrl()}/${encodeURIComponent(parked[0]?.workflow_id ?? '')}`);
   }, 300_000);
 
-  it('retries a failing batch until an operator stops it, and learns it on replay', async () => {
+  it('retries a failing batch until an operator stops it', async () => {
     const gateway = await lend('stop-failing');
     const text = 'I live in Stopville.';
     const { failing, accept } = await failBatches(gateway, [text]);
@@ -283,7 +283,7 @@ describe('operator actions in Temporal', () => {
     'a reset and a request': [resetRun, replayOne],
     'a request and two resets': [replayOne, resetRun, resetRun],
   };
-  it('learns and pays a failed batch once even if several replays start at the same time', async () => {
+  it('learns a failed batch only once if several replays start at the same time', async () => {
     await Promise.all(
       Object.entries(ways).map(async ([way, replays]) => {
         const gateway = await lend(way.replaceAll(' ', '-'));
@@ -300,7 +300,7 @@ describe('operator actions in Temporal', () => {
     );
   }, 180_000);
 
-  it('waits for the response and repeats no completed step when a batch is reset during a model call', async () => {
+  it('repeats no completed step when a batch is reset during a model call', async () => {
     const gateway = await lend('reset-running');
     const held = vendor.hold('consolidation', 'Larvik');
     await say(gateway, 'cid', 'I live in Larvik.');
@@ -318,7 +318,7 @@ describe('operator actions in Temporal', () => {
     expect(await untilDone(gateway, 1)).toMatchObject({ memories: { written: 1, repeated: 0 } });
   }, 300_000);
 
-  it('continues a project run that is reset to any step without starting a batch twice', async () => {
+  it("doesn't start a batch twice when the project run is reset", async () => {
     const gateway = await lend('reset-project');
     await say(gateway, 'dot', 'I live in Hamar.');
     await untilDone(gateway, 1);
@@ -368,7 +368,7 @@ describe('operator actions in Temporal', () => {
   }, 300_000);
 
   it.each(['terminate', 'cancel'] as const)(
-    'restarts a project run that was ended by %s with the next call',
+    'restarts a project run on the next call after %s',
     async (end) => {
       const gateway = await lend(`project-${end}`);
       await say(gateway, 'hal', `I live in Voss, says ${end}.`);
@@ -381,7 +381,7 @@ describe('operator actions in Temporal', () => {
     180_000,
   );
 
-  it('holds a batch while its project is at the monthly ceiling and learns it once afterwards', async () => {
+  it('holds a batch while its project is at the monthly ceiling', async () => {
     const gateway = await lend('capped', 1_000);
     await say(gateway, 'jan', 'I live in Mo i Rana.');
     await gateway.admin('PUT', '/provision/teams/capped', { monthly_cap: 0.000000001 });

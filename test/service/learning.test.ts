@@ -27,7 +27,7 @@ interface Batch {
   readonly error: { readonly code: string } | null;
 }
 
-describe('with Temporal, a project', () => {
+describe('learning with Temporal', () => {
   const shared = shareGateway({ database: 'any', temporal: true, yaml });
   beforeAll(async () => {
     const durable = shared().app.startDurable();
@@ -69,7 +69,7 @@ describe('with Temporal, a project', () => {
     return rawHistory(history);
   }
 
-  it('learns memories, facts and a profile from its users, charged to gateway-memory', async () => {
+  it('learns memories, facts and a profile from conversations', async () => {
     const gateway = await lend('learns');
     await say(gateway, 'I live in Oslo. What is the weather like?', 'ada');
     const batch = await untilState(gateway, 'done');
@@ -91,7 +91,7 @@ describe('with Temporal, a project', () => {
     for (const planted of ['Oslo', 'weather', 'ada"', 'You said']) expect(history).not.toContain(planted);
   });
 
-  it('processes one conversation immediately on remember, or returns 404, 400 or 409', async () => {
+  it('learns from one conversation immediately on request', async () => {
     const gateway = await lend('remembers');
     await gateway.admin('PUT', '/provision/teams/remembers/memory', { batch_of: 1_000 });
     const call = await gateway.call('/v1/chat/completions', { model: 'one/echo', messages: [{ role: 'user', content: 'I like tea.' }] });
@@ -115,7 +115,7 @@ describe('with Temporal, a project', () => {
     expect((await gateway.call(`/v1/memory/episodes/${id}/remember`, {})).status).toBe(409);
   });
 
-  it('retries an unavailable memory model with growing delays and learns once when it recovers', async () => {
+  it('retries an unavailable memory model with growing delays', async () => {
     const gateway = await lend('waits', { tiers: { 'memory-extract': ['dead/echo'] } });
     await say(gateway, 'I am called Bob.', 'bob');
     const batch = await eventually(async () => {
@@ -133,7 +133,7 @@ describe('with Temporal, a project', () => {
     expect(waits.slice(0, 3)).toEqual([1, 2, 4]);
   });
 
-  it('keeps its batch waiting without attempts while no model for memory is configured', async () => {
+  it('keeps a batch waiting while no memory model is configured', async () => {
     const gateway = await lend('unrouted', { tiers: { trivial: [] } });
     await say(gateway, 'I am called Cid.', 'cid');
     expect(await untilState(gateway, 'waiting')).toMatchObject({ attempts: 0, error: { code: 'no_route' } });
@@ -142,7 +142,7 @@ describe('with Temporal, a project', () => {
     expect(await memoriesOf(gateway)).toMatchObject([{ text: 'I am called Cid.' }]);
   });
 
-  it('does not send conversations to a model without the tags that the project requires', async () => {
+  it('sends conversations only to models with the required tags', async () => {
     const gateway = await lend('tagged', { required_tags: ['eu'], catalog_fill: false, tiers: { 'memory-extract': ['two/echo'] } });
     await say(gateway, 'I am called Eve.', 'eve');
     expect(await untilState(gateway, 'waiting')).toMatchObject({ attempts: 0, error: { code: 'no_route' } });
@@ -154,7 +154,7 @@ describe('with Temporal, a project', () => {
     expect(sentToTwo().length).toBeGreaterThan(0);
   });
 
-  it('shows a batch as failing after unusable responses, and learns it on replay even with another dialect', async () => {
+  it('learns a batch with unusable responses when it is replayed', async () => {
     const gateway = await lend('parked', { tiers: { 'memory-extract': ['one/long-5'] } });
     await say(gateway, 'I am called Dot.', 'dot');
     // Skips the retry delays for an unavailable vendor.
@@ -176,7 +176,7 @@ describe('with Temporal, a project', () => {
     expect((await gateway.admin('GET', '/provision/teams/parked/batches?state=x')).status).toBe(400);
   });
 
-  it('learns recorded conversations of the past and answers from them, as npm run evaluate-memory does', async () => {
+  it('learns recorded conversations and answers from them', async () => {
     const sample = {
       sample_id: 'Tiny-1',
       conversation: {

@@ -12,8 +12,8 @@ afterAll(processes.stopAll);
 
 const main = join(root, 'src', 'main.ts');
 
-describe('options', () => {
-  it.each(['start', 'serve', 'worker', 'migrate', 'demo-vendor'])('prints the usage for %s --help and starts nothing', async (command) => {
+describe('command-line options', () => {
+  it.each(['start', 'serve', 'worker', 'migrate', 'demo-vendor'])('prints the usage for %s --help', async (command) => {
     const home = await processes.home('empty');
     const gateway = await processes.start(command, { home, program: [process.execPath, main, command, '--help'] });
     expect([await gateway.exited, gateway.stdout().split('\n')[0], gateway.stderr()]).toEqual([0, 'Usage: gateway <command>', '']);
@@ -43,8 +43,8 @@ describe('a data directory with an entry of the wrong type', () => {
   });
 });
 
-describe('the quarantine', () => {
-  it('lists its records for operators and deletes those past the deletion period at the next start', async () => {
+describe('quarantined records', () => {
+  it('deletes quarantined records once their retention period is over', async () => {
     const dataDir = await mkdtemp(join(tmpdir(), 'gateway-quarantine-'));
     const list = async ({ admin }: TestGateway): Promise<unknown> =>
       (await jsonOf<{ data: unknown }>(admin('GET', '/provision/quarantine'))).data;

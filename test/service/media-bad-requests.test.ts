@@ -19,7 +19,7 @@ function sendJson(response: ServerResponse, status: number, body: unknown): void
 }
 
 describe('the artifacts format', () => {
-  it('ignores n, also when it reserves from a cost ceiling', () => {
+  it('ignores n, even for the reserved cost', () => {
     const finish: (() => void)[] = [];
     return withVendor(
       (response) => finish.push(() => sendJson(response, 200, drawn)),
@@ -59,7 +59,7 @@ describe('the artifacts format', () => {
   );
 });
 
-describe('a voice with a name such as', () => {
+describe('voice names', () => {
   it.each([
     ['a b', 'a%20b'],
     ['ä', '%C3%A4'],
@@ -67,7 +67,7 @@ describe('a voice with a name such as', () => {
     ['..%2f', '..%252f'],
     ['%2e%2e', '%252e%252e'],
     ['x?y=1#z&q', 'x%3Fy%3D1%23z%26q'],
-  ])('keeps %j in one path segment and one query value', (voice, encoded) =>
+  ])('encodes the voice %j in the path and the query', (voice, encoded) =>
     withVendor(speak, async (gateway, vendor) => {
       for (const provider of ['path', 'query']) expect((await askMedia(gateway, speech, `${provider}/${voice}`)).status).toBe(200);
       expect(vendor.asked.map(({ path }) => path)).toEqual([`/v1/text-to-speech/${encoded}`, `/v1/speak?model=${encoded}`]);
@@ -75,9 +75,9 @@ describe('a voice with a name such as', () => {
   );
 
   it.each([
-    ['half a character', '\ud800'],
+    ['half a surrogate pair', '\ud800'],
     ['301 letters', 'x'.repeat(301)],
-  ])('%s returns 400 no_route', (_what, voice) =>
+  ])('returns 400 no_route for a voice of %s', (_what, voice) =>
     withVendor(speak, async (gateway, vendor) => {
       for (const provider of ['own', 'path', 'query']) {
         const expected = { status: 400, code: 'no_route', message: 'no models available for route' };
@@ -89,7 +89,7 @@ describe('a voice with a name such as', () => {
 });
 
 describe('vendor responses', () => {
-  it.each(mediaRoutes)('returns upstream_error on $name for every error status of the vendor, without its retry-after', async (route) => {
+  it.each(mediaRoutes)('returns upstream_error on $name for every error status of the vendor', async (route) => {
     for (const status of [301, 307, 400, 401, 402, 403, 404, 408, 413, 422, 429, 500, 503, 529])
       await withVendor(
         (response) => sendJson(response, status, { error: { message: 'no' } }),
@@ -105,7 +105,7 @@ describe('vendor responses', () => {
       );
   });
 
-  it.each(mediaRoutes)('returns bad_upstream_response on $name for a success without the requested content', async (route) => {
+  it.each(mediaRoutes)('returns bad_upstream_response on $name for a success without content', async (route) => {
     for (const status of [200, 201, 204, 206])
       await withVendor(
         (response) => (status === 204 ? response.writeHead(204).end() : sendJson(response, status, { error: { message: 'no' } })),

@@ -90,7 +90,7 @@ const filePart = (value: string, name = 'file') =>
 const end = '--x--\r\n';
 
 describe('audio.transcriptions.create', () => {
-  it('returns the vendor’s JSON unchanged, and charges the seconds that it reports', async () => {
+  it('returns the vendor’s transcript unchanged', async () => {
     const sent = { text: 'Hello.', usage: { type: 'duration', seconds: 30 }, own: [1.0] };
     answer = json(sent);
     const result = await sdk().audio.transcriptions.create({ file: await audio(), model: 'own/whisper', language: 'en' });
@@ -114,7 +114,7 @@ describe('audio.transcriptions.create', () => {
     });
   });
 
-  it('reserves the full duration of a low-bit-rate recording, so a cost ceiling is exceeded by at most one call', async () => {
+  it('reserves the full duration of a recording with a low bit rate', async () => {
     // At 6 kbit/s, 75 kB hold 100 seconds of audio, which cost $0.01.
     answer = json({ text: 'Hello.', usage: { type: 'duration', seconds: 100 } });
     const { key } = await issueKey(gateway, { ceilings: { cost: 0.025 } });
@@ -136,14 +136,14 @@ describe('audio.transcriptions.create', () => {
     ['text', 'text/plain; charset=utf-8', 'a'.repeat(150), 10],
     ['srt', 'text/plain; charset=utf-8', '1\n00:00:00,000 --> 00:00:04,000\nHello\n\n2\n00:00:04,000 --> 00:01:12,500\nfox.\n', 72.5],
     ['vtt', 'text/vtt', 'WEBVTT\n\n00:00.000 --> 00:20.000\nHello\n', 20],
-  ] as const)('returns %s as it is, and marks its cost as estimated', async (format, type, body, seconds) => {
+  ] as const)('returns a transcript as %s and marks its cost as estimated', async (format, type, body, seconds) => {
     answer = text(type, body);
     const result = await sdk().audio.transcriptions.create({ file: await audio(), model: 'standard', response_format: format });
     expect(result).toBe(body);
     expect(await rowOf(gateway)).toMatchObject({ cost: seconds / 10_000, estimated: true });
   });
 
-  it('streams the vendor’s events as they arrive, and charges the usage of the last one', async () => {
+  it('streams the vendor’s events as they arrive', async () => {
     const delta = { type: 'transcript.text.delta', delta: 'Hel' };
     const done = {
       type: 'transcript.text.done',
@@ -167,7 +167,7 @@ describe('audio.transcriptions.create', () => {
     expect(await rowOf(gateway)).toMatchObject({ cost: 0.000225, estimated: false });
   });
 
-  it('charges an estimate when the vendor reports no usage, and nothing without a price', async () => {
+  it('charges an estimate if the vendor reports no usage', async () => {
     answer = json({ text: '' });
     await sdk().audio.transcriptions.create({ file: await audio(Buffer.alloc(80_000)), model: 'own/tokens' });
     expect(await rowOf(gateway)).toMatchObject({ estimated: true });
@@ -178,7 +178,7 @@ describe('audio.transcriptions.create', () => {
 });
 
 describe('audio.translations.create', () => {
-  it('uses the vendor’s translation path and records a transcription', async () => {
+  it('calls the vendor’s translation path', async () => {
     answer = json({ text: 'Hello.', task: 'translate', duration: 3, language: 'english' });
     const result = await sdk().audio.translations.create({ file: await audio(), model: 'whisper', response_format: 'verbose_json' });
     expect(result).toMatchObject({ text: 'Hello.', duration: 3 });
@@ -191,7 +191,7 @@ describe('images.edit', () => {
   const details = { image_tokens: 800, text_tokens: 200 };
   const usage = { input_tokens: 1_000, input_tokens_details: details, output_tokens: 2_000, total_tokens: 3_000 };
 
-  it('returns the vendor’s JSON unchanged, and forwards several images and a mask', async () => {
+  it('forwards several images and a mask', async () => {
     const sent = { created: 1, data: [{ b64_json: image }], usage, quality: 'low' };
     answer = json(sent);
     const file = (name: string) => toFile(Buffer.from(name), `${name}.png`, { type: 'image/png' });
@@ -211,7 +211,7 @@ describe('images.edit', () => {
     expect(await rowOf(gateway)).toMatchObject({ route: 'images', model: 'own/gpt-image-2', cost: 0.0674, estimated: false });
   });
 
-  it('streams partial images, and charges the usage of the completed one', async () => {
+  it('charges the usage of the completed image in a stream', async () => {
     const completed = { type: 'image_edit.completed', b64_json: image, usage };
     answer = text('text/event-stream', `event: image_edit.completed\ndata: ${JSON.stringify(completed)}\n\n`);
     const stream = await sdk().images.edit({
@@ -241,9 +241,9 @@ describe('images.edit', () => {
   });
 
   it.each([
-    ['all images that are made, although their number follows the file', (file: string) => file + field('n', '10')],
-    ['all images when their number has a leading zero, which lenient vendors accept', (file: string) => file + field('n', '010')],
-    ['all images of the input', (file: string) => file.repeat(12)],
+    ['all images if n follows the file', (file: string) => file + field('n', '10')],
+    ['all images if n has a leading zero', (file: string) => file + field('n', '010')],
+    ['all input images', (file: string) => file.repeat(12)],
     ['images of the requested size', (file: string) => file + field('size', '4096x4096')],
   ])('reserves %s from a cost ceiling', async (_what, parts) => {
     const respond = json({ created: 1, data: [{ b64_json: image }], usage });
@@ -263,7 +263,7 @@ describe('images.edit', () => {
     expect((await first).status).toBe(200);
   });
 
-  it('returns 400 for a provider of another shape and for an unknown model', async () => {
+  it('returns 400 for a provider with a different image format', async () => {
     const edit = (model: string) => post('/v1/images/edits', field('model', model) + field('prompt', 'x') + end);
     await expectRouteError(
       await edit('art/flux'),
@@ -275,13 +275,13 @@ describe('images.edit', () => {
   });
 });
 
-describe('an upload', () => {
+describe('uploads', () => {
   const path = '/v1/audio/transcriptions';
   beforeEach(() => {
     answer = json({ text: 'Hi.', usage: { type: 'duration', seconds: 1 } });
   });
 
-  it('reaches the vendor in the caller’s order and byte for byte except the model', async () => {
+  it('forwards the upload byte for byte except for the model', async () => {
     for (const parts of [
       [field('model', 'own/whisper'), filePart('sound'), field('prompt', 'grüße')],
       [field('prompt', 'grüße'), filePart('sound'), field('model', 'own/whisper')],
@@ -293,7 +293,7 @@ describe('an upload', () => {
     }
   });
 
-  it('forwards the upload while it arrives if the model precedes the file', async () => {
+  it('starts to forward an upload before it has arrived completely', async () => {
     const started = new Promise<void>((resolve) => {
       onFirstBytes = resolve;
     });
@@ -325,7 +325,7 @@ describe('an upload', () => {
   it.each([
     ['a transcription', path, 'own/whisper', [1e-9, 1.1e-4]],
     ['an image edit', '/v1/images/edits', 'own/gpt-image-2', [0, 0]],
-  ] as const)('ends the vendor’s request and charges what was sent when the caller aborts %s', async (_what, route, model, cost) => {
+  ] as const)('charges what was sent if the caller aborts %s', async (_what, route, model, cost) => {
     const started = new Promise<void>((resolve) => {
       onFirstBytes = resolve;
     });
@@ -359,7 +359,7 @@ describe('an upload', () => {
     expect(received).toHaveLength(1);
   });
 
-  it('buffers, limits and sends the upload with its length if the caller declares none', async () => {
+  it('sends the vendor a content length if the caller sends none', async () => {
     const send = (chunks: Iterable<Uint8Array>) =>
       fetch(gateway.url + path, {
         method: 'POST',
@@ -378,7 +378,7 @@ describe('an upload', () => {
     expect(received).toHaveLength(1);
   });
 
-  it('names what is missing or malformed in an error, and does not call the vendor', async () => {
+  it('says what is missing or malformed in an upload', async () => {
     await expectRouteError(await post(path, filePart('x') + end), { name: 'speech' }, { status: 400, code: 'missing_model' });
     await expectRouteError(await post(path, field('model', '') + end), { name: 'speech' }, { status: 400, code: 'missing_model' });
     await expectRouteError(
@@ -408,7 +408,7 @@ describe('an upload', () => {
     expect(await callsOf(gateway)).toEqual([]);
   });
 
-  it('ends the vendor’s request free of charge when the relayed part has an error', async () => {
+  it('charges nothing if the rest of a relayed upload is invalid', async () => {
     const body = field('model', 'own/whisper') + filePart('x'.repeat(mebibyte)) + field('model', 'own/tokens') + end;
     const refused = await post(path, body);
     expect([refused.status, await refused.text()]).toEqual([400, expect.stringContaining('model is given more than once')]);
@@ -416,7 +416,7 @@ describe('an upload', () => {
     expect(await rowOf(gateway)).toMatchObject({ outcome: 'failed', cost: 0 });
   });
 
-  it('leaves the connection usable if it is refused before it was read', async () => {
+  it('keeps the connection usable after it refuses an unread upload', async () => {
     const large = filePart('x'.repeat(4 * mebibyte)) + end;
     const refusals = [
       [field('model', 'dead/x') + large, 503],
@@ -452,7 +452,7 @@ describe('an upload', () => {
     ]);
   });
 
-  it.each(['json', 'events'])('blocks a transcript as %s before any of it is sent if an output rule matches', async (form) => {
+  it.each(['json', 'events'])('blocks a transcript as %s if an output rule matches', async (form) => {
     await gateway.admin('PUT', `/provision/teams/${gateway.project}/rules`, {
       rules: [{ class: 'email', place: 'output', action: 'block' }],
     });
@@ -469,7 +469,7 @@ describe('an upload', () => {
     expect((await post(path, field('model', 'own/whisper') + filePart('x') + end)).status).toBe(200);
   });
 
-  it('applies ceilings, and content rules to the prompt wherever it is', async () => {
+  it('applies content rules to the prompt of an upload', async () => {
     await gateway.admin('PUT', `/provision/teams/${gateway.project}/rules`, {
       rules: [{ class: 'email', place: 'input', action: 'block' }],
     });

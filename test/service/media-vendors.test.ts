@@ -16,7 +16,7 @@ interface ImageResult {
 const json = (response: ServerResponse, body: unknown): unknown =>
   response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(body));
 
-describe('the openai SDK with only the base URL and key changed', () => {
+describe("the openai SDK with the gateway's base URL and key", () => {
   const lent = shareGateway({ database: 'any', yaml: mediaYaml });
   const sdk = () => new OpenAI({ baseURL: `${lent().url}/v1`, apiKey: lent().key, maxRetries: 0 });
 
@@ -82,7 +82,7 @@ describe('fields that only some models accept', () => {
       },
     ));
 
-  it('returns base64 for any response_format, with a warning unless it is b64_json or null', () =>
+  it('returns base64 for any response_format', () =>
     withVendor(
       (response) => json(response, { created: 5, data: [{ b64_json: 'eA==' }] }),
       async (gateway, vendor) => {
@@ -125,7 +125,7 @@ describe('fields that only some models accept', () => {
     ['pcm', 'application/octet-stream', 'audio/pcm'],
     ['mulaw', 'audio/basic', 'audio/basic'],
     ['mulaw', 'application/octet-stream', 'audio/mpeg'],
-  ])('returns speech in format %s that the vendor sends as %s with the media type %s', (response_format, vendorType, type) =>
+  ])('returns speech in format %s if the vendor sends %s with the media type %s', (response_format, vendorType, type) =>
     withVendor(
       (response) => response.writeHead(200, { 'content-type': vendorType }).end('sound'),
       async (gateway) => {
@@ -158,7 +158,7 @@ describe('large images', () => {
       },
     ));
 
-  it('aborts the download of an endless image and returns 502', () =>
+  it('aborts the download of an endless image', () =>
     withVendor(
       (response, { path, headers }) => {
         if (path !== '/endless') return json(response, { data: [{ url: `http://${headers.host}/endless` }] });
@@ -179,7 +179,7 @@ describe('large images', () => {
 describe('image URLs', () => {
   const promptOf = (body: string): string => (body === '' ? '' : (JSON.parse(body) as { prompt: string }).prompt);
 
-  it("returns 502 without a request if a URL or redirect leads to a host that is not the vendor's", () =>
+  it('returns 502 for an image URL on a foreign host', () =>
     withListener(
       (response) => response.end('image'),
       (elsewhere) =>
@@ -209,7 +209,7 @@ describe('image URLs', () => {
         ),
     ));
 
-  it("sends the key to the vendor's origin, but not to its asset host", () =>
+  it("doesn't send the key to the vendor's asset host", () =>
     withAssets(
       (response) => response.end('image'),
       (response, { path, body }) => (path === '/own' ? response.end('own') : json(response, { data: [{ url: promptOf(body) }] })),
@@ -232,7 +232,7 @@ describe('asynchronous jobs of the artifacts format', () => {
   const done = { artifacts: [{ base64: 'aW1hZ2U=', finishReason: 'SUCCESS', seed: 1 }] };
   const accept = (response: ServerResponse, id: string): unknown => response.writeHead(202, { 'nvcf-reqid': id }).end();
 
-  it('polls an accepted job until it is done', () => {
+  it('polls a job until it is done', () => {
     let polls = 0;
     return withVendor(
       (response, { method }) => {
@@ -261,7 +261,7 @@ describe('asynchronous jobs of the artifacts format', () => {
       },
     ));
 
-  it('returns 502 for a job without an id or with a path as its id', async () => {
+  it('returns 502 for a job with an unusable id', async () => {
     for (const id of ['', '../../secrets', 'a b', 'x'.repeat(200)]) {
       await withVendor(
         (response) => accept(response, id),
@@ -275,7 +275,7 @@ describe('asynchronous jobs of the artifacts format', () => {
 });
 
 describe('vendor responses', () => {
-  it.each([images, speech])("returns 502 on $name without repeating the key or account from the vendor's response", (route) =>
+  it.each([images, speech])("keeps the key out of a 502 for the vendor's response on $name", (route) =>
     withVendor(
       (response, { headers }) =>
         response.writeHead(401).end(JSON.stringify({ error: `wrong key: ${headers.authorization} of org-Ab12Cd34Ef (sk-a***f)` })),
@@ -297,7 +297,7 @@ describe('vendor responses', () => {
       },
     ));
 
-  it.each([images, speech])('returns 403 on $name for a request that a content rule blocks, without calling a vendor', (route) =>
+  it.each([images, speech])('returns 403 on $name for a request that a content rule blocks', (route) =>
     withVendor(
       (response) => response.end(),
       async (gateway, vendor) => {
@@ -313,7 +313,7 @@ describe('vendor responses', () => {
   );
 });
 
-it('reads and charges an image response to its end after the caller disconnects, because the vendor bills it', () => {
+it('charges an image even if the caller disconnects', () => {
   let finish: () => void = () => undefined;
   return withVendor(
     (response) => {
@@ -338,7 +338,7 @@ it('reads and charges an image response to its end after the caller disconnects,
 });
 
 it(
-  'charges the requested images if the service stops while they are being generated',
+  'charges the requested images if the service stops while they are generated',
   () =>
     withListener(
       () => undefined,

@@ -110,7 +110,12 @@ const attacks: readonly Attack[] = [
     send: (g, text) => send(g, 'POST', '/recall', { messages: [{ role: 'user', content: text }], dry_run: true }),
     echoes: true,
   },
-  { title: 'bodies that are no JSON', runs: 100, statuses: [400, 422], send: (g, text) => send(g, 'POST', '/search', `{"query": ${text}`) },
+  {
+    title: 'bodies that are not JSON',
+    runs: 100,
+    statuses: [400, 422],
+    send: (g, text) => send(g, 'POST', '/search', `{"query": ${text}`),
+  },
   {
     title: 'settings',
     runs: 100,
@@ -186,7 +191,7 @@ onBothDatabases('hostile inputs', (database) => {
   /** The embedded database gets every kind of request, but fewer inputs. */
   const share = database === 'embedded' ? 0.1 : isExhaustive ? 1 : 0.2;
 
-  test.each(attacks)('$title', async ({ runs, statuses, send: attack, echoes }) => {
+  test.each(attacks)('never fails on hostile input: $title', async ({ runs, statuses, send: attack, echoes }) => {
     const gateway = lent();
     const { id: known } = await saveItem(gateway, { text: 'known to all' });
     await fc.assert(
@@ -201,7 +206,7 @@ onBothDatabases('hostile inputs', (database) => {
     );
   });
 
-  test('does not store credentials, instructions or invalid subjects after all attacks, and still answers search and recall', async () => {
+  test("doesn't store credentials or instructions from the attacks", async () => {
     const gateway = lent();
     await gateway.admin('PUT', `/provision/teams/${gateway.project}/memory`, { only_senders: [] });
     const chat = await asJson(gateway.call('/v1/chat/completions', said('still there?'), { 'x-gateway-memory': 'recall' }));

@@ -29,12 +29,12 @@ async function untilEmbedded({ database, project }: TestGateway, model: string):
   }, 300_000);
 }
 
-onBothDatabases('with Temporal, stored text', (database) => {
+onBothDatabases('memory search with Temporal', (database) => {
   let isLocalEmbedderReady = false;
   const lent = shareGateway({ database, temporal: true, yaml, isLocalEmbedderReady: () => isLocalEmbedderReady });
   const lendProject = projectLender(lent, 'vectors');
 
-  it("embeds memories in the background at gateway-memory's cost, and again after the model changes", async () => {
+  it('embeds memories again after the embedding model changes', async () => {
     const gateway = await lendProject();
     lent().app.startDurable();
     await saveItem(gateway, { text: 'The deployment happens on Thursday evening' });
@@ -65,7 +65,7 @@ onBothDatabases('with Temporal, stored text', (database) => {
     expect((await search(gateway, { query: 'Thursday' })).memories[0]).toMatchObject({ matched_by: ['vector', 'text'] });
   });
 
-  it('searches text only until the local embedder is ready, then adds vectors to stored text', async () => {
+  it('searches by text until the local embedder is ready', async () => {
     const gateway = await lendProject();
     gateway.app.startDurable();
     await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { tiers: { embed: ['local/bge-small-en-v1.5'] } });
@@ -86,7 +86,7 @@ onBothDatabases('with Temporal, stored text', (database) => {
   });
 });
 
-onBothDatabases('without Temporal', (database) => {
+onBothDatabases('memory search without Temporal', (database) => {
   const lent = shareGateway({ database, yaml });
   const lendProject = projectLender(lent, 'terms');
 
@@ -115,7 +115,7 @@ onBothDatabases('without Temporal', (database) => {
     expect(await search(gateway, { query: 'deployment' })).toMatchObject({ vector: false, memories: [{ matched_by: ['text'] }] });
   });
 
-  it('returns vector false and does not call a vendor if embeddings have no route', async () => {
+  it('returns vector: false if there is no route for embeddings', async () => {
     const gateway = await lendProject();
     await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { tiers: { embed: [] } });
     await saveItem(gateway, { text: 'The deployment happens on Thursday evening' });
@@ -131,7 +131,7 @@ onBothDatabases('without Temporal', (database) => {
     expect((await search({ ...gateway, key }, { query: 'narrow' })).vector).toBe(true);
   });
 
-  it('matches any term by stem or exactly, ranks rare terms first and scores from 0 to 1', async () => {
+  it('ranks matches with rare terms first', async () => {
     const gateway = await lendProject();
     await saveItem(gateway, { text: 'Prefers trains to planes when travelling' });
     await saveItem(gateway, { text: 'Ærø er en ø i Danmark' });
@@ -147,7 +147,7 @@ onBothDatabases('without Temporal', (database) => {
       expect(Array.isArray((await search(gateway, { query })).memories)).toBe(true);
   });
 
-  it('limits a subject to its own and project-wide memories, and applies kinds, limit, include and min_score', async () => {
+  it("returns only the subject's own and project-wide memories", async () => {
     const gateway = await lendProject();
     const shared = { text: 'tea is served at four', kind: 'event' };
     await saveItem(gateway, shared);
@@ -180,7 +180,7 @@ onBothDatabases('without Temporal', (database) => {
 describePostgres('the connections to PostgreSQL', () => {
   const lent = shareGateway({ database: 'server', yaml });
 
-  it("leaves database connections to other projects when one project's searches all wait for the database", async () => {
+  it("leaves database connections for other projects while one project's searches wait", async () => {
     const [busy, other] = [await lent().withProject('busy'), await lent().withProject('other')];
     const project = await lent().app.projects.findBySlug('busy');
     const projectId = project?.id ?? '';

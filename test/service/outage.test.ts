@@ -119,7 +119,7 @@ tiers: { standard: [one/echo] }
     return linesSince(other, start);
   };
 
-  it('serves 300 keys that only another process has seen, rejects revoked keys and reports the outage on /readyz', async () => {
+  it('serves keys during an outage even if only another process has used them', async () => {
     await eventually(async () => expect(await metricOf(other, 'gateway_cached_keys')).toBeGreaterThanOrEqual(keyCount - 1), 60_000);
     const [, , prefix] = revoked.split('-');
     const project = await jsonOf<{ data: { prefix: string }[] }>(one.admin('GET', '/provision/teams/beta/keys'));
@@ -146,7 +146,7 @@ tiers: { standard: [one/echo] }
     expect(await chat(other, revoked)).toBe(401);
   });
 
-  it('logs as many lines for an outage of 1,000 calls as for one of 100', async () => {
+  it('logs no more lines for an outage with 1,000 calls than for one with 100', async () => {
     const [few, many] = [await logOutage(100), await logOutage(1_000)];
     for (const lines of [few, many])
       expect(lines.flatMap(({ level, msg }) => (level === 'info' ? [] : [msg]))).toEqual(['database unavailable; retrying']);

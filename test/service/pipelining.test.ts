@@ -184,7 +184,7 @@ async function check(
 }
 
 it.each(['http://[', 'http://[/healthz', 'http://', '//[#', '/%', '//', '//\u00e2\u0080\u00a6', '*'])(
-  'does not send HTML in the error for the target %s',
+  "doesn't send HTML in the error for the target %s",
   async (target) => {
     const gateway = lent();
     for (const method of ['GET', 'POST', 'OPTIONS'])
@@ -195,7 +195,7 @@ it.each(['http://[', 'http://[/healthz', 'http://', '//[#', '/%', '//', '//\u00e
   },
 );
 
-it('keeps the 100 Continue response out of the body of a response that is still being sent', async () => {
+it('keeps a 100 Continue response out of the body of another response', async () => {
   const slow: Asked = { kind: 'echo', target: '', method: 'POST', isStream: false, isSlow: true, expects: false };
   for (const halfCloses of [true, false])
     for (const isStream of [true, false]) {

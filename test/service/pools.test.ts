@@ -163,7 +163,7 @@ async function conversationAt(gateway: TestGateway, model: string, member: strin
   }
 }
 
-test('429: another vendor of the plan comes first, without one the next member, then one retry after the shortest delay', async () => {
+test('tries another vendor before the next pool member after a 429', async () => {
   const gateway = await lend();
   const atEast = await conversationAt(gateway, 'standard', 'east');
   behaviours.set('east', refuse(429, { 'retry-after': '0.2' }));
@@ -189,7 +189,7 @@ test('429: another vendor of the plan comes first, without one the next member, 
   );
 });
 
-test('a 429 cools down all members of the account, and the status, the metrics and the console show that', async () => {
+test('cools down all members of an account after a 429', async () => {
   const gateway = await lend();
   const atA = await conversationAt(gateway, 'accounts', 'a');
   const atB = await conversationAt(gateway, 'accounts', 'b');
@@ -209,7 +209,7 @@ test('a 429 cools down all members of the account, and the status, the metrics a
   expect(metrics).not.toContain('key-');
 });
 
-test('tries another vendor and then another account after a 429, but no other member of the same account', async () => {
+test('skips other members of the same account after a 429', async () => {
   const gateway = await lend();
   const atA = await conversationAt(gateway, 'accounts', 'a');
   behaviours.set('a', refuse(429, { 'retry-after': '30' }));
@@ -225,7 +225,7 @@ test('tries another vendor and then another account after a 429, but no other me
   expect(membersOf()).toEqual(['a', 'c', 'a']);
 });
 
-test('a member that is down: the next one serves its calls, and its breaker opens', async () => {
+test('opens the breaker of a pool member that is down', async () => {
   const gateway = await lend();
   for (let index = 0; index < 8; index += 1) expect((await chat(gateway, 'lame', `conversation ${index}`)).status).toBe(200);
   expect(new Set(membersOf())).toEqual(new Set(['alive']));
@@ -235,7 +235,7 @@ test('a member that is down: the next one serves its calls, and its breaker open
   await eventually(async () => expect((await callsOf(gateway))[0]?.attempts).toMatchObject([{ member: 'alive' }]));
 });
 
-test('a member whose key is rejected is only tried once a minute', async () => {
+test('tries a member whose key is rejected only once a minute', async () => {
   const gateway = await lend();
   const atEast = await conversationAt(gateway, 'standard', 'east');
   behaviours.set('east', refuse(401));
@@ -243,7 +243,7 @@ test('a member whose key is rejected is only tried once a minute', async () => {
   expect(membersOf()).toEqual(['east', 'west', 'west', 'west', 'west']);
 });
 
-test('1,000 conversations that share one system prompt are spread by weight', async () => {
+test('spreads 1,000 conversations with the same system prompt by weight', async () => {
   const gateway = await lend();
   reload([keyed('east', ', weight: 3'), keyed('west', ', weight: 2'), keyed('north', ', weight: 0')]);
   let next = 0;
@@ -258,7 +258,7 @@ test('1,000 conversations that share one system prompt are spread by weight', as
   expect(Math.abs(west - 400)).toBeLessThan(40);
 });
 
-test('at least 95 % of the turns of each conversation go to one member while members come and go', async () => {
+test('keeps each conversation on one pool member while others come and go', async () => {
   const gateway = await lend();
   const conversations = Array.from({ length: 40 }, (_, index) => `customer ${index}`);
   const byConversation = new Map<string, string[]>();
@@ -292,7 +292,7 @@ function countEach(names: readonly string[]): Record<string, number> {
   return counts;
 }
 
-test('does not send new calls to a member with weight 0, which finishes its current ones', async () => {
+test('sends no new calls to a member with weight 0', async () => {
   const gateway = await lend();
   const atEast = await conversationAt(gateway, 'standard', 'east');
   let release = (): void => undefined;
@@ -309,7 +309,7 @@ test('does not send new calls to a member with weight 0, which finishes its curr
   reload();
 });
 
-test('reloads and limited members under load: no call is lost, and the ceilings stay exact', async () => {
+test('loses no call when the configuration reloads under load', async () => {
   const gateway = await lend();
   const { project } = gateway;
   const { key } = await jsonOf<{ key: string }>(
@@ -352,7 +352,7 @@ test('reloads and limited members under load: no call is lost, and the ceilings 
   });
 });
 
-test('a response is continued at the member that keeps it', async () => {
+test('continues a response on the member that stores it', async () => {
   const gateway = await lend();
   const respond = async (body: object): Promise<string> =>
     (await jsonOf<{ id: string }>(gateway.call('/v1/responses', { model: 'native/m', ...body }))).id;
@@ -366,7 +366,7 @@ test('a response is continued at the member that keeps it', async () => {
   }
 });
 
-test('a streamed response is continued at the member that keeps it, too', async () => {
+test('continues a streamed response on the member that stores it', async () => {
   const gateway = await lend();
   for (const member of ['one', 'two', 'three'])
     behaviours.set(member, (request, response) => {
@@ -389,7 +389,7 @@ test('a streamed response is continued at the member that keeps it, too', async 
   }
 });
 
-test('a response that another process has made is looked for at each member', async () => {
+test('looks on each member for a response that another process created', async () => {
   const gateway = await lend();
   for (const member of ['one', 'two', 'three'])
     behaviours.set(member, member === 'two' ? answer : refuse(400, {}, 'Previous response not found.'));
@@ -403,7 +403,7 @@ test('a response that another process has made is looked for at each member', as
   expect(received).toHaveLength(1);
 });
 
-test('embeddings, images and token counts use the members, each with its key and its names of models', async () => {
+test('spreads embeddings, images and token counts across members', async () => {
   const gateway = await lend();
   for (let index = 0; index < 20; index += 1) {
     await gateway.call('/v1/embeddings', { model: 'pool/m', input: 'hi' });
@@ -430,7 +430,7 @@ test('embeddings, images and token counts use the members, each with its key and
   );
 });
 
-test('a count of tokens that one member refuses is not sent to another', async () => {
+test("doesn't send a refused token count to another member", async () => {
   const gateway = await lend();
   behaviours.set('first', refuse(400)).set('second', refuse(400));
   received.length = 0;
@@ -439,7 +439,7 @@ test('a count of tokens that one member refuses is not sent to another', async (
   expect(received).toHaveLength(1);
 });
 
-test('a 429 on a media route: the next call goes to another member', async () => {
+test('sends the next image request to another member after a 429', async () => {
   const gateway = await lend();
   behaviours.set('east', refuse(429, { 'retry-after': '60' }));
   const statuses: number[] = [];
@@ -449,7 +449,7 @@ test('a 429 on a media route: the next call goes to another member', async () =>
   expect(statuses.filter((status) => status !== 200).length).toBeLessThanOrEqual(1);
 });
 
-test('a video is looked for at the member that makes it', async () => {
+test('looks for a video on the member that makes it', async () => {
   const gateway = await lend();
   for (let index = 0; index < 8; index += 1) {
     received.length = 0;
@@ -459,7 +459,7 @@ test('a video is looked for at the member that makes it', async () => {
   }
 });
 
-test('no request stays in flight, however it ends', async () => {
+test("doesn't count a finished request as in flight", async () => {
   const gateway = await lend();
   const stream = (response: ServerResponse): void => {
     response.writeHead(200, { 'content-type': 'text/event-stream' });

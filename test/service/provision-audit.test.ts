@@ -61,7 +61,7 @@ test('records the old and new value of a changed setting', async () => {
   ]);
 });
 
-test('records a key by its prefix and settings, but not its secret', async () => {
+test("records a key's prefix and settings, but not its secret", async () => {
   const { admin, project } = lent();
   const before = await lastId();
   const issued = await jsonOf<{ key: string; prefix: string }>(admin('POST', `/provision/teams/${project}/keys`, { name: 'ci' }));

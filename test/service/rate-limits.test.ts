@@ -164,12 +164,12 @@ function attemptOf(attempt: CallRow['attempts'][number]): [string, boolean] {
 
 const escaped = (text: string): string => text.replace(/[.+/]/g, '\\$&');
 
-describe.each(dialects)('to a %s caller', (caller) => {
+describe.each(dialects)('rate limits for a %s caller', (caller) => {
   const isChat = caller === 'chat';
   /** By default each plan serves one of the two callers. */
   const ownPlans = plans.filter((_, index) => isExhaustive || index % 4 < 2 === isChat);
 
-  it(`avoids a 429 in ${ownPlans.length} plans, alternately plain and streamed, and attempts vendors in the documented order`, async () => {
+  it(`avoids a 429 in ${ownPlans.length} plans with rate-limited vendors`, async () => {
     for (let from = 0; from < ownPlans.length; from += 8) {
       const some = ownPlans.slice(from, from + 8);
       await Promise.all(some.map((plan, index) => expectPlan(caller, plan, (index % 2 === 0) === isChat)));
@@ -205,7 +205,7 @@ const waited = startTogether(
 describe.each(callers)('a $vendor vendor that limits a $caller caller', ({ caller, vendor }) => {
   const ask = (tier: string, headers?: Record<string, string>): Promise<Asked> => askTier(caller, `${vendor}-${tier}`, headers);
 
-  it.each(hints)('retries after the requested wait (%s) before the next model serves the call', async (model, leastMs, mostMs) => {
+  it.each(hints)('waits as long as the vendor asks for (%s) before it retries', async (model, leastMs, mostMs) => {
     const { answer, call, tookMs } = await waited(`${caller} ${vendor} ${model}`);
     expect([answer.status, answer.headers.get('x-gateway-model')]).toEqual([200, `${vendors[vendor]}/echo`]);
     expect(call.attempts).toMatchObject([
@@ -220,13 +220,13 @@ describe.each(callers)('a $vendor vendor that limits a $caller caller', ({ calle
     expect(tookMs).toBeGreaterThanOrEqual(waitMs - 1);
   });
 
-  it('does not delay the call if another vendor can serve it', async () => {
+  it("doesn't wait if another vendor can serve the call", async () => {
     const { answer, call } = await ask('then-other');
     expect([answer.status, answer.headers.get('x-gateway-model')]).toEqual([200, `${vendors[otherOf(vendor)]}/echo`]);
     expect(call.attempts).toMatchObject([{ status: 429 }, { status: 200, wait_ms: 0 }]);
   });
 
-  it('does not delay the call at a spend limit, because waiting would not help', async () => {
+  it("doesn't wait for a vendor whose spend limit is used up", async () => {
     const next = await ask('spent');
     expect([next.answer.status, next.call.attempts.map(({ status, wait_ms: waitMs }) => [status, waitMs])]).toEqual([
       200,
@@ -247,7 +247,7 @@ describe.each(callers)('a $vendor vendor that limits a $caller caller', ({ calle
     }
   });
 
-  it.each(['long', 'fails-then-long'])('fails with client deadline exceeded if the wait exceeds the deadline (%s)', async (tier) => {
+  it.each(['long', 'fails-then-long'])('returns client deadline exceeded if the wait would exceed the deadline (%s)', async (tier) => {
     const { answer, call } = await ask(tier, { 'x-gateway-timeout-ms': '50000' });
     await expectRouteError(answer, routeOf(caller), {
       status: [502, 503],
@@ -258,13 +258,13 @@ describe.each(callers)('a $vendor vendor that limits a $caller caller', ({ calle
     expect(call.attempts.at(-1)).toMatchObject({ status: 429, wait_ms: 0 });
   });
 
-  it('skips to another model if the wait exceeds the deadline', async () => {
+  it('skips to another model if the wait would exceed the deadline', async () => {
     const { answer, call } = await ask('long-then-own', { 'x-gateway-timeout-ms': '50000' });
     expect(answer.status).toBe(200);
     expect(call.attempts).toMatchObject([{ status: 429 }, { status: 200, wait_ms: 0 }]);
   });
 
-  it('fails with client deadline exceeded if the response after a short wait is slow', async () => {
+  it('returns client deadline exceeded if the response after a short wait is slow', async () => {
     const { answer, call } = await waited(`${caller} ${vendor} short`);
     await expectRouteError(answer, routeOf(caller), { status: [502, 503], code: 'upstream_failed', message: /^client deadline exceeded/ });
     expect(call).toMatchObject({ outcome: 'deadline' });

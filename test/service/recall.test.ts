@@ -67,7 +67,7 @@ async function textsOf(gateway: TestGateway): Promise<{ stored: string; recalled
 describe.each(ways.flatMap(({ caller, vendor }) => [false, true].map((stream) => ({ caller, vendor, stream }))))(
   'a $caller caller and a $vendor vendor, streamed: $stream',
   ({ caller, vendor, stream }) => {
-    test("adds memories once after the caller's system prompt and leaves them out of all records", async () => {
+    test("adds memories after the caller's system prompt", async () => {
       const gateway = await lend();
       const id = await remember(gateway);
       const system = caller === 'chat' ? {} : { system: 'Be kind.' };
@@ -87,7 +87,7 @@ describe.each(ways.flatMap(({ caller, vendor }) => [false, true].map((stream) =>
       expect(recalled).toContainEqual([id]);
     });
 
-    test('adds nothing without the header, with off, or without a match', async () => {
+    test('adds no memories without the header', async () => {
       const gateway = await lend();
       const unmatched = await gateway.call(paths[caller], bodyOf(caller, vendor, { stream }), recall);
       await unmatched.text();
@@ -104,7 +104,7 @@ describe.each(ways.flatMap(({ caller, vendor }) => [false, true].map((stream) =>
 );
 
 describe.each(['chat', 'messages'] as const)('%s', (dialect) => {
-  test('leaves every byte around the insertion unchanged', async () => {
+  test('leaves all other bytes unchanged when it adds memories', async () => {
     const gateway = await lend();
     await remember(gateway);
     const rest = `"temperature":1.0,"n" : 1e0, "big":12345678901234567890,"escaped":"\\u0041\\/" }`;
@@ -126,7 +126,7 @@ describe.each(['chat', 'messages'] as const)('%s', (dialect) => {
     expect(lastRequest(gateway).text).not.toContain('oolong');
   });
 
-  test('neither stores nor searches a memory block that the client sends back', async () => {
+  test("doesn't store a memory block that the client sends back", async () => {
     const gateway = await lend();
     await remember(gateway);
     await (await gateway.call(paths[dialect], bodyOf(dialect, dialect), recall)).text();
@@ -147,7 +147,7 @@ describe.each(['chat', 'messages'] as const)('%s', (dialect) => {
     expect(stored).not.toMatch(/oolong|gateway memory/);
   });
 
-  test('caches responses under the body with recalled memories, so a new memory causes a new request', async () => {
+  test('calls the vendor again if there is a new memory', async () => {
     const gateway = await lend();
     const first = await remember(gateway);
     const ask = async (more: object = {}): Promise<unknown[]> => {
@@ -170,7 +170,7 @@ describe.each(['chat', 'messages'] as const)('%s', (dialect) => {
   });
 });
 
-test('names the memories in the call record, however the call ended, until their text is erased', async () => {
+test('lists the recalled memories in the call record', async () => {
   const gateway = await lend();
   const shared = await remember(gateway);
   const ofAda = await remember(gateway, 'Ada drinks sencha tea in the morning', { subject: 'ada' });
@@ -221,7 +221,7 @@ test('names the memories in the call record, however the call ended, until their
   expect(await recalledByTask()).toEqual({ ...expected, null: ['ok', 'miss', []] });
 });
 
-test('limits a subject to its own and project-wide memories, and recalls all of them without a subject', async () => {
+test("recalls only the subject's own and project-wide memories", async () => {
   const gateway = await lend();
   await remember(gateway, 'Ada drinks oolong tea in the morning', { subject: 'ada' });
   await remember(gateway, 'Bob drinks sencha tea in the morning', { subject: 'bob' });
@@ -236,7 +236,7 @@ test('limits a subject to its own and project-wide memories, and recalls all of 
   expect([ofAll.includes('oolong'), ofAll.includes('sencha'), ofAll.includes('seven')]).toEqual([true, true, true]);
 });
 
-test('does not recall memories that were rated wrong twice', async () => {
+test("doesn't recall memories that were rated wrong twice", async () => {
   const gateway = await lend();
   const id = await remember(gateway);
   for (let count = 0; count < 2; count += 1)
@@ -245,7 +245,7 @@ test('does not recall memories that were rated wrong twice', async () => {
   expect(lastRequest(gateway).text).not.toContain('oolong');
 });
 
-test('recalls nothing on responses or while memory is off', async () => {
+test('recalls nothing while memory is off', async () => {
   const gateway = await lend();
   await remember(gateway);
   expect((await gateway.call('/v1/responses', { model: 'one/echo', input: userMessage }, recall)).status).toBe(200);
@@ -257,7 +257,7 @@ test('recalls nothing on responses or while memory is off', async () => {
   });
 });
 
-test('records the query embedding as a separate call that is charged to gateway-memory', async () => {
+test('charges the query embedding to gateway-memory', async () => {
   const gateway = await lend();
   await remember(gateway);
   await (await gateway.call(paths.chat, bodyOf('chat', 'chat'), { ...recall, 'x-gateway-source': 'shop' })).text();
@@ -282,7 +282,7 @@ interface DryRun {
   readonly late: boolean;
 }
 
-test('explains in a dry run what a call with the same messages would recall, without making a call', async () => {
+test('explains in a dry run which memories a call would recall', async () => {
   const gateway = await lend();
   const dryRun = (body: object): Promise<DryRun> =>
     expectJson(send(gateway, 'POST', '/recall', { dry_run: true, subject: 'ada', ...body }), 200);
@@ -321,7 +321,7 @@ test('explains in a dry run what a call with the same messages would recall, wit
   expect(JSON.parse(systemOf(gateway))[1]).toEqual([{ role: 'system', content: shown.block }]);
 });
 
-test('returns an empty dry run if nothing matches, and 422 without dry_run or without exactly one text', async () => {
+test('returns an empty dry run if nothing matches', async () => {
   const gateway = await lend();
   const nothing = { block: null, memories: [], left_out: [] };
   const body = { text: userMessage, dry_run: true };
@@ -338,7 +338,7 @@ test('returns an empty dry run if nothing matches, and 422 without dry_run or wi
   );
 });
 
-test('reranks memories with the memory-rerank model, and falls back to the search order if it fails', async () => {
+test('reranks memories with the memory-rerank model', async () => {
   const gateway = await lend();
   const long = await remember(
     gateway,
@@ -369,20 +369,17 @@ async function withCeilings(gateway: TestGateway, ceilings: Record<string, numbe
   return (path, body, headers) => gateway.call(path, body, { authorization: `Bearer ${key}`, ...headers });
 }
 
-test.each(['calls', 'cost', 'rpm', 'tpm'])(
-  'does not request or charge an embedding if the key has reached its %s ceiling',
-  async (ceiling) => {
-    const gateway = await lend();
-    await remember(gateway);
-    const call = await withCeilings(gateway, { [ceiling]: 0 });
-    const before = gateway.vendor.requests().length;
-    expect((await call(paths.chat, bodyOf('chat', 'chat'), recall)).status).toBe(429);
-    expect(gateway.vendor.requests()).toHaveLength(before);
-    expect(await callsOf(gateway)).toEqual([]);
-  },
-);
+test.each(['calls', 'cost', 'rpm', 'tpm'])('skips the embedding if the key has reached its %s ceiling', async (ceiling) => {
+  const gateway = await lend();
+  await remember(gateway);
+  const call = await withCeilings(gateway, { [ceiling]: 0 });
+  const before = gateway.vendor.requests().length;
+  expect((await call(paths.chat, bodyOf('chat', 'chat'), recall)).status).toBe(429);
+  expect(gateway.vendor.requests()).toHaveLength(before);
+  expect(await callsOf(gateway)).toEqual([]);
+});
 
-test('uses the last call of an rpm ceiling for the caller and recalls by text only', async () => {
+test('saves the last call of an rpm ceiling for the caller', async () => {
   const gateway = await lend();
   await remember(gateway);
   const call = await withCeilings(gateway, { rpm: 1 });
@@ -392,7 +389,7 @@ test('uses the last call of an rpm ceiling for the caller and recalls by text on
   expect((await callsOf(gateway)).map((row) => (row as { route?: string }).route)).toEqual(['chat']);
 });
 
-test('does not count a recall embedding against the calls ceiling, even if the response is cached', async () => {
+test("doesn't count a recall embedding against the calls ceiling", async () => {
   const gateway = await lend();
   await remember(gateway);
   const call = await withCeilings(gateway, { calls: 2, cost: 1 });
@@ -409,7 +406,7 @@ test('does not count a recall embedding against the calls ceiling, even if the r
   expect(rows.filter((route) => route === 'embeddings')).toHaveLength(4);
 });
 
-test('recalls nothing if the tpm ceiling has room for the call but not for the memories', async () => {
+test('recalls nothing if the tpm ceiling has no room for the memories', async () => {
   const gateway = await lend();
   await remember(gateway);
   const body = bodyOf('chat', 'chat', { max_tokens: 100 });
@@ -441,7 +438,7 @@ test('recalls nothing if the tpm ceiling has room for the call but not for the m
   }
 });
 
-test("checks content rules against the caller's text, not against recalled memories", async () => {
+test("doesn't check content rules against recalled memories", async () => {
   const gateway = await lend();
   await remember(gateway, 'Tea is ordered from tea@example.com in the morning');
   const rules = [{ class: 'email', place: 'input', action: 'block' }];

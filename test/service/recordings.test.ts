@@ -45,7 +45,7 @@ test.each(cases)("returns the vendor's bytes to a caller on the same route: %s",
   expect(Buffer.from(await response.arrayBuffer()).toString()).toBe(readRecording(route, name, stream).toString());
 });
 
-test.each(cases)('reads text, tool calls and tokens for memory and the call record: %s', (_title, recording) => {
+test.each(cases)('reads text, tool calls and tokens from a recording: %s', (_title, recording) => {
   const { route, name, stream, text, tools = [], tokens } = recording;
   const codec = routeCodecs[route];
   const body = readRecording(route, name, stream);
@@ -58,8 +58,8 @@ test.each(cases)('reads text, tool calls and tokens for memory and the call reco
   expect(summary?.tokens).toEqual({ input, cachedInput, cacheWrite, cacheWrite1h: 0, output });
 });
 
-describe('a caller on the other dialect', () => {
-  test.each(translated.filter(([, { route }]) => route === 'chat'))('can read %s with the Anthropic SDK', async (_title, recording) => {
+describe('a caller of the other dialect', () => {
+  test.each(translated.filter(([, { route }]) => route === 'chat'))('lets the anthropic SDK read %s', async (_title, recording) => {
     const { name, stream, text, tools = [], end, tokens } = recording;
     const body = { model: modelOf('chat', name), max_tokens: 100, messages: [{ role: 'user' as const, content: 'Hi' }] };
     const { messages } = anthropicOf(lent());
@@ -75,7 +75,7 @@ describe('a caller on the other dialect', () => {
     });
   });
 
-  test.each(translated.filter(([, { route }]) => route === 'messages'))('can read %s with the OpenAI SDK', async (_title, recording) => {
+  test.each(translated.filter(([, { route }]) => route === 'messages'))('lets the openai SDK read %s', async (_title, recording) => {
     const { name, stream, text, tools = [], end, tokens } = recording;
     const body = { model: modelOf('messages', name), messages: [{ role: 'user' as const, content: 'Hi' }] };
     const { completions } = openaiOf(lent()).chat;
@@ -97,8 +97,8 @@ describe('a caller on the other dialect', () => {
   });
 });
 
-describe('a caller on responses', () => {
-  test.each(translated)('can read %s with the OpenAI SDK', async (_title, recording) => {
+describe('a caller on the responses route', () => {
+  test.each(translated)('lets the openai SDK read %s as a response', async (_title, recording) => {
     const { route, name, stream, text, tools = [], end, tokens } = recording;
     const body = { model: route === 'chat' ? `recorded-chat-only/${name}` : modelOf(route, name), input: 'Hi' };
     const { responses } = openaiOf(lent());
@@ -139,7 +139,7 @@ describe('an error in the middle of a stream', () => {
     expect(text).not.toContain('[DONE]');
   });
 
-  test('makes the Anthropic SDK throw after it yields the text before the error', async () => {
+  test('makes the anthropic SDK throw after it yields the text before the error', async () => {
     const { messages } = anthropicOf(lent());
     const stream = messages.stream({ ...bodyFor('chat'), max_tokens: 100 });
     let text = '';
@@ -150,7 +150,7 @@ describe('an error in the middle of a stream', () => {
     expect(text).toBe('Ber');
   });
 
-  test('closes the connection of a chat caller if a messages vendor fails', async () => {
+  test("closes a chat caller's connection if the messages vendor fails", async () => {
     const response = await lent().call(paths.chat, { ...bodyFor('messages'), stream: true });
     const { text, isCut } = await readUntilCut(response);
     expect(isCut).toBe(true);
@@ -177,7 +177,7 @@ describe('an error response', () => {
     }
   });
 
-  test.each(['chat', 'messages'] as const)("does not disclose the provider's key in a 401 from %s", async (route) => {
+  test.each(['chat', 'messages'] as const)("doesn't reveal the provider's key in a 401 from %s", async (route) => {
     const response = await lent().call(urls[route], bodyOf(route, modelOf(route, 'error-401'), false));
     expect(response.ok).toBe(false);
     expect(await response.text()).not.toContain('key-recorded');

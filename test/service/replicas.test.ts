@@ -14,7 +14,7 @@ describePostgres('two API processes and two workers', () => {
   }, 300_000);
   afterAll(() => replicas?.stopAll());
 
-  it('learns each fact exactly once while workers are stopped and killed in turn under load', async () => {
+  it('learns each fact exactly once while workers stop and crash under load', async () => {
     const { database, start } = replicas;
     const serving = [await start('serve'), await start('serve')] as const;
     const workers = [await start('worker'), await start('worker')];

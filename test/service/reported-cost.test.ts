@@ -42,7 +42,7 @@ test.each([
   ['chat', true],
   ['messages', false],
   ['messages', true],
-])('stores the reported cost on %s, streamed %p, and prices tokens written to the cache', async (route, stream) => {
+])('stores the cost that the vendor reports on %s (streamed: %p)', async (route, stream) => {
   const lent = await gateway().withProject(`cost-${route}-${stream}`);
   const path = route === 'chat' ? '/v1/chat/completions' : '/v1/messages';
   const body = { model: 'one/model', max_tokens: 50, stream, messages: [{ role: 'user', content: 'Hi' }] };
@@ -64,7 +64,7 @@ test.each([
   expect(calls[0]).toEqual({ units: { reportedCostNanos: 1_230_000 }, input: 20, cached: 20, written: 60, costNanos });
 });
 
-test('charges the reported cost of a response that cannot be translated, because the vendor bills it', async () => {
+test("charges the reported cost even if the response can't be translated", async () => {
   const lent = await gateway().withProject('cost-untranslatable');
   const body = { model: 'one/model', max_tokens: 50, metadata: { user_id: 'broken' }, messages: [{ role: 'user', content: 'Hi' }] };
   expect((await lent.call('/v1/messages', body)).status).toBe(502);

@@ -87,7 +87,7 @@ afterEach(() => {
 const tierOf = { chat: 'standard', messages: 'claude', responses: 'standard', embeddings: 'embed', moderations: 'judge', rerank: 'rank' };
 
 describe.each(routes)('$name', (route) => {
-  it('calls the first provider of the chain that has the tags, and the plan says what the others lack', async () => {
+  it('calls the first provider in the chain that has the required tags', async () => {
     const gateway = await lendRequiring('eu');
     const answer = await ask(gateway, route, tierOf[route.name]);
     expect([answer.status, answer.headers.get('x-gateway-model')?.split('/')[0]]).toEqual([
@@ -101,7 +101,7 @@ describe.each(routes)('$name', (route) => {
     });
   });
 
-  it('names the missing tags of each provider and calls no vendor (400 no_route)', async () => {
+  it('lists the missing tags of each provider in a 400 no_route', async () => {
     const gateway = await lendRequiring('eu', 'zero-retention', 'on-prem');
     const answer = await ask(gateway, route, tierOf[route.name]);
     const provider = route.name === 'messages' ? 'us-claude' : 'us';
@@ -116,7 +116,7 @@ describe.each(routes)('$name', (route) => {
   });
 });
 
-test("a key's tags add to those of its project, and a rotated key keeps them", async () => {
+test('combines the required tags of a key and its project', async () => {
   const gateway = await lendRequiring('eu');
   const path = `/provision/teams/${gateway.project}/keys`;
   const issued = await issueKey(gateway, { required_tags: ['zero-retention'] });
@@ -138,7 +138,7 @@ test("a key's tags add to those of its project, and a rotated key keeps them", a
   expect(await modelFor(older.key)).toBe('safe/small');
 });
 
-test('an older process that changes the settings of a project keeps its required tags', async () => {
+test("keeps required tags when an older version changes the project's settings", async () => {
   const gateway = await lendRequiring('eu');
   await gateway.database.query(`update projects set settings = settings - 'required_tags' || '{"retired": []}' where slug = $1`, [
     gateway.project,
@@ -151,7 +151,7 @@ test('an older process that changes the settings of a project keeps its required
   expect((await ask(gateway, routeOf('chat'), 'us/small')).status).toBe(400);
 });
 
-test('rejects tags with other characters and more than 16 tags (400)', async () => {
+test('rejects tags with invalid characters', async () => {
   const { admin, project } = await lend();
   for (const tags of [['e u'], [''], Array.from({ length: 17 }, (_, index) => `tag-${index}`)]) {
     expect((await admin('PUT', `/provision/teams/${project}`, { required_tags: tags })).status).toBe(400);
@@ -159,14 +159,14 @@ test('rejects tags with other characters and more than 16 tags (400)', async () 
   }
 });
 
-describe('catalog fill', () => {
-  it('substitutes a tier only by models of providers with the tags, which may cost more', async () => {
+describe('catalog fill with required tags', () => {
+  it('substitutes only models of providers with the required tags', async () => {
     const gateway = await lendRequiring('eu');
     await change(gateway, { catalog_fill: true });
     expect((await ask(gateway, routeOf('chat'), 'american')).headers.get('x-gateway-model')).toMatch(/^eu/);
   });
 
-  it('rejects the call if no substitute has the tags (400 no_route)', async () => {
+  it('returns 400 no_route if no substitute has the required tags', async () => {
     const gateway = await lendRequiring('on-prem');
     await change(gateway, { catalog_fill: true });
     const route = routeOf('chat');
@@ -178,7 +178,7 @@ describe('catalog fill', () => {
   });
 });
 
-describe('media', () => {
+describe('media with required tags', () => {
   const audio = (model: string) => {
     const form = new FormData();
     form.set('model', model);
@@ -198,7 +198,7 @@ describe('media', () => {
       }),
   };
 
-  it.each(Object.entries(cases))('%s: a tier or a bare name uses a provider with the tags', async (_name, send) => {
+  it.each(Object.entries(cases))('uses a provider with the required tags for %s', async (_name, send) => {
     const gateway = await lendRequiring('eu');
     const answer = await send(gateway, 'standard');
     expect(answer.status).toBe(200);
@@ -206,7 +206,7 @@ describe('media', () => {
     expect(calledProviders(gateway)).toEqual([expect.stringMatching(/^eu/)]);
   });
 
-  it.each(Object.entries(cases))('%s: 400 no_route names the missing tags of the provider', async (_name, send) => {
+  it.each(Object.entries(cases))('lists the missing tags in a 400 no_route for %s', async (_name, send) => {
     const gateway = await lendRequiring('eu');
     const answer = await send(gateway, 'us/picture');
     const { error } = await jsonOf<{ error: object }>(answer);
@@ -220,21 +220,21 @@ describe('media', () => {
     expect(gateway.vendor.requests()).toEqual([]);
   });
 
-  it('rejects an image call if no provider of the tier has the tags (400 no_route)', async () => {
+  it('returns 400 no_route for an image if no provider has the required tags', async () => {
     const gateway = await lendRequiring('eu');
     const { error } = await jsonOf<{ error: object }>(gateway.call('/v1/images/generations', { model: 'american', prompt: 'a fox' }));
     expect(error).toMatchObject({ code: 'no_route', message: 'required tags are missing: us (eu)' });
   });
 });
 
-test('tokens are counted by a provider with the tags', async () => {
+test('counts tokens with a provider that has the required tags', async () => {
   const gateway = await lendRequiring('eu');
   const body = { model: 'claude', messages: [{ role: 'user', content: 'hi' }] };
   expect((await gateway.call('/v1/messages/count_tokens', body)).status).toBe(200);
   expect(calledProviders(gateway)).toEqual(['eu-claude']);
 });
 
-test('auto asks no classifier without the tags', async () => {
+test('skips a classifier without the required tags', async () => {
   const gateway = await lendRequiring('eu');
   const answer = await ask(gateway, routeOf('chat'), 'auto');
   expect([answer.status, answer.headers.get('x-gateway-model')]).toEqual([200, 'eu/small']);
@@ -242,7 +242,7 @@ test('auto asks no classifier without the tags', async () => {
   expect((await ask(gateway, routeOf('chat'), 'auto')).headers.get('x-gateway-model')).toBe('eu/big');
 });
 
-test('the list of models has only what may be called', async () => {
+test('lists only models whose providers have the required tags', async () => {
   const gateway = await lendRequiring('eu');
   const idsFor = async (key: string) =>
     (await jsonOf<{ data: { id: string }[] }>(gateway.call('/v1/models', undefined, bearer(key)))).data.map(({ id }) => id);
@@ -254,7 +254,7 @@ test('the list of models has only what may be called', async () => {
   expect(await idsFor(key)).toEqual(['standard', 'auto']);
 });
 
-test('memory search uses no embedding model without the tags of the project or the key', async () => {
+test('searches memory only with embedding models that have the required tags', async () => {
   const gateway = await lendRequiring('eu');
   const search = async (key: string) => jsonOf<object>(gateway.call('/v1/memory/search', { query: 'tea' }, bearer(key)));
   expect(await search(gateway.key)).toMatchObject({ vector: true });
@@ -265,7 +265,7 @@ test('memory search uses no embedding model without the tags of the project or t
   expect(gateway.vendor.requests()).toEqual([]);
 });
 
-test('a cached response of a provider without the tags is not returned to a key that requires them', async () => {
+test("doesn't serve a cached response from a provider without the required tags", async () => {
   await withGateway({ database: 'any', cache: true, yaml }, async (gateway) => {
     const { key } = await issueKey(gateway, { required_tags: ['eu'] });
     const send = async (headers = {}) => {
@@ -286,7 +286,7 @@ test('a cached response of a provider without the tags is not returned to a key 
   });
 });
 
-test('a reload of the configuration applies at once', async () => {
+test('applies changed provider tags after a reload', async () => {
   await withGateway({ database: 'any', yaml }, async (gateway) => {
     await change(gateway, { required_tags: ['eu'] });
     const reload = async (us: string) => {
@@ -300,7 +300,7 @@ test('a reload of the configuration applies at once', async () => {
   });
 });
 
-test('the local embedder meets every requirement', async () => {
+test('lets the local embedder meet any required tag', async () => {
   await withGateway(
     {
       database: 'any',

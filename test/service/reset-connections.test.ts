@@ -41,7 +41,7 @@ afterAll(async () => {
   await once(vendor.close(), 'close');
 });
 
-it('repeats a request that was not completely sent on a new connection, and records both attempts', () =>
+it("resends a request on a new connection if it wasn't sent completely", () =>
   withGateway(
     {
       database: 'any',

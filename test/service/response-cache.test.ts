@@ -51,12 +51,12 @@ async function vendorCallsOf({ vendor }: TestGateway, work: () => Promise<unknow
   return (vendor.requests().at(-1)?.requestNumber ?? 0) - before;
 }
 
-describe('an identical request is served from the cache', () => {
-  describe.each(ways)('for callers of $caller on vendors of $vendor', ({ caller, vendor }) => {
+describe('a request that the cache can serve', () => {
+  describe.each(ways)('$caller callers and $vendor vendors', ({ caller, vendor }) => {
     const model = `${vendors[vendor]}/echo`;
     const tools = caller === 'chat' ? chatTools : messagesTools;
 
-    test.each([false, true])('returns the same bytes in the same format (streamed: %s)', async (stream) => {
+    test.each([false, true])('returns the same bytes from the cache (streamed: %s)', async (stream) => {
       const lent = await lendProject();
       const count = await vendorCallsOf(lent, async () => {
         const first = await ask(lent, caller, { model, stream });
@@ -89,7 +89,7 @@ describe('an identical request is served from the cache', () => {
     expect((await ask(lent, 'chat', { model: say, more: { n: 2 }, stream: true })).cache).toBe('hit');
   });
 
-  test('includes usage, the closing event and the headers of a stream', async () => {
+  test('includes usage and the closing event in a cached stream', async () => {
     const lent = await lendProject();
     await ask(lent, 'chat');
     const asking = { stream: true, stream_options: { include_usage: true } };
@@ -104,7 +104,7 @@ describe('an identical request is served from the cache', () => {
     expect(await answer.text()).toMatch(/"choices":\[\],"usage":\{"prompt_tokens":\d+[^\n]*\n\ndata: \[DONE\]\n\n$/);
   });
 
-  test('includes the headers of a plain response, which proxies are told not to store', async () => {
+  test("includes the vendor's headers in a cached response", async () => {
     const lent = await lendProject();
     await ask(lent, 'messages', { model: 'three/echo', stream: true });
     const answer = await lent.call(paths.messages, { model: 'three/echo', messages: question, max_tokens: 100, stream: false });
@@ -116,7 +116,7 @@ describe('an identical request is served from the cache', () => {
     });
   });
 
-  test('serves another key of the same project', async () => {
+  test('serves a response that another key of the project has cached', async () => {
     const lent = await lendProject();
     await ask(lent, 'chat');
     const { key } = await jsonOf<{ key: string }>(lent.admin('POST', `/provision/teams/${lent.project}/keys`, { name: 'other' }));
@@ -124,7 +124,7 @@ describe('an identical request is served from the cache', () => {
     expect((await ask(lent, 'chat', { headers: other })).cache).toBe('hit');
   });
 
-  test('records a call without tokens, cost or attempts', async () => {
+  test('records a cache hit without tokens, cost or attempts', async () => {
     const lent = await lendProject();
     await ask(lent, 'chat', { headers: { 'x-gateway-task-id': 't-1' } });
     await ask(lent, 'chat', { headers: { 'x-gateway-task-id': 't-2' }, stream: true });
@@ -149,7 +149,7 @@ describe('an identical request is served from the cache', () => {
     expect(status.key.ceilings.calls?.used).toBe(1);
   });
 
-  test('records the response in memory like any other success', async () => {
+  test('remembers a cached response like any other', async () => {
     const lent = await lendProject();
     const subject = { 'x-gateway-memory-subject': 'ada' };
     await ask(lent, 'chat', { headers: subject });
@@ -166,7 +166,7 @@ describe('an identical request is served from the cache', () => {
     ]);
   });
 
-  test('serves a response that came from the second model of the plan', async () => {
+  test('serves a response from the second model of the plan', async () => {
     const lent = await lendProject();
     await lent.admin('PUT', `/provision/teams/${lent.project}`, { tiers: { mine: ['one/fail-500+cache', 'two/echo'] } });
     const asked = [await ask(lent, 'chat', { model: 'mine' }), await ask(lent, 'chat', { model: 'mine' })];
@@ -174,7 +174,7 @@ describe('an identical request is served from the cache', () => {
     expect((await callsOf(lent))[0]).toMatchObject({ model: 'two/echo', attempts: [] });
   });
 
-  test('serves a response whose vendor has become unhealthy and is ordered last', async () => {
+  test('serves a cached response whose vendor has become unhealthy', async () => {
     const lent = await lendProject();
     await lent.admin('PUT', `/provision/teams/${lent.project}`, { tiers: { mine: ['one/echo', 'two/echo'] } });
     const kept = await ask(lent, 'chat', { model: 'mine' });
@@ -201,14 +201,14 @@ test.each([false, true])('returns 403 for a cached response that a content rule 
   expect((await callsOf(lent))[0]).toMatchObject({ cache: 'hit', outcome: 'refused', code: 'guardrail_blocked', cost: 0, attempts: [] });
 });
 
-describe('a request that the cache cannot serve', () => {
+describe("a request that the cache can't serve", () => {
   const missesTwice = async (lent: TestGateway, first: ChatOptions, second: ChatOptions, caller: Dialect = 'chat'): Promise<void> => {
     const asked = [await ask(lent, caller, first), await ask(lent, caller, second)];
     expect(caches(asked)).toEqual(['miss', 'miss']);
   };
 
   test.each<[string, ChatOptions, ChatOptions]>([
-    ['if a member of the body differs', {}, { more: { temperature: 0 } }],
+    ['if a body field differs', {}, { more: { temperature: 0 } }],
     ['if another model is requested', {}, { model: 'two/echo' }],
     ['if a forwarded header differs', {}, { headers: { 'openai-beta': 'x' } }],
     ['with cache-control: no-cache', {}, { headers: { 'cache-control': 'No-Cache' } }],
@@ -223,7 +223,7 @@ describe('a request that the cache cannot serve', () => {
     ['a temperature above 0', { temperature: 1 }],
     ['a temperature that is text', { temperature: '0.7' }],
     ['several choices', { n: 2 }],
-  ])('calls the vendor each time for %s unless the project caches sampled responses', async (_what, more) => {
+  ])('calls the vendor each time for %s', async (_what, more) => {
     const lent = await lendProject();
     const count = await vendorCallsOf(lent, async () => {
       await missesTwice(lent, { more }, { more });
@@ -244,13 +244,13 @@ describe('a request that the cache cannot serve', () => {
     expect(caches([await ask(lent, 'chat', { more }), await ask(lent, 'chat', { more })])).toEqual(['miss', 'hit']);
   });
 
-  test('calls the vendor for no-cache and stores the response', async () => {
+  test('stores the response to a request with no-cache', async () => {
     const lent = await lendProject();
     const asked = [await ask(lent, 'chat', { headers: { 'cache-control': 'no-cache' } }), await ask(lent, 'chat')];
     expect(caches(asked)).toEqual(['miss', 'hit']);
   });
 
-  test('calls the vendor for another project', async () => {
+  test("doesn't serve cached responses to another project", async () => {
     const [one, two] = [await lendProject(), await lendProject()];
     const count = await vendorCallsOf(one, async () => {
       expect(caches([await ask(one, 'chat'), await ask(two, 'chat'), await ask(one, 'chat')])).toEqual(['miss', 'miss', 'hit']);
@@ -258,7 +258,7 @@ describe('a request that the cache cannot serve', () => {
     expect(count).toBe(2);
   });
 
-  test("calls the vendor for a key that may not use the cached response's model", async () => {
+  test("calls the vendor if the key may not use the cached response's model", async () => {
     const lent = await lendProject();
     await lent.admin('PUT', `/provision/teams/${lent.project}`, { tiers: { mine: ['one/echo', 'two/echo'] } });
     await ask(lent, 'chat', { model: 'mine' });
@@ -270,7 +270,7 @@ describe('a request that the cache cannot serve', () => {
     expect((await callsOf(lent))[0]).toMatchObject({ model: 'two/echo', cache: 'miss' });
   });
 
-  test("calls the vendor if the cached response's model has been retired and is ordered last", async () => {
+  test("calls the vendor if the cached response's model has been retired", async () => {
     const lent = await lendProject();
     const path = `/provision/teams/${lent.project}`;
     await lent.admin('PUT', path, { tiers: { mine: ['one/echo', 'two/echo'] } });
@@ -280,7 +280,7 @@ describe('a request that the cache cannot serve', () => {
     expect((await callsOf(lent))[0]).toMatchObject({ model: 'two/echo' });
   });
 
-  test("calls the vendor while the project's cache is disabled at run time", async () => {
+  test("calls the vendor while the project's cache is off", async () => {
     const lent = await lendProject();
     const path = `/provision/teams/${lent.project}`;
     await ask(lent, 'chat');
@@ -291,10 +291,10 @@ describe('a request that the cache cannot serve', () => {
   });
 
   test.each<[string, Dialect, string]>([
-    ['a stream that broke', 'chat', 'one/break-after-1'],
+    ['a broken stream', 'chat', 'one/break-after-1'],
     ['a stream with an error event', 'chat', 'one/error-after-1'],
-    ['a stream of messages that broke', 'messages', 'three/break-after-1'],
-    ['a translated stream that broke', 'chat', 'three/break-after-1'],
+    ['a broken messages stream', 'messages', 'three/break-after-1'],
+    ['a broken translated stream', 'chat', 'three/break-after-1'],
   ])('calls the vendor again after %s', async (_what, caller, model) => {
     await missesTwice(await lendProject(), { model, stream: true }, { model, stream: true }, caller);
   });
@@ -302,7 +302,7 @@ describe('a request that the cache cannot serve', () => {
   test.each<[number, string]>([
     [502, 'one/fail-500'],
     [400, 'one/refuse-400'],
-  ])('does not cache a %i error', async (status, model) => {
+  ])("doesn't cache a %i error", async (status, model) => {
     const lent = await lendProject();
     const count = await vendorCallsOf(lent, async () => {
       for (let n = 0; n < 2; n += 1) expect((await ask(lent, 'chat', { model })).status).toBe(status);
@@ -311,7 +311,7 @@ describe('a request that the cache cannot serve', () => {
     expect(await vendorCallsOf(lent, () => ask(lent, 'chat', { model: 'one/echo' }))).toBe(1);
   });
 
-  test('calls the vendor again after a caller that disconnected during the response', async () => {
+  test("doesn't cache a response whose caller disconnected", async () => {
     const lent = await lendProject();
     const options = { model: 'one/long-200+pace-20', messages: question, stream: true };
     const leaving = new AbortController();
@@ -327,11 +327,11 @@ describe('a request that the cache cannot serve', () => {
     expect((await ask(lent, 'chat', { model: options.model, stream: true })).cache).toBe('miss');
   });
 
-  test('calls the vendor again after a response of more than 1 MiB', async () => {
+  test("doesn't cache a response of more than 1 MiB", async () => {
     await missesTwice(await lendProject(), { model: 'one/big-1100' }, { model: 'one/big-1100' });
   });
 
-  test.each(['embeddings', 'responses'])('calls the vendor on %s, which has no cache', async (route) => {
+  test.each(['embeddings', 'responses'])("doesn't cache responses on %s", async (route) => {
     const lent = await lendProject();
     const count = await vendorCallsOf(lent, async () => {
       for (let n = 0; n < 2; n += 1) {
@@ -352,7 +352,7 @@ test('delivers a cached stream completely to a slow reader', async () => {
   expect((await callsOf(lent))[0]).toMatchObject({ cache: 'hit', outcome: 'ok' });
 });
 
-test('does not serve a cached response after a configuration change or after it expires', async () => {
+test("doesn't serve a cached response after it expires", async () => {
   let now = Date.parse('2026-11-21T12:00:00Z');
   const clock = { now: () => now };
   await withGateway({ database: 'any', cache: true, clock }, async (lent) => {

@@ -54,31 +54,31 @@ async function callWithSdk(
   return { status: error instanceof OpenAI.APIError || error instanceof Anthropic.APIError ? error.status : error, responses };
 }
 
-describe.each(dialects)('the SDK of %s callers sends one request when an exhausted ceiling outlasts its retries', (caller) => {
+describe.each(dialects)('the SDK of %s callers under an exhausted ceiling', (caller) => {
   it.each([
     ['calls', 'day'],
     ['calls', 'total'],
     ['cost', 'month'],
     ['cost', 'total'],
-  ])("stops at the key's %s ceiling for the %s", async (ceiling, window) => {
+  ])("doesn't make the SDK retry for the key's %s ceiling (window: %s)", async (ceiling, window) => {
     const gateway = await withKey(await lend(), { ceilings: { [ceiling]: 0 }, windows: { [ceiling]: window } });
     expect(await callWithSdk(caller, gateway)).toEqual({ status: 429, responses: [429] });
   });
 
-  it("stops at the application's call ceiling", async () => {
+  it("doesn't make the SDK retry for the application's calls ceiling", async () => {
     const gateway = await lend();
     await gateway.admin('PUT', `/provision/teams/${gateway.project}/applications/${gateway.project}`, { ceilings: { calls: 0 } });
     expect(await callWithSdk(caller, gateway)).toEqual({ status: 429, responses: [429] });
   });
 
-  it("stops at the project's monthly cap", async () => {
+  it("doesn't make the SDK retry for the project's monthly cap", async () => {
     const gateway = await lend();
     await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { monthly_cap: 0 });
     expect(await callWithSdk(caller, gateway)).toEqual({ status: 429, responses: [429] });
   });
 });
 
-it.each(dialects)("sends one request from the SDK of %s callers if the vendor rejects the gateway's key", async (caller) => {
+it.each(dialects)("doesn't make the SDK of %s callers retry if the vendor rejects the gateway's key", async (caller) => {
   expect(await callWithSdk(caller, await lend(), `${model[caller]}+fail-401`)).toEqual({ status: 502, responses: [502] });
 });
 
@@ -86,17 +86,17 @@ describe('retries by the SDK', () => {
   const ask = (gateway: TestGateway, name: string = model.chat) =>
     gateway.call(paths.chat, { model: name, messages: question, max_completion_tokens: 1_000 });
 
-  it('leaves retries to the SDK if the vendor fails', async () => {
+  it('lets the SDK retry if the vendor fails', async () => {
     const answer = await ask(await lend(), 'one/echo+fail-500');
     expect([answer.status, answer.headers.get('x-should-retry')]).toEqual([502, null]);
   });
 
-  it('leaves retries to the SDK for a ceiling per minute', async () => {
+  it('lets the SDK retry after a ceiling per minute', async () => {
     const answer = await ask(await withKey(await lend(), { ceilings: { rpm: 0 } }));
     expect([answer.status, answer.headers.get('x-should-retry')]).toEqual([429, null]);
   });
 
-  it('leaves retries to the SDK while a running call holds the rest of a cost ceiling', async () => {
+  it('lets the SDK retry while a running call holds the rest of the ceiling', async () => {
     const gateway = await withKey(await lend(), { ceilings: { cost: 0.0015 } });
     const sent = gateway.vendor.requests().length;
     const running = ask(gateway, 'one/echo+held');
@@ -120,21 +120,21 @@ describe('the error code for a prompt that is too long', () => {
   const ofGateway = { status: 400, code: 'upstream_refused', type: 'upstream_refused' };
   const ofVendor = { status: 400, code: 'context_length_exceeded', type: 'upstream_refused' };
 
-  it("is the gateway's by default and the vendor's with the header", async () => {
+  it("returns the vendor's error code if the header asks for it", async () => {
     const gateway = await lend();
     expect(await raised(gateway)).toEqual(ofGateway);
     expect(await raised(gateway, { 'x-gateway-error-codes': 'other' })).toEqual(ofGateway);
     expect(await raised(gateway, { 'x-gateway-error-codes': 'vendor' })).toEqual(ofVendor);
   });
 
-  it("is the vendor's in a project that chooses it, unless the header says otherwise", async () => {
+  it("returns the vendor's error code if the project asks for it", async () => {
     const gateway = await lend();
     await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { error_codes: 'vendor' });
     expect(await raised(gateway)).toEqual(ofVendor);
     expect(await raised(gateway, { 'x-gateway-error-codes': 'gateway' })).toEqual(ofGateway);
   });
 
-  it('does not appear in errors on messages, which have no code', async () => {
+  it('sends no error code on messages', async () => {
     const headers = { 'x-gateway-error-codes': 'vendor' };
     const answer = await lent().call(paths.messages, { model: 'three/window-100', max_tokens: 10, messages: long }, headers);
     const { error } = await jsonOf<{ error: object }>(answer);

@@ -66,7 +66,7 @@ describe.each(dialects)('anthropic on a %s vendor', (vendor) => {
   });
 });
 
-it('parses a response of the responses route by its schema with the openai SDK', async () => {
+it('parses a response on the responses route by its schema', async () => {
   const asked = { model: modelOf('chat', 'echo'), input: 'Oslo', text: { format: zodTextFormat(stay, 'stay') } };
   expect((await openaiOf(lent()).responses.parse(asked)).output_parsed).toEqual(oslo);
 });

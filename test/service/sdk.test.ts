@@ -24,7 +24,7 @@ function anthropicOf({ url, key }: TestGateway): Anthropic {
 }
 
 onBothDatabases('the SDKs of both dialects', (database) => {
-  it('returns plain and streamed responses that usage, status and calls report', () =>
+  it('serves both SDKs and reports their calls in usage', () =>
     withGateway({ database }, async (gateway) => {
       const openai = openaiOf(gateway);
       const anthropic = anthropicOf(gateway);
@@ -113,7 +113,7 @@ onBothDatabases('the SDKs of both dialects', (database) => {
 });
 
 onBothDatabases('correlation headers', (database) => {
-  it('stores tags with the call and groups cost by task in usage', () =>
+  it('stores tags with the call and groups cost by task', () =>
     withGateway({ database }, async (gateway) => {
       const headers = {
         'x-gateway-task-id': 't-17',

@@ -67,12 +67,12 @@ async function withKey(gateway: TestGateway, settings: object): Promise<TestGate
   return { ...gateway, key, call: (path, body, headers) => gateway.call(path, body, { authorization: `Bearer ${key}`, ...headers }) };
 }
 
-it.each(['calls', 'cost', 'rpm', 'tpm'])('returns 429 tenant_capped on all routes if the key reached its %s ceiling', async (ceiling) => {
+it.each(['calls', 'cost', 'rpm', 'tpm'])('returns 429 tenant_capped if the key has reached its %s ceiling', async (ceiling) => {
   const gateway = await withKey(await lendProject(), { ceilings: { [ceiling]: 0 } });
   await expectRefusals(gateway, { status: 429, code: 'tenant_capped', message: `key budget exceeded (${ceiling})`, retryAfter: '60' });
 });
 
-it.each(['calls', 'cost'])('returns 429 source_capped on all routes if the application reached its %s ceiling', async (ceiling) => {
+it.each(['calls', 'cost'])('returns 429 source_capped if the application has reached its %s ceiling', async (ceiling) => {
   const gateway = await lendProject();
   const source = "Anna's app";
   const path = `/provision/teams/${gateway.project}/applications/${encodeURIComponent(source)}`;
@@ -81,7 +81,7 @@ it.each(['calls', 'cost'])('returns 429 source_capped on all routes if the appli
   await expectRefusals(gateway, wanted, { 'x-gateway-source': source });
 });
 
-it('truncates application names to 256 characters for ceilings and usage', async () => {
+it('truncates application names to 256 characters', async () => {
   const gateway = await lendProject();
   const source = 'ü'.repeat(256);
   const path = `/provision/teams/${gateway.project}/applications/${encodeURIComponent(source)}`;
@@ -109,13 +109,13 @@ describe('a project', () => {
     gateway = await lendProject();
   });
 
-  it('gets 429 credits_exhausted on all routes once it reaches its monthly cap', async () => {
+  it('returns 429 credits_exhausted once the project reaches its monthly cap', async () => {
     await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { monthly_cap: 0 });
     const message = 'the project has reached its monthly cap';
     await expectRefusals(gateway, { status: 429, code: 'credits_exhausted', message, retryAfter: '3600' });
   });
 
-  it('gets a 429 that names the key before the application, and both before the monthly cap', async () => {
+  it("reports the key's ceiling before the project's monthly cap", async () => {
     const path = `/provision/teams/${gateway.project}/applications/own`;
     await gateway.admin('PUT', path, { ceilings: { calls: 0 } });
     const capped = await withKey(gateway, { ceilings: { cost: 0 } });
@@ -126,7 +126,7 @@ describe('a project', () => {
     await expectRefusals(gateway, application, headers);
   });
 
-  it('gets 402 subscription_required on all routes if it may not call, regardless of its ceilings', async () => {
+  it('returns 402 subscription_required if the project may not make calls', async () => {
     await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { may_call: false });
     const message = 'calls are turned off for this project; an owner can turn them on in the project settings';
     await expectRefusals(gateway, { status: 402, code: 'subscription_required', message, retryAfter: null });

@@ -66,7 +66,7 @@ describe('plain-text errors', () => {
     await expectPlainText(await lent().call(route.path, large), 413);
   });
 
-  it('returns 413 for a provisioning body larger than the limit', async () => {
+  it('returns 413 for a provisioning body above the limit', async () => {
     const { url } = lent();
     for (const path of ['/provision/teams/acme', '/provision/catalog']) {
       const answer = await fetch(url + path, {
@@ -95,7 +95,7 @@ describe('messages-style error.type', () => {
     [422, 'refuse-422', 'invalid_request_error'],
     [410, 'refuse-410', 'api_error'],
     [502, 'fail-500', 'api_error'],
-  ])('returns %i for %s with the type %s', async (status, model, type) => {
+  ])('maps a %i (%s) to the error type %s', async (status, model, type) => {
     const answer = await ask(await lendProject(), route, `first/${model}`);
     const vendorType = status === 413 ? 'request_too_large' : 'invalid_request_error';
     const further = model.startsWith('refuse') ? { upstream_type: vendorType } : {};
@@ -110,15 +110,15 @@ describe('messages-style error.type', () => {
     expect([answer.status, await jsonOf(answer)]).toMatchObject([401, { error: { type: 'authentication_error' } }]);
   });
 
-  it('returns api_error with a 503 if a vendor cannot be reached', async () => {
+  it('returns api_error with a 503 if a vendor is unreachable', async () => {
     const answer = await ask(await lendProject(), route, 'dead/any');
     expect([answer.status, await jsonOf(answer)]).toMatchObject([503, { error: { type: 'api_error' } }]);
   });
 
   it.each([
     ['a missing max_tokens', { model: 'three/echo', messages: [] }, 'max_tokens: Field required'],
-    ['a model that is no string', { model: 5, max_tokens: 5, messages: [] }, 'model: Input should be a valid string'],
-  ])("returns a 400 for %s with the vendor's message", async (_title, body, message) => {
+    ['a model that is not a string', { model: 5, max_tokens: 5, messages: [] }, 'model: Input should be a valid string'],
+  ])("returns 400 with the vendor's message for %s", async (_title, body, message) => {
     await expectRouteError(await lent().call(route.path, body), route, { status: 400, code: 'bad_json', message });
   });
 });
@@ -134,7 +134,7 @@ describe('missing_key', () => {
     ['a space in the key', { authorization: `Bearer ${key} x` }],
   ];
 
-  it.each(routes)('returns 401 on $name', async (route) => {
+  it.each(routes)('returns 401 on $name without a key', async (route) => {
     const gateway = lent();
     for (const [, headers] of spellings(gateway.key))
       await expectRouteError(await post(gateway, route, headers), route, { status: 401, code: 'missing_key' });
@@ -142,7 +142,7 @@ describe('missing_key', () => {
       await expectRouteError(await post(gateway, route, { 'x-api-key': gateway.key }), route, { status: 401, code: 'missing_key' });
   });
 
-  it.each(readRoutes)('returns 401 on GET %s', async (path) => {
+  it.each(readRoutes)('returns 401 on GET %s without a key', async (path) => {
     const { url, key } = lent();
     for (const [, headers] of [...spellings(key), ...(path === '/v1/models' ? [] : [['x-api-key', { 'x-api-key': key }] as const])])
       await expectChatError(await fetch(url + path, { headers }), 401, 'missing_key');
@@ -157,7 +157,7 @@ describe('invalid_key', () => {
     generateSecret().secret,
   ];
 
-  it.each(routes)('returns 401 on $name for a malformed, foreign, mistyped or unknown key', async (route) => {
+  it.each(routes)('returns 401 on $name for an invalid key', async (route) => {
     const gateway = lent();
     for (const key of wrongKeys(gateway.key)) {
       await expectRouteError(await post(gateway, route, bearer(key)), route, { status: 401, code: 'invalid_key' });
@@ -168,12 +168,12 @@ describe('invalid_key', () => {
     }
   });
 
-  it.each(readRoutes)('returns 401 on GET %s', async (path) => {
+  it.each(readRoutes)('returns 401 on GET %s for an invalid key', async (path) => {
     const { url, key } = lent();
     for (const wrong of wrongKeys(key)) await expectChatError(await fetch(url + path, { headers: bearer(wrong) }), 401, 'invalid_key');
   });
 
-  it.each(routes)('returns 401 on $name for expired keys, and immediately for revoked ones', async (route) => {
+  it.each(routes)('returns 401 on $name for expired and revoked keys', async (route) => {
     const gateway = await lendProject();
     const revoked = await issueKey(gateway, {});
     expect((await post(gateway, route, bearer(revoked.key))).status).toBe(200);
@@ -196,7 +196,7 @@ describe('bad requests', () => {
     [{ stream: null }, /^stream: /],
   ];
 
-  it.each(dialectRoutes)('returns 400 bad_json on $name and names the field', async (route) => {
+  it.each(dialectRoutes)('names the invalid field in a 400 bad_json on $name', async (route) => {
     for (const [more, message] of fields)
       await expectRouteError(await ask(lent(), route, 'first/echo', { more: { ...more } }), route, {
         status: 400,
@@ -207,7 +207,7 @@ describe('bad requests', () => {
       await expectRouteError(await lent().call(route.path, body), route, { status: 400, code: 'bad_json' });
   });
 
-  it.each(dialectRoutes)('returns 415 unsupported_media_type on $name', async (route) => {
+  it.each(dialectRoutes)('returns 415 on $name for an unsupported content type', async (route) => {
     for (const type of ['text/plain', '', 'application/jsonx']) {
       const answer = await lent().call(route.path, '{}', { 'content-type': type });
       await expectRouteError(answer, route, { status: 415, code: 'unsupported_media_type' });
@@ -228,17 +228,17 @@ describe('bad requests', () => {
       await expectRouteError(await ask(lent(), route, model), route, { status: 400, code: 'missing_model' });
   });
 
-  it.each(routes)('returns 400 invalid_memory_mode on $name', async (route) => {
+  it.each(routes)('returns 400 on $name for an invalid memory mode', async (route) => {
     const answer = await ask(lent(), route, 'first/echo', { headers: { 'x-gateway-memory': 'maybe' } });
     await expectRouteError(answer, route, { status: 400, code: 'invalid_memory_mode' });
   });
 
-  it.each(recordingRoutes)('returns 400 invalid_memory_subject on $name', async (route) => {
+  it.each(recordingRoutes)('returns 400 on $name for an invalid memory subject', async (route) => {
     const answer = await ask(lent(), route, 'first/echo', { headers: { 'x-gateway-memory-subject': 'a'.repeat(257) } });
     await expectRouteError(answer, route, { status: 400, code: 'invalid_memory_subject' });
   });
 
-  it('returns 404 not_found for a conversation that is unknown or belongs to another project', async () => {
+  it('returns 404 for a conversation of another project', async () => {
     const owner = await lendProject();
     await ask(owner, routeOf('chat'), 'first/echo');
     await callsOf(owner);
@@ -254,7 +254,7 @@ describe('bad requests', () => {
 });
 
 describe('vendor failures', () => {
-  it.each(routes)('returns 502 or 503 upstream_failed on $name if every attempt failed or the vendor is unreachable', async (route) => {
+  it.each(routes)('returns 502 or 503 upstream_failed on $name if every attempt fails', async (route) => {
     const gateway = await lendProject();
     for (const model of [
       'first/fail-500',
@@ -271,7 +271,7 @@ describe('vendor failures', () => {
     }
   });
 
-  it.each(routes)("returns the first vendor's 4xx as upstream_refused on $name if every model refused", async (route) => {
+  it.each(routes)("returns the first vendor's 4xx on $name if every model refuses", async (route) => {
     const gateway = await lendProject();
     const tiers = { refusing: [nameOf(route, 'first/refuse-422'), nameOf(route, 'second/refuse-400')] };
     await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { tiers });

@@ -16,31 +16,28 @@ const lendProject = projectLender(lent, 'media');
 describe('ceilings', () => {
   const priced = (route: MediaRoute): string => (route.name === 'images' ? 'one/picture' : 'one/spoken');
 
-  it.each(mediaRoutes)(
-    'returns 429 tenant_capped on $name once the key reaches a ceiling, without counting rejected calls',
-    async (route) => {
-      const gateway = await lendProject();
-      for (const [ceiling, ceilings] of [
-        ['calls', { calls: 1 }],
-        ['rpm', { rpm: 1 }],
-        ['cost', { cost: route.name === 'images' ? 0.04 : 0.000165 }],
-      ] as const) {
-        const { key } = await issueKey(gateway, { ceilings });
-        const asked = () => askMedia(gateway, route, priced(route), { headers: bearer(key) });
-        const noRoute = await askMedia(gateway, route, 'nobody/x', { headers: bearer(key) });
-        expect(noRoute.status).toBe(400);
-        const first = await asked();
-        expect([ceiling, first.status]).toEqual([ceiling, 200]);
-        await first.arrayBuffer();
-        const refused = await asked();
-        expect(refused.headers.get('retry-after')).toBe('60');
-        const message = new RegExp(`budget exceeded \\(${ceiling}\\)`);
-        await expectRouteError(refused, route, { status: 429, code: 'tenant_capped', message });
-      }
-    },
-  );
+  it.each(mediaRoutes)('returns 429 tenant_capped on $name once the key reaches a ceiling', async (route) => {
+    const gateway = await lendProject();
+    for (const [ceiling, ceilings] of [
+      ['calls', { calls: 1 }],
+      ['rpm', { rpm: 1 }],
+      ['cost', { cost: route.name === 'images' ? 0.04 : 0.000165 }],
+    ] as const) {
+      const { key } = await issueKey(gateway, { ceilings });
+      const asked = () => askMedia(gateway, route, priced(route), { headers: bearer(key) });
+      const noRoute = await askMedia(gateway, route, 'nobody/x', { headers: bearer(key) });
+      expect(noRoute.status).toBe(400);
+      const first = await asked();
+      expect([ceiling, first.status]).toEqual([ceiling, 200]);
+      await first.arrayBuffer();
+      const refused = await asked();
+      expect(refused.headers.get('retry-after')).toBe('60');
+      const message = new RegExp(`budget exceeded \\(${ceiling}\\)`);
+      await expectRouteError(refused, route, { status: 429, code: 'tenant_capped', message });
+    }
+  });
 
-  it.each(mediaRoutes)('returns 429 source_capped and credits_exhausted on $name', async (route) => {
+  it.each(mediaRoutes)('returns 429 source_capped or credits_exhausted on $name', async (route) => {
     const gateway = await lendProject();
     const path = `/provision/teams/${gateway.project}`;
     await gateway.admin('PUT', `${path}/applications/bot`, { ceilings: { calls: 0 } });
@@ -53,7 +50,7 @@ describe('ceilings', () => {
     await expectRouteError(capped, route, { status: 429, code: 'credits_exhausted' });
   });
 
-  it.each(mediaRoutes)('applies a ceiling that is lowered while the body is arriving on $name', async (route) => {
+  it.each(mediaRoutes)('applies a ceiling that is lowered during an upload on $name', async (route) => {
     const gateway = await lendProject();
     const limitCalls = (calls: number) =>
       gateway.admin('PUT', `/provision/teams/${gateway.project}/applications/${gateway.project}`, { ceilings: { calls } });
@@ -87,7 +84,7 @@ describe('ceilings', () => {
     await expectRouteError(await askMedia(gateway, route, priced(route)), route, { status: 402, code: 'subscription_required' });
   });
 
-  it.each(mediaRoutes)('skips a model without a price on $name if a cost ceiling applies', async (route) => {
+  it.each(mediaRoutes)('skips models without a price on $name under a cost ceiling', async (route) => {
     const gateway = await lendProject();
     const { key } = await issueKey(gateway, { ceilings: { cost: 5 } });
     const tiers = { mixed: ['two/unknown', priced(route)] };

@@ -26,7 +26,7 @@ describe('model', () => {
     await answer.body?.cancel();
   });
 
-  it("uses the application's tier before the project's, and the project's before the file's", async () => {
+  it("prefers the application's tier over the project's", async () => {
     const gateway = await lendProject();
     const path = `/provision/teams/${gateway.project}`;
     const served = async (route: MediaRoute, headers = {}) => {
@@ -44,7 +44,7 @@ describe('model', () => {
     expect([await served(images, bot), await served(speech, bot), await served(images)]).toEqual(['art/bots', 'path/bots', 'two/mine']);
   });
 
-  it('uses the first provider of a project that may not use the default provider', async () => {
+  it("uses the project's first provider if it may not use the default one", async () => {
     const gateway = await lendProject();
     await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { providers: ['art', 'path', 'two'] });
     for (const route of mediaRoutes) {
@@ -54,7 +54,7 @@ describe('model', () => {
     }
   });
 
-  it.each(mediaRoutes)('tries a retired model or provider last on $name instead of returning no_route', async (route) => {
+  it.each(mediaRoutes)('tries a retired model last on $name', async (route) => {
     const gateway = await lendProject();
     const [first, second] = route.name === 'images' ? ['one/picture', 'two/picture'] : ['one/spoken', 'two/spoken'];
     const served = async (model: string) => {
@@ -68,7 +68,7 @@ describe('model', () => {
     expect(await served('standard')).toBe(first);
   });
 
-  it('lists media models and tiers that the key may use on GET /v1/models', async () => {
+  it('lists the media models that the key may use', async () => {
     const gateway = await lendProject();
     const listed = async (headers = {}) =>
       (await jsonOf<{ data: { id: string }[] }>(gateway.call('/v1/models', undefined, headers))).data.map(({ id }) => id);
@@ -85,7 +85,7 @@ describe('model', () => {
 describe('no_route', () => {
   const noRoute = (message: string | RegExp) => ({ status: 400, code: 'no_route', message });
 
-  it.each(mediaRoutes)('returns `unknown … provider` on $name if the named vendor does not serve this type', async (route) => {
+  it.each(mediaRoutes)("returns `unknown … provider` on $name if the vendor doesn't serve media", async (route) => {
     const gateway = await lendProject();
     const other = route.name === 'images' ? 'path' : 'art';
     for (const name of ['nobody', 'text', other])
@@ -94,7 +94,7 @@ describe('no_route', () => {
     await expectRouteError(await askMedia(gateway, route, 'one/x'), route, noRoute(`unknown ${route.word} provider 'one'`));
   });
 
-  it.each(mediaRoutes)('returns `no … provider configured` on $name if no vendor serves this type', async (route) => {
+  it.each(mediaRoutes)('returns `no … provider configured` on $name if no vendor serves media', async (route) => {
     const gateway = await lendProject();
     await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { providers: ['text'] });
     for (const model of ['one/x', 'standard', 'bare'])
@@ -122,23 +122,20 @@ describe('no_route', () => {
     for (const model of ['two/fine', 'standard']) expect((await asked(model)).status).toBe(200);
   });
 
-  it.each(mediaRoutes)(
-    'returns `no models available for route` on $name if no vendor serves the tier and catalog fill is off',
-    async (route) => {
-      const gateway = await lendProject();
-      const path = `/provision/teams/${gateway.project}`;
-      const tiers = { gone: ['text/x'] };
-      await gateway.admin('PUT', path, { image_tiers: tiers, speech_tiers: tiers, catalog_fill: false });
-      await expectRouteError(await askMedia(gateway, route, 'gone'), route, noRoute('no models available for route'));
-      await gateway.admin('PUT', path, { catalog_fill: true });
-      const answer = await askMedia(gateway, route, 'gone');
-      await answer.body?.cancel();
-      // This is the cheapest model of its kind.
-      expect(answer.headers.get('x-gateway-model')).toBe(route.name === 'images' ? 'two/picture' : 'one/seconds');
-    },
-  );
+  it.each(mediaRoutes)('returns `no models available for route` on $name if no vendor serves the tier', async (route) => {
+    const gateway = await lendProject();
+    const path = `/provision/teams/${gateway.project}`;
+    const tiers = { gone: ['text/x'] };
+    await gateway.admin('PUT', path, { image_tiers: tiers, speech_tiers: tiers, catalog_fill: false });
+    await expectRouteError(await askMedia(gateway, route, 'gone'), route, noRoute('no models available for route'));
+    await gateway.admin('PUT', path, { catalog_fill: true });
+    const answer = await askMedia(gateway, route, 'gone');
+    await answer.body?.cancel();
+    // This is the cheapest model of its kind.
+    expect(answer.headers.get('x-gateway-model')).toBe(route.name === 'images' ? 'two/picture' : 'one/seconds');
+  });
 
-  it.each(mediaRoutes)('does not call a vendor or record a call on $name', async (route) => {
+  it.each(mediaRoutes)("doesn't call a vendor on $name for a model without a route", async (route) => {
     const gateway = await lendProject();
     const before = gateway.vendor.requests().length;
     await expectRouteError(await askMedia(gateway, route, 'nobody/x'), route, noRoute(/^unknown/));

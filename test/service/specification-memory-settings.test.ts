@@ -20,7 +20,7 @@ onBothDatabases('memory settings', (database) => {
     gateway.admin('PUT', `/provision/teams/${gateway.project}/memory`, body);
   const read = (gateway: TestGateway): Promise<unknown> => jsonOf(gateway.admin('GET', `/provision/teams/${gateway.project}/memory`));
 
-  it('returns the defaults and keeps the value of omitted fields', async () => {
+  it('keeps the value of omitted fields', async () => {
     const gateway = await lendProject();
     expect(await read(gateway)).toEqual(defaults);
     const changes = [{ batch_of: 5 }, { only_senders: ['a', 'b'], delete_conversations_after_days: 30 }, {}, { only_senders: [] }];
@@ -54,20 +54,20 @@ onBothDatabases('memory settings', (database) => {
     ['a source without a name', { only_senders: [''] }],
     ['enabled as text', { enabled: 'yes' }],
     ['an unknown field', { batchOf: 3 }],
-  ])('returns 400 bad_request and changes nothing for %s', async (_title, body) => {
+  ])('returns 400 bad_request for %s', async (_title, body) => {
     const gateway = await lendProject();
     await expectChatError(await put(gateway, body), 400, 'bad_request');
     expect(await read(gateway)).toEqual(defaults);
   });
 
-  it('returns 400 bad_request for a retention period shorter than the stored interval', async () => {
+  it('returns 400 if the retention period is shorter than the stored interval', async () => {
     const gateway = await lendProject();
     expect((await put(gateway, { at_least_every_minutes: 2_880 })).status).toBe(200);
     await expectChatError(await put(gateway, { delete_conversations_after_days: 2 }), 400, 'bad_request');
     expect((await put(gateway, { delete_conversations_after_days: 3 })).status).toBe(200);
   });
 
-  it('returns 404 not_found for an unknown project and 401 for a virtual key', async () => {
+  it('returns 404 for the settings of an unknown project', async () => {
     await expectChatError(await lent().admin('PUT', '/provision/teams/nobody/memory', {}), 404, 'not_found');
     await expectChatError(await lent().call(`/provision/teams/${lent().project}/memory`), 401, 'invalid_key');
   });
@@ -83,7 +83,7 @@ onBothDatabases('memory settings', (database) => {
     readonly subject?: string | null;
   }
 
-  describe("a call is recorded under the request's subject if all conditions hold", () => {
+  describe('recording of calls', () => {
     const senders = { only_senders: ['listed'] };
     const by = (source: string): Record<string, string> => ({ 'x-gateway-source': source });
     const mode = (value: string): Record<string, string> => ({ 'x-gateway-memory': value });
@@ -182,17 +182,20 @@ onBothDatabases('memory settings', (database) => {
       });
     });
 
-    it.each(rows.map((row) => ({ ...row, row })))('$title: $recorded', async ({ row, recorded, subject = null }) => {
-      const call = await stored(row);
-      expect(call?.conversation !== null).toBe(recorded);
-      expect(call?.subject ?? null).toBe(subject);
-    });
+    it.each(rows.map((row) => ({ ...row, row })))(
+      'decides whether to record $title: $recorded',
+      async ({ row, recorded, subject = null }) => {
+        const call = await stored(row);
+        expect(call?.conversation !== null).toBe(recorded);
+        expect(call?.subject ?? null).toBe(subject);
+      },
+    );
 
     it.each(
       (['chat', 'messages', 'responses'] as const).flatMap((route) =>
         ['write', 'recall', ''].map((value) => ({ route, value, headers: { ...mode(value), ...about('x'.repeat(257)) } })),
       ),
-    )('returns 400 invalid_memory_subject for a subject of 257 characters on $route, sent with "$value"', async ({ route, headers }) => {
+    )('returns 400 for a subject of 257 characters on $route with the mode "$value"', async ({ route, headers }) => {
       const gateway = await lendProject();
       const before = gateway.vendor.requests().length;
       const wanted = { status: 400, code: 'invalid_memory_subject' };
@@ -201,7 +204,7 @@ onBothDatabases('memory settings', (database) => {
     });
   });
 
-  it("ignores an invalid subject of a call that is not recorded, and recalls no end user's memory", async () => {
+  it("ignores an invalid subject of a call that isn't recorded", async () => {
     const gateway = await lendProject();
     expect((await put(gateway, { only_senders: ['listed'] })).status).toBe(200);
     for (const item of [{ text: 'Tea of Ada: oolong', subject: 'ada' }, { text: 'Tea of everybody: rooibos' }])
@@ -223,7 +226,7 @@ onBothDatabases('memory settings', (database) => {
     { first: {}, after: { enabled: false }, recorded: true },
     { first: { enabled: false }, after: { enabled: true }, recorded: false },
     { first: {}, after: { only_senders: ['other'] }, recorded: true },
-  ])('applies the settings that were in force when the call was made: $first, then $after', async ({ first, after, recorded }) => {
+  ])('applies the settings from the time of the call: $first, then $after', async ({ first, after, recorded }) => {
     const gateway = await lendProject();
     expect((await put(gateway, first)).status).toBe(200);
     const before = gateway.vendor.requests().length;
@@ -242,7 +245,7 @@ onBothDatabases('memory settings', (database) => {
     });
   });
 
-  describe('only the type, size and SHA-256 of binary content are stored', () => {
+  describe('binary content', () => {
     const bytes = Buffer.from(Array.from({ length: 3_000 }, (_, n) => (n * 89) % 256));
     const data = bytes.toString('base64');
     const url = `data:image/png;base64,${data}`;
@@ -255,7 +258,7 @@ onBothDatabases('memory settings', (database) => {
       ['chat', { messages: user({ type: 'text', text }, image) }],
       ['messages', { messages: user({ type: 'text', text }, { type: 'image', source }) }],
       ['responses', { input: user({ type: 'input_text', text }, { type: 'input_image', image_url: url }) }],
-    ])('%s', async (route, more) => {
+    ])('stores only type, size and SHA-256 of an image on %s', async (route, more) => {
       const gateway = await lendProject();
       const response = await ask(gateway, routeOf(route), 'first/echo', { more });
       expect(response.status).toBe(200);

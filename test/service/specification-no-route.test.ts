@@ -17,15 +17,12 @@ describe('400 no_route', () => {
   const none = 'no models available for route';
   const noRoute = (message: string | RegExp) => ({ status: 400, code: 'no_route', message });
 
-  it.each(routes)(
-    'returns `no models available for route` on $name if no vendor serves the model and catalog fill adds none',
-    async (route) => {
-      const gateway = await lendProject();
-      for (const model of ['unheard-of', 'nobody/knows']) await expectRouteError(await ask(gateway, route, model), route, noRoute(none));
-      await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { providers: [], catalog_fill: true });
-      await expectRouteError(await ask(gateway, route, 'standard'), route, noRoute('no providers configured'));
-    },
-  );
+  it.each(routes)('returns `no models available for route` on $name if no vendor serves the model', async (route) => {
+    const gateway = await lendProject();
+    for (const model of ['unheard-of', 'nobody/knows']) await expectRouteError(await ask(gateway, route, model), route, noRoute(none));
+    await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { providers: [], catalog_fill: true });
+    await expectRouteError(await ask(gateway, route, 'standard'), route, noRoute('no providers configured'));
+  });
 
   it.each(dialectRoutes)('returns `no models available for route` on $name if catalog fill is off', async (route) => {
     const gateway = await lendProject();
@@ -47,7 +44,7 @@ describe('400 no_route', () => {
     expect(tier.headers.get('x-gateway-model')).toBe(nameOf(route, 'second/echo'));
   });
 
-  it('returns `no providers configured` without providers', () =>
+  it('returns `no providers configured` if there are none', () =>
     withGateway(
       { database: 'any', yaml: (vendor) => `providers: { films: { base_url: ${vendor}/v1beta, api_key: k, dialect: gemini } }\n` },
       async (gateway) => {
@@ -56,7 +53,7 @@ describe('400 no_route', () => {
       },
     ));
 
-  it.each(routes)('does not call a vendor or count the call on $name', async (route) => {
+  it.each(routes)("doesn't count a call without a route on $name", async (route) => {
     const gateway = await lendProject();
     const before = gateway.vendor.requests().length;
     await expectRouteError(await ask(gateway, route, 'unheard-of'), route, noRoute(none));
@@ -65,7 +62,7 @@ describe('400 no_route', () => {
     expect(key.ceilings).toMatchObject({ calls: { used: 0, reserved: 0 }, rpm: { used: 0, reserved: 0 } });
   });
 
-  it.each(routes)('does not occur on $name because of retired models or vendors, which are called last', async (route) => {
+  it.each(routes)('calls retired models on $name if there are no others', async (route) => {
     const gateway = await lendProject();
     const path = `/provision/teams/${gateway.project}`;
     await gateway.admin('PUT', path, {
@@ -77,7 +74,7 @@ describe('400 no_route', () => {
     expect((await ask(gateway, route, 'pair')).headers.get('x-gateway-model')).toBe(nameOf(route, 'first/echo'));
   });
 
-  it.each(routes)('becomes upstream_failed with `client deadline exceeded` on $name if x-gateway-timeout-ms runs out', async (route) => {
+  it.each(routes)('returns upstream_failed on $name if x-gateway-timeout-ms runs out', async (route) => {
     const answer = await ask(await lendProject(), route, 'first/slow-1000', { headers: { 'x-gateway-timeout-ms': '50' } });
     await expectRouteError(answer, route, { status: [502, 503], code: 'upstream_failed', message: /^client deadline exceeded/ });
   });

@@ -37,7 +37,7 @@ async function conversationsOf(gateway: TestGateway): Promise<readonly { readonl
 }
 
 describe('x-gateway-source', () => {
-  it.each(routes)("selects the application's routing and attributes the cost to it on $name, and defaults to the slug", async (route) => {
+  it.each(routes)('attributes the cost to the application on $name', async (route) => {
     const gateway = await lendProject();
     const source = 'Büro 7 / Ablage ✓';
     const path = `/provision/teams/${gateway.project}`;
@@ -67,13 +67,13 @@ describe('x-gateway-timeout-ms', () => {
     return { gateway, answer: await ask(gateway, route, 'chain', { headers: { 'x-gateway-timeout-ms': '5000' } }) };
   });
 
-  it.each(routes)('applies to all attempts together on $name', async (route) => {
+  it.each(routes)('limits all attempts together on $name', async (route) => {
     const { gateway, answer } = await timedOut(route);
     await expectRouteError(answer, route, { status: [502, 503], code: 'upstream_failed', message: /^client deadline exceeded/ });
     expect(await callsOf(gateway)).toMatchObject([{ outcome: 'deadline', attempts: [{ outcome: 'failed' }, { outcome: 'deadline' }] }]);
   });
 
-  it.each(routes)('permits at most 120000 and ignores anything but a positive integer on $name', async (route) => {
+  it.each(routes)('caps x-gateway-timeout-ms at 120000 on $name', async (route) => {
     const gateway = await lendProject();
     // Without the cap, the timer would overflow and end the call immediately.
     for (const value of ['120001', '99999999999999', '0', '-5', '1.5', '1e1', 'soon', '']) {
@@ -84,28 +84,25 @@ describe('x-gateway-timeout-ms', () => {
 });
 
 describe('x-gateway-memory', () => {
-  it.each([...dialectRoutes, routeOf('responses')])(
-    'records the call on $name with write, recall or no value in any case, but not with off',
-    async (route) => {
-      for (const [mode, count] of [
-        [null, 1],
-        ['', 1],
-        ['write', 1],
-        ['WRITE', 1],
-        ['recall', 1],
-        ['Recall', 1],
-        ['off', 0],
-        ['OFF', 0],
-      ] as const) {
-        const gateway = await lendProject();
-        const answer = await ask(gateway, route, 'first/echo', { headers: mode === null ? {} : { 'x-gateway-memory': mode } });
-        expect(answer.status).toBe(200);
-        expect([mode, await conversationsOf(gateway)]).toEqual([mode, Array.from({ length: count }, () => ({ subject: null }))]);
-      }
-    },
-  );
+  it.each([...dialectRoutes, routeOf('responses')])('records the call on $name unless the header is off', async (route) => {
+    for (const [mode, count] of [
+      [null, 1],
+      ['', 1],
+      ['write', 1],
+      ['WRITE', 1],
+      ['recall', 1],
+      ['Recall', 1],
+      ['off', 0],
+      ['OFF', 0],
+    ] as const) {
+      const gateway = await lendProject();
+      const answer = await ask(gateway, route, 'first/echo', { headers: mode === null ? {} : { 'x-gateway-memory': mode } });
+      expect(answer.status).toBe(200);
+      expect([mode, await conversationsOf(gateway)]).toEqual([mode, Array.from({ length: count }, () => ({ subject: null }))]);
+    }
+  });
 
-  it.each(passthroughRoutes.filter(({ records }) => !records))('has no effect on $name', async (route) => {
+  it.each(passthroughRoutes.filter(({ records }) => !records))('ignores x-gateway-memory on $name', async (route) => {
     const gateway = await lendProject();
     for (const mode of ['', 'write', 'Recall', 'OFF']) {
       expect((await ask(gateway, route, 'first/echo', { headers: { 'x-gateway-memory': mode } })).status).toBe(200);
@@ -113,7 +110,7 @@ describe('x-gateway-memory', () => {
     expect(await conversationsOf(gateway)).toEqual([]);
   });
 
-  it.each(routes)('returns 400 invalid_memory_mode for other values on $name before a vendor is called', async (route) => {
+  it.each(routes)('returns 400 invalid_memory_mode on $name for an unknown mode', async (route) => {
     const gateway = await lendProject();
     for (const mode of ['maybe', 'write,off', 'writes', 'ｗrite']) {
       const answer = await ask(gateway, route, 'first/echo', { headers: { 'x-gateway-memory': asBytes(mode) } });
@@ -126,7 +123,7 @@ describe('x-gateway-memory', () => {
 describe('x-gateway-memory-subject', () => {
   const bodyWith = (name: string, subject: unknown) => (name === 'messages' ? { metadata: { user_id: subject } } : { user: subject });
 
-  it.each(recordingRoutes)('records the call under the subject on $name, or else under the one in the body', async (route) => {
+  it.each(recordingRoutes)('prefers the subject in the header over the one in the body on $name', async (route) => {
     const longest = '\u{1f600}'.repeat(256);
     for (const [header, body, subject] of [
       ['Müller', 'somebody', 'Müller'],
@@ -165,7 +162,7 @@ describe('x-gateway-memory-subject', () => {
     expect(await callsOf(gateway)).toHaveLength(wrong.length);
   });
 
-  it.each(routes.filter(({ records }) => !records))('does not affect $name', async (route) => {
+  it.each(routes.filter(({ records }) => !records))('ignores x-gateway-memory-subject on $name', async (route) => {
     const gateway = await lendProject();
     for (const [, subject] of wrong) {
       expect((await ask(gateway, route, 'first/echo', { headers: { 'x-gateway-memory-subject': subject } })).status).toBe(200);
@@ -200,7 +197,7 @@ describe('correlation headers', () => {
       })),
     ];
 
-  it.each(rows)('records $header with the call on every route', async ({ header, column, values }) => {
+  it.each(rows)('stores $header with the call on every route', async ({ header, column, values }) => {
     for (const route of routes) {
       const gateway = await lendProject();
       for (const [sent, stored] of values) {
@@ -211,7 +208,7 @@ describe('correlation headers', () => {
     }
   });
 
-  it.each(routes)('groups cost by x-gateway-task-id in by_task of /usage/me on $name', async (route) => {
+  it.each(routes)('groups cost by x-gateway-task-id on $name', async (route) => {
     const gateway = await lendProject();
     for (const task of ['t-1', 't-2', 't-1']) await ask(gateway, route, 'first/echo', { headers: { 'x-gateway-task-id': task } });
     await ask(gateway, route, 'first/echo');
@@ -226,7 +223,7 @@ describe('correlation headers', () => {
       expect(row).toEqual({ task_id: row.task_id, calls: row.calls, cost: expect.any(Number), tokens: expect.any(Number) });
   });
 
-  it('routes to the same model with and without the headers', async () => {
+  it('routes to the same model with and without correlation headers', async () => {
     const gateway = await lendProject();
     const all = Object.fromEntries(rows.map(({ header }) => [header, 'standard']));
     for (const headers of [{}, all]) {

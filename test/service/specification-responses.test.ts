@@ -36,8 +36,8 @@ function oddBody(route: InferenceRoute, model: string): string {
   return `{"model":${JSON.stringify(model)} , ${JSON.stringify(route.body).slice(1, -1)},"x_unknown": 12345678901234567890,"y":1.0 ,"\\u007a":[1e5]}`;
 }
 
-describe('the status route', () => {
-  it('returns the breakers of all providers that the project can route to, including media providers', async () => {
+describe('GET /status/peek', () => {
+  it('returns the breakers of all providers that the project can use', async () => {
     await withGateway(
       {
         database: 'any',
@@ -65,7 +65,7 @@ describe('a streamed response', () => {
     ['content-type', 'text/event-stream'],
     ['cache-control', 'no-cache'],
     ['x-accel-buffering', 'no'],
-  ])('has %s %s, but a JSON response does not', async (header, value) => {
+  ])('sends %s: %s for a stream, but not for JSON', async (header, value) => {
     const gateway = await lendProject();
     for (const route of streamingRoutes) {
       const streamed = await ask(gateway, route, 'first/echo', { more: { stream: true } });
@@ -77,7 +77,7 @@ describe('a streamed response', () => {
     }
   });
 
-  it.each(streamingRoutes)('does not send retry-after on $name unless the error code or a rate-limited vendor sets it', async (route) => {
+  it.each(streamingRoutes)("doesn't send retry-after on $name without a reason to wait", async (route) => {
     const gateway = await lendProject();
     for (const model of ['first/echo', 'first/refuse-400', 'first/fail-500', 'nobody/knows']) {
       const answer = await ask(gateway, route, model);
@@ -105,14 +105,14 @@ describe('requests', () => {
     }
   });
 
-  it('uses auto if a chat has no model', async () => {
+  it('picks auto if a chat request has no model', async () => {
     const gateway = await lendProject();
     for (const model of [undefined, null, '']) {
       expect((await ask(gateway, routeOf('chat'), model)).headers.get('x-gateway-model')).toBe('one/echo');
     }
   });
 
-  it.each(passthroughRoutes)('requires only the model on $name', async (route) => {
+  it.each(passthroughRoutes)('requires no field but the model on $name', async (route) => {
     const gateway = await lendProject();
     const answer = await gateway.call(route.path, { model: nameOf(route, 'first/echo') });
     // The vendor's message about an empty body shows that the request was sent.
@@ -145,13 +145,13 @@ describe('requests', () => {
     expect(await answer.text()).toContain('data: [DONE]');
   });
 
-  it('adds nothing to a chat without stream', async () => {
+  it('adds nothing to a chat request without stream', async () => {
     const gateway = await lendProject();
     await ask(gateway, routeOf('chat'), 'one/echo', { more: { stream: false } });
     expect(sentBody(gateway)).not.toContain('include_usage');
   });
 
-  it('accepts x-api-key like Authorization on messages', async () => {
+  it('accepts x-api-key as well as Authorization on messages', async () => {
     const { url, key } = await lendProject();
     const { path, body } = routeOf('messages');
     for (const headers of [{ 'x-api-key': key }, { authorization: `Bearer ${key}` }] as Record<string, string>[]) {
@@ -181,7 +181,7 @@ describe('responses', () => {
     expect(withoutIds(text)).toBe(withoutIds(await straight.text()));
   });
 
-  it.each(streamingRoutes)("forwards the provider's server-sent events on $name with stream: true", async (route) => {
+  it.each(streamingRoutes)("forwards the provider's server-sent events on $name", async (route) => {
     const gateway = await lendProject();
     const more = { stream: true, ...(route.name === 'chat' && { stream_options: { include_usage: true } }) };
     const text = await (await ask(gateway, route, 'first/crlf+numbers', { more })).text();
@@ -193,11 +193,11 @@ describe('responses', () => {
     expect(withoutIds(text)).toBe(withoutIds(await straight.text()));
   });
 
-  it.each(dialectRoutes)('returns x-gateway-cache miss on $name without a cached response', async (route) => {
+  it.each(dialectRoutes)('sends x-gateway-cache: miss on $name without a cached response', async (route) => {
     expect((await ask(await lendProject(), route, 'first/echo')).headers.get('x-gateway-cache')).toBe('miss');
   });
 
-  it.each(passthroughRoutes)('caches nothing on $name, so each call goes to a vendor', async (route) => {
+  it.each(passthroughRoutes)('caches nothing on $name', async (route) => {
     const gateway = await lendProject();
     const before = gateway.vendor.requests().length;
     for (let call = 0; call < 3; call += 1) {

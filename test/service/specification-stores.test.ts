@@ -42,7 +42,7 @@ onBothDatabases('stores that fail', (database) => {
   it.each([
     ['keystore_unavailable', 'virtual_keys'],
     ['limits_unavailable', 'key_ceilings'],
-  ])('returns 503 %s on all routes if %s cannot be read', async (code, table) => {
+  ])("returns 503 %s if %s can't be read", async (code, table) => {
     const gateway = await lendProject();
     await withoutTable(table, async () => {
       // The process may have loaded the key before we used it.
@@ -53,7 +53,7 @@ onBothDatabases('stores that fail', (database) => {
     for (const route of routes) expect((await ask(gateway, route, 'first/echo')).status).toBe(200);
   });
 
-  it('returns 500 query_failed on usage and memory and 503 limits_unavailable on status if a query fails', async () => {
+  it('returns 500 query_failed if a query for usage or memory fails', async () => {
     const gateway = await lendProject();
     expect((await gateway.call('/status/peek')).status).toBe(200);
     await withoutTable('conversations', async () =>
@@ -75,7 +75,7 @@ describePostgres('503 no_db', () => {
   const processes = createProcesses();
   afterAll(processes.stopAll);
 
-  it('occurs on usage and every memory route without a database, while cached keys remain valid', async () => {
+  it('returns 503 no_db for usage and memory while the database is down', async () => {
     const database = await createTestDatabase();
     try {
       const home = await processes.home('empty');

@@ -45,7 +45,7 @@ function ask({ url, key }: TestGateway, body: object) {
 const spoken = { model: 'own/voice', input: 'Hello' };
 const charged = { cost: (5 * 15) / 1e6 };
 
-it('slows the vendor down for a slow caller, who then gets the complete audio', () => {
+it('slows the vendor down for a slow caller', () => {
   const total = 96 * mebibyte;
   const { state, answer } = speaker(total);
   return withVendor(answer, async (gateway) => {
@@ -87,7 +87,7 @@ it('delivers the first audio while the vendor is still sending', () => {
   );
 });
 
-it('breaks off and charges a stream that the vendor breaks off', () =>
+it('charges a stream that the vendor breaks off', () =>
   withVendor(
     (response) => {
       response.writeHead(200, { 'content-type': 'audio/mpeg' }).write('some');
@@ -101,7 +101,7 @@ it('breaks off and charges a stream that the vendor breaks off', () =>
     },
   ));
 
-it('cancels the vendor request if the caller disconnects midway, and charges what the vendor bills', () => {
+it('charges what the vendor bills if the caller disconnects midway', () => {
   const { state, answer } = speaker(512 * mebibyte);
   return withVendor(answer, async (gateway) => {
     const request = ask(gateway, spoken);
@@ -133,7 +133,7 @@ it('cancels the vendor request if the caller disconnects before the first audio'
   );
 });
 
-it('charges the audio even if the response headers cannot be written, because the vendor has responded', () =>
+it("charges the audio even if the response headers can't be written", () =>
   withVendor(
     (response) => {
       response.writeHead(200, { 'content-type': 'audio/mpeg' });

@@ -41,13 +41,13 @@ async function expectComplaint(gateway: GatewayProcess, complaint: RegExp | stri
   });
 }
 
-describe('gateway start on one data directory', () => {
+describe('gateway start with a data directory', () => {
   let home = '';
   let gateway: GatewayProcess;
   let key = '';
   const announced = (): Promise<string | null> => findAddress(join(home, 'data'));
 
-  it("prints the address, a key, a working curl command and the address of Temporal's web UI", async () => {
+  it('prints an address, a key and a working curl command', async () => {
     home = await processes.home('migrated');
     gateway = await processes.start('start', { home, env: { GATEWAY_TEMPORAL: '' } });
     expect(gateway.stdout()).toContain(`Address         ${gateway.url}\n`);
@@ -74,7 +74,7 @@ describe('gateway start on one data directory', () => {
     );
   });
 
-  it('generates images and speech with that key without further setup', async () => {
+  it('generates images and speech with the printed key', async () => {
     const image = await gateway.call(key, '/v1/images/generations', { model: 'standard', prompt: 'a fox', size: '64x64' });
     expect([image.status, await image.json()]).toMatchObject([200, { data: [{ b64_json: expect.stringMatching(/^iVBOR/) }] }]);
     const audio = await gateway.call(key, '/v1/audio/speech', { model: 'standard', input: 'Hello' });
@@ -82,7 +82,7 @@ describe('gateway start on one data directory', () => {
     expect((await audio.arrayBuffer()).byteLength).toBeGreaterThan(100);
   });
 
-  it('reports in one line that another process uses the directory', async () => {
+  it('prints one line if another process uses the directory', async () => {
     const other = await processes.start('start', { home });
     await expectComplaint(
       other,
@@ -91,20 +91,20 @@ describe('gateway start on one data directory', () => {
     expect((await gateway.call(key, '/usage/me')).status).toBe(200);
   });
 
-  it('reports in one line that the port is in use', async () => {
+  it('prints one line if the port is in use', async () => {
     const { port } = new URL(gateway.url);
     const other = await processes.start('start', { home: await processes.home('migrated'), env: { PORT: port } });
     await expectComplaint(other, `port ${port} of 127.0.0.1 is in use; set PORT to another one`);
   });
 
-  it('exits with 0 on SIGINT and does not leave a process or address behind', async () => {
+  it('exits with 0 on SIGINT and leaves no process behind', async () => {
     expect(await gateway.end('SIGINT')).toBe(0);
     expect(gateway.stderr()).toBe('');
     expect(await processesOf(home)).toEqual([]);
     expect(await announced()).toBe(null);
   });
 
-  it('restarts with its data and prints no key', async () => {
+  it('restarts with its data and prints no new key', async () => {
     gateway = await processes.start('start', { home });
     expect(gateway.stdout()).toContain(`Address         ${gateway.url}\n`);
     expect(firstKeyOf(gateway)).toBeNull();
@@ -118,7 +118,7 @@ describe('gateway start on one data directory', () => {
   });
 });
 
-describe('reports every error in one line and exits with 1', () => {
+describe('start errors', () => {
   let home = '';
   beforeAll(async () => {
     home = await processes.home('empty');
@@ -140,7 +140,7 @@ describe('reports every error in one line and exits with 1', () => {
       /^gateway: the data directory \S+\/file cannot be used: it is not a directory$/,
     ],
     [
-      'a data directory that the system does not let anybody create',
+      'a data directory that nobody can create',
       'start',
       { GATEWAY_DATA_DIR: '/proc/x/data' },
       /^gateway: the data directory \/proc\/x\/data cannot be used: ENOENT/,
@@ -164,13 +164,13 @@ describe('reports every error in one line and exits with 1', () => {
       /^gateway: the data directory \S+\/not-mine\/db cannot be written: /,
     ],
     ['a missing configuration file', 'start', { GATEWAY_CONFIG: 'nowhere.yaml' }, /^gateway: nowhere\.yaml: cannot be read: /],
-    ['serve without a database', 'serve', { OPENAI_API_KEY: 'any' }, /^gateway: DATABASE_URL: is required for gateway serve; /],
-    ['worker without a database', 'worker', {}, /^gateway: DATABASE_URL: is required for gateway worker; /],
-  ])('%s', async (_title, command, env, complaint) => {
+    ['serve without DATABASE_URL', 'serve', { OPENAI_API_KEY: 'any' }, /^gateway: DATABASE_URL: is required for gateway serve; /],
+    ['worker without DATABASE_URL', 'worker', {}, /^gateway: DATABASE_URL: is required for gateway worker; /],
+  ])('prints one line and exits with 1 for %s', async (_title, command, env, complaint) => {
     await expectComplaint(await processes.start(command, { home, env, program: [...asUser, process.execPath, main, command] }), complaint);
   });
 
-  it.each(['start', 'migrate'])('reports an unreachable database on %s', async (command) => {
+  it.each(['start', 'migrate'])("prints one line if %s can't reach the database", async (command) => {
     const port = await unusedPort();
     for (const host of ['127.0.0.1', 'localhost']) {
       const gateway = await processes.start(command, { home, env: { DATABASE_URL: `postgres://gateway@${host}:${port}/gateway` } });
@@ -178,7 +178,7 @@ describe('reports every error in one line and exits with 1', () => {
     }
   });
 
-  it('reports five errors of a gateway.yaml in five lines with their positions', async () => {
+  it('prints one line with a position for each of five errors in gateway.yaml', async () => {
     const file = join(home, 'mistakes.yaml');
     await writeFile(
       file,
@@ -222,11 +222,11 @@ describePostgres('on a database server', () => {
   const lacksSchema =
     /^gateway: the database lacks migration 0001_\w+.*; run: gateway migrate \(and before it in the database gateway_test_\w+, as a superuser: CREATE EXTENSION vector;\)$/;
 
-  it('reports a database without the schema in one line on serve', async () => {
+  it('prints one line on serve if the database has no schema', async () => {
     await expectComplaint(await startServe(databaseUrl), lacksSchema);
   });
 
-  it('reports a missing schema in one line if serve reaches the database late', () =>
+  it('prints one line if a database that comes up late has no schema', () =>
     withFaultProxy(databaseUrl, async (proxy) => {
       const gateway = await startServe(proxy.url);
       expect(await readinessOf(gateway)).toBe(503);
@@ -235,7 +235,7 @@ describePostgres('on a database server', () => {
       expect(gateway.stderr().trimEnd().split('\n')).toEqual([expect.stringMatching(lacksSchema)]);
     }));
 
-  it('logs a wrong role or password in one line without the password on serve', async () => {
+  it('logs a failed database login without the password', async () => {
     const url = new URL(databaseUrl);
     url.username = 'nobody';
     url.password = 'hunter2-the-password';
@@ -249,7 +249,7 @@ describePostgres('on a database server', () => {
     expect(gateway.stdout()).not.toMatch(/hunter2|database recovered/);
   });
 
-  it('tells in one line what to run if the role of migrate may not create the extension', async () => {
+  it("says what to run if migrate can't create the extension", async () => {
     const role = `role_of_${new URL(databaseUrl).pathname.slice(1)}`;
     await runAsAdmin(databaseUrl, `create role ${role} login`);
     try {
@@ -268,7 +268,7 @@ describePostgres('on a database server', () => {
     }
   });
 
-  it('creates the schema on migrate and does nothing the second time', async () => {
+  it('creates the schema once on migrate', async () => {
     const migrate = async (): Promise<string> => {
       const migration = await processes.start('migrate', { home: await processes.home('empty'), env: { DATABASE_URL: databaseUrl } });
       expect([await migration.exited, migration.stderr()]).toEqual([0, '']);
@@ -278,7 +278,7 @@ describePostgres('on a database server', () => {
     expect(await migrate()).toBe('The schema was up to date.\n');
   });
 
-  it('stops migrate at the first stop signal', async () => {
+  it('stops migrate at the first signal', async () => {
     const home = await processes.home('empty');
     const database = openServerDatabase({ connectionString: databaseUrl, maxConnections: 2 });
     try {
@@ -314,7 +314,7 @@ describePostgres('on a database server', () => {
     }
   };
 
-  it.each(['start', 'serve'])('exits %s with 0 at a stop signal while the database does not respond', (command) =>
+  it.each(['start', 'serve'])('stops %s with 0 while the database hangs', (command) =>
     withLockedSchema(async (untilAwaited) => {
       const home = await processes.home('empty');
       await writeFile(join(home, 'gateway.yaml'), yamlOf(['one/echo']));
@@ -326,7 +326,7 @@ describePostgres('on a database server', () => {
     }),
   );
 
-  it('exits serve with 0 at a stop signal if a database that it reached late stops responding', () =>
+  it('stops serve with 0 if a database that came up late hangs', () =>
     withFaultProxy(databaseUrl, async (proxy) => {
       const gateway = await startServe(proxy.url);
       await withLockedSchema(async (untilAwaited) => {
@@ -336,13 +336,13 @@ describePostgres('on a database server', () => {
       });
     }));
 
-  it('exits serve with 0 after the stop delay if the database is unreachable', () =>
+  it('stops serve with 0 if the database is unreachable', () =>
     withFaultProxy(databaseUrl, async (proxy) => {
       const gateway = await startServe(proxy.url, 1);
       expect([await gateway.end('SIGTERM'), gateway.stderr()]).toEqual([0, '']);
     }));
 
-  it('keeps serve running but not ready until it reaches the database, even during its stop delay', () =>
+  it("isn't ready on serve until it reaches the database", () =>
     withFaultProxy(databaseUrl, async (proxy) => {
       const gateway = await startServe(proxy.url, 300);
       expect((await fetch(`${gateway.url}/healthz`)).status).toBe(200);
@@ -391,8 +391,8 @@ describePostgres('on a database server', () => {
 
 const describeTerminal = process.platform === 'linux' ? describe : describe.skip;
 
-describeTerminal('gateway start, on a terminal', () => {
-  it('prints a link that creates the first account until somebody has one', async () => {
+describeTerminal('gateway start on a terminal', () => {
+  it('prints a sign-in link until somebody has an account', async () => {
     const home = await processes.home('migrated');
     // A pseudo-terminal on standard output that doesn't change line endings.
     const program = ['script', '-qefc', `stty -onlcr && exec ${process.execPath} ${join(root, 'src', 'main.ts')} start`, '/dev/null'];
@@ -430,7 +430,7 @@ const tellsOfNaturalEnd = `--import=data:text/javascript,${encodeURIComponent(
   `if (process.argv[1]?.endsWith('main.ts')) process.once('beforeExit', () => process.stderr.write('nothing is left to do'))`,
 )}`;
 
-describeOldNode('npm start, under a Node that is too old', () => {
+describeOldNode('npm start with an old Node', () => {
   let home = '';
 
   const startByNpm = (): Promise<GatewayProcess> => {
@@ -439,7 +439,7 @@ describeOldNode('npm start, under a Node that is too old', () => {
     return processes.start('start', { home, env, program: [oldNode, join(root, 'scripts', 'start.js')] });
   };
 
-  it('leads from the first start to a running service and stops both with 0 on SIGTERM', async () => {
+  it('starts the service through npm and stops it on SIGTERM', async () => {
     home = await processes.home('empty');
     const gateway = await startByNpm();
     expect(await activeModel(gateway, firstKeyOf(gateway) ?? '')).toBe('demo/echo');
@@ -450,13 +450,13 @@ describeOldNode('npm start, under a Node that is too old', () => {
     expect(await processesOf(home)).toEqual([]);
   });
 
-  it('stops the service if the process that npm runs is killed', async () => {
+  it('stops the service if the npm process is killed', async () => {
     const gateway = await startByNpm();
     expect(await gateway.end('SIGKILL')).toBe('SIGKILL');
     await eventually(async () => expect(await processesOf(home)).toEqual([]));
   });
 
-  it('stops the service if that process is killed while the service is starting', async () => {
+  it('stops the service if the npm process is killed during startup', async () => {
     const starting = startByNpm();
     const [bootstrap] = await eventually(async () => {
       const pids = await processesOf(home);

@@ -34,7 +34,7 @@ describe('a streamed chat response', () => {
     ['a chat vendor without [DONE]', 'one/no-done+echo'],
     ['a messages vendor', 'three/echo'],
     ['a messages vendor in single bytes', 'three/tiny-bytes+echo'],
-  ])('has a usage event from %s only if the caller asked for it, even from the cache', async (_vendor, model) => {
+  ])('sends usage in a stream of %s only if the caller asked for it', async (_vendor, model) => {
     const [one, two] = [await lendProject(), await lendProject()];
     const silent = await stream(one, model);
     const asked = await stream(two, model, asking);
@@ -55,7 +55,7 @@ describe('a streamed chat response', () => {
     }
   });
 
-  it('has usage only for a caller that asked for it when it is converted from a cached JSON response', async () => {
+  it('sends usage in a converted stream only if the caller asked for it', async () => {
     const lent = await lendProject();
     await lent.call(paths.chat, { model: 'one/echo', messages });
     const [silent, asked] = [await stream(lent, 'one/echo'), await stream(lent, 'one/echo', asking)];
@@ -64,7 +64,7 @@ describe('a streamed chat response', () => {
     expect(asked.text).toMatch(usageEvent);
   });
 
-  it.each(Object.values(vendors))('has choices[0] in every chunk from %s', async (provider) => {
+  it.each(Object.values(vendors))('sends choices[0] in every chunk of %s', async (provider) => {
     const chunks = await openaiOf(await lendProject()).chat.completions.create({ model: `${provider}/echo`, messages, stream: true });
     let text = '';
     for await (const { choices } of chunks) {
@@ -80,8 +80,8 @@ describe('a streamed chat response', () => {
   });
 });
 
-describe('ids', () => {
-  it.each(Object.values(vendors))("shows the ids of the call and the vendor's response in SDKs (%s)", async (provider) => {
+describe('response and call ids', () => {
+  it.each(Object.values(vendors))('exposes call and response ids in SDKs (%s)', async (provider) => {
     const lent = await lendProject();
     const model = `${provider}/echo`;
     const completion = await openaiOf(lent).chat.completions.create({ model, messages });
@@ -96,7 +96,7 @@ describe('ids', () => {
     expect(ids).toContain(message._request_id);
   });
 
-  it('includes the id of the call in errors in the format of the route', async () => {
+  it('includes the call id in errors', async () => {
     const lent = await lendProject();
     for (const [path, name] of [
       [paths.chat, 'x-request-id'],

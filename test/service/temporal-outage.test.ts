@@ -10,7 +10,7 @@ import { metricsOf, sumOf } from '../support/metrics.ts';
 import { describePostgres } from '../support/postgres.ts';
 import { createReplicas, createUsers, expectLearnedOnce, type Replicas, type Users } from '../support/replicas.ts';
 
-describePostgres('an API process and a worker, whose Temporal is killed', () => {
+describePostgres('a Temporal outage', () => {
   const callsMeanwhile = 40;
   const signals = 15;
   let replicas: Replicas;
@@ -110,12 +110,12 @@ describePostgres('an API process and a worker, whose Temporal is killed', () => 
     expect(outcomes).toEqual([{ outcome: 'ok', n: users.facts.length }]);
   }
 
-  it('enqueues lost work again and learns everything once if Temporal loses its state', async () => {
+  it('learns everything once if Temporal loses its state', async () => {
     await killUnderLoad('empty');
     await expectAllDone();
   }, 600_000);
 
-  it('delivers waiting signals in order and learns everything once if Temporal keeps its state', async () => {
+  it('delivers waiting signals in order if Temporal keeps its state', async () => {
     await killUnderLoad();
     await expectAllDone();
     for (const gateway of processes) expect(await gateway.end('SIGTERM')).toBe(0);

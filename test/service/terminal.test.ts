@@ -17,7 +17,7 @@ const onTerminal = (home: string, command: string, env: Record<string, string> =
   processes.start('start', { home, env, program: ['script', '-qefc', `stty -onlcr; ${command}`, '/dev/null'] });
 
 (process.platform === 'linux' ? describe : describe.skip)('npm start on a terminal', () => {
-  it('writes plain lines, or JSON with LOG_FORMAT=json', async () => {
+  it('writes JSON lines with LOG_FORMAT=json', async () => {
     const home = await processes.home('migrated');
     const readable = await onTerminal(home, `exec ${start}`);
     expect(readable.stdout()).toMatch(/^\d\d:\d\d:\d\d INFO {2}listening url=http:\S+ role=start version=\S+$/m);
@@ -29,7 +29,7 @@ const onTerminal = (home: string, command: string, env: Record<string, string> =
     await json.end('SIGTERM');
   });
 
-  it('exits with all its processes when the terminal closes', async () => {
+  it('exits with all of its processes when the terminal closes', async () => {
     const home = await processes.home('migrated');
     const gateway = await onTerminal(home, start, { GATEWAY_TEMPORAL: '' });
     await eventually(async () =>

@@ -65,7 +65,7 @@ describe.each([
   ['plain', {}],
   ['streamed', { stream: true }],
 ])('a %s call that fails inside the gateway', (_form, form) => {
-  it('costs the reported usage if the check of a content rule fails', async () => {
+  it('charges the reported usage if a content rule throws', async () => {
     const lent = await lend([{ class: 'expression', place: 'output', action: 'block', expression: 'never' }]);
     jest.spyOn(RE2JS.prototype, 'test').mockImplementation(() => {
       throw new Error('the check of the rule fails');
@@ -78,7 +78,7 @@ describe.each([
     expect(Math.min(call.input, call.output, call.costNanos)).toBeGreaterThan(0);
   });
 
-  it('costs the reported usage if the response cannot be cached', async () => {
+  it("charges the reported usage if the response can't be cached", async () => {
     const lent = await lend();
     const allocate = Buffer.allocUnsafeSlow;
     jest.spyOn(Buffer, 'allocUnsafeSlow').mockImplementation((size) => {
@@ -96,7 +96,7 @@ describe.each([
   });
 });
 
-it('charges the reported usage of a call whose response cannot be translated', async () => {
+it("charges the reported usage if the response can't be translated", async () => {
   const lent = await lend();
   const stringify = JSON.stringify;
   jest.spyOn(JSON, 'stringify').mockImplementation((value: unknown, ...more: unknown[]) => {
@@ -110,7 +110,7 @@ it('charges the reported usage of a call whose response cannot be translated', a
   expect(Math.min(call.input, call.output, call.costNanos)).toBeGreaterThan(0);
 });
 
-it('charges a stream whose headers cannot be written', async () => {
+it("charges a stream even if its headers can't be written", async () => {
   const lent = await lend();
   const writeHead = ServerResponse.prototype.writeHead;
   let hasFailed = false;

@@ -94,11 +94,11 @@ const model = 'claude-haiku-4-5@20251001';
 const messagesBody = { model, max_tokens: 100, messages: [{ role: 'user' as const, content: 'Norway?' }], system: 'Be brief.' };
 const chatBody = { model: 'gpt-4o', messages: [{ role: 'user' as const, content: 'Norway?' }] };
 
-describe.each(described.filter(({ dialect }) => dialect === 'messages').map(({ name }) => [name]))('the messages of %s', (name) => {
+describe.each(described.filter(({ dialect }) => dialect === 'messages').map(({ name }) => [name]))('messages requests to %s', (name) => {
   const sdk = (): Messages => claudeSdks[name]?.() as Messages;
   const gateway = () => new Anthropic({ baseURL: lent().url, apiKey: lent().key, maxRetries: 0 });
 
-  test.each([false, true])("sends what the vendor's SDK sends (stream: %s)", async (stream) => {
+  test.each([false, true])("sends the same request as the vendor's SDK (stream: %s)", async (stream) => {
     await drain(await sdk().messages.create({ ...messagesBody, stream }));
     const expected = lastRequest();
     expect(await drain(await gateway().messages.create({ ...messagesBody, stream, model: `${name}/${model}` }))).toContain('Oslo');
@@ -106,7 +106,7 @@ describe.each(described.filter(({ dialect }) => dialect === 'messages').map(({ n
     else expect(lastRequest()).toEqual(expected);
   });
 
-  test("counts tokens at the address that the vendor's SDK uses, if it counts tokens", async () => {
+  test("counts tokens at the same address as the vendor's SDK", async () => {
     const { messages } = sdk();
     const { max_tokens: _limit, ...countBody } = messagesBody;
     // The SDK has the method, but Bedrock's runtime doesn't have the route.
@@ -146,9 +146,9 @@ describe.each(described.filter(({ dialect }) => dialect === 'messages').map(({ n
 });
 
 describe.each(described.filter(({ dialect }) => dialect === 'chat').map(({ name, baseUrl, auth }) => [name, baseUrl, auth] as const))(
-  'the chat requests of %s',
+  'chat requests to %s',
   (name, baseUrl, auth) => {
-    test.each([false, true])("sends what the vendor's SDK sends (stream: %s)", async (stream) => {
+    test.each([false, true])("sends the same request as the vendor's SDK (stream: %s)", async (stream) => {
       const options = stream ? { stream, stream_options: { include_usage: true } } : { stream };
       await drain(await chatSdk(name, baseUrl).chat.completions.create({ ...chatBody, ...options }));
       const expected = lastRequest();
@@ -172,7 +172,7 @@ describe.each(described.filter(({ dialect }) => dialect === 'chat').map(({ name,
 );
 
 describe('beta flags', () => {
-  test('drops and names beta flags that Bedrock does not know and adds the others to the body', async () => {
+  test("drops beta flags that Bedrock doesn't know", async () => {
     const response = await lent().call(
       '/v1/messages',
       { ...messagesBody, model: `bedrock-claude/${model}` },

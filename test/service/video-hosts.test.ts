@@ -56,14 +56,14 @@ async function finishedVideo(...uris: string[]): Promise<void> {
   expect((await gateway.call('/v1/video/operations', { operation })).status).toBe(200);
 }
 
-describe('returns 400 forbidden_target without a request for a URL with', () => {
+describe('a download URL on a foreign host', () => {
   test.each([
     ['user-info', `http://key@127.0.0.1:${own}/v1beta/`],
     ['the host as user-info', `http://127.0.0.1:${own}@127.0.0.1:${foreign}/v1beta/`],
     ['another port', `http://127.0.0.1:${foreign}/v1beta/`],
     ['no port', 'http://127.0.0.1/v1beta/'],
     ['another scheme', `https://127.0.0.1:${own}/v1beta/`],
-    ['a scheme of files', 'file:///v1beta/'],
+    ['a file: URL', 'file:///v1beta/'],
     ['an upper-case scheme', `HTTP://127.0.0.1:${own}/v1beta/`],
     ['a trailing dot', `http://127.0.0.1.:${own}/v1beta/`],
     ['the host before another', `http://127.0.0.1.localhost:${foreign}/v1beta/`],
@@ -79,15 +79,15 @@ describe('returns 400 forbidden_target without a request for a URL with', () => 
     ['a decimal number and another port', `http://2130706433:${foreign}/v1beta/`],
     ['an octal number', `http://0177.0.0.1:${own}/v1beta/`],
     ['a short number', `http://127.1:${own}/v1beta/`],
-    ['a name that resolves to the host', `http://localhost:${own}/v1beta/`],
-    ['a name that resolves to the host and another port', `http://localhost:${foreign}/v1beta/`],
-    ['a subdomain of such a name', `http://video.localhost:${own}/v1beta/`],
+    ["a name that resolves to the vendor's host", `http://localhost:${own}/v1beta/`],
+    ["a name that resolves to the vendor's host, on another port", `http://localhost:${foreign}/v1beta/`],
+    ["a subdomain of a name that resolves to the vendor's host", `http://video.localhost:${own}/v1beta/`],
     ['no scheme', `//127.0.0.1:${own}/v1beta/`],
     ['a leading space', ` http://127.0.0.1:${own}/v1beta/`],
     ['a tab in the host', `http://127.0\t.0.1:${own}/v1beta/`],
     ['a line break in the path', `http://127.0.0.1:${own}/v1beta/\r\nx-injected: 1/`],
-    ['the address of cloud credentials', 'http://169.254.169.254/v1beta/'],
-  ])('%s', async (_trick, start) => {
+    ['a cloud metadata address', 'http://169.254.169.254/v1beta/'],
+  ])('returns 400 forbidden_target for %s', async (_trick, start) => {
     const operation = `${start}models/clip/operations/abc`;
     expect(await refusalOf('/v1/video/operations', { operation })).toEqual(forbidden);
     expect(await downloads(`${start}files/abc:download?alt=media`)).toEqual(forbidden);
@@ -134,21 +134,21 @@ describe('a file that the vendor redirects', () => {
     ['with a backslash', `\\\\127.0.0.1:${foreign}\\files`],
     ['with user-info', `http://user@127.0.0.1:${foreign}/`],
     ['to a local file', 'file:///etc/passwd'],
-    ['to the address of cloud credentials', 'http://169.254.169.254/'],
-  ])('returns 400 forbidden_target without a request to the foreign host: %s', async (_how, location) => {
+    ['to a cloud metadata address', 'http://169.254.169.254/'],
+  ])("doesn't follow a redirect to a foreign host: %s", async (_how, location) => {
     vendor.files.set(path, (response) => redirect(response, location));
     expect(await downloads(uri)).toEqual(forbidden);
     expect(vendor.asked).toHaveLength(1);
     expect(listener.asked).toEqual([]);
   });
 
-  test('returns 400 forbidden_target after a few requests for an endless redirect', async () => {
+  test('stops following an endless redirect', async () => {
     vendor.files.set(path, (response) => redirect(response, path));
     expect(await downloads(uri)).toEqual(forbidden);
     expect(vendor.asked.length).toBeLessThan(10);
   });
 
-  test("follows redirects to the vendor's origin with the key and to its asset host without it", async () => {
+  test("sends the key only to the vendor's origin when it follows a redirect", async () => {
     vendor.files.set(path, (response) => redirect(response, '/v1beta/stored/abc'));
     vendor.files.set('/v1beta/stored/abc', (response) => redirect(response, `${assets.url}/abc.webm?signature=1`));
     assets.files.set('/abc.webm?signature=1', (response) => sendBytes(response, 100_000));
@@ -169,20 +169,20 @@ describe("the vendor's file URL", () => {
     expect(assets.asked.map(({ headers }) => headers['x-goog-api-key'])).toEqual([undefined]);
   });
 
-  test('returns 400 forbidden_target if it points to another host', async () => {
+  test('returns 400 forbidden_target if the file URL points to a foreign host', async () => {
     const uri = `${listener.url}/v1beta/files/abc`;
     await finishedVideo(uri);
     expect(await downloads(uri)).toEqual(forbidden);
     expect(listener.asked).toEqual([]);
   });
 
-  test('returns 502 upstream_error if the asset host has no video of the project', async () => {
+  test("returns 502 upstream_error if the asset host doesn't have the video", async () => {
     expect(await downloads(`${assets.url}/made/other.webm`)).toEqual([502, 'upstream_error']);
     expect(assets.asked).toEqual([]);
   });
 });
 
-test("keeps the vendor's key out of responses and logs, and prompts out of logs", async () => {
+test("keeps the vendor's key out of responses and logs", async () => {
   vendor.operation = (_name, response) => json(response, 403, { error: { message: `the key ${key} may not do this` } });
   const answer = await gateway.call('/v1/video/operations', { operation: 'operations/abc' });
   expect(answer.status).toBe(502);

@@ -46,7 +46,7 @@ async function started(): Promise<string> {
   return (await jsonOf<{ operation: string }>(generate())).operation;
 }
 
-describe('returns 502 bad_upstream_response without a charge for an operation', () => {
+describe('a malformed operation name', () => {
   test.each([
     ['with an unknown format', 'projects/p/operations/a'],
     ['with a path traversal', 'models/../../secrets/operations/a'],
@@ -55,7 +55,7 @@ describe('returns 502 bad_upstream_response without a charge for an operation', 
     ['of 900 kB', `operations/${'a'.repeat(900_000)}`],
     ['that is not a string', 5],
     ['that is empty', ''],
-  ])('%s', async (_what, name) => {
+  ])('returns 502 bad_upstream_response for an operation %s', async (_what, name) => {
     vendor.files.set('/v1beta/models/clip:predictLongRunning', (response) => json(response, 200, { name }));
     expect(await refusalOf(generate())).toEqual([502, 'bad_upstream_response', expect.stringMatching(/operation/)]);
     await eventually(async () =>
@@ -64,7 +64,7 @@ describe('returns 502 bad_upstream_response without a charge for an operation', 
   });
 });
 
-describe('a vendor that reports', () => {
+describe('a malformed vendor response', () => {
   const done = (name: string, ...videos: unknown[]) => ({
     name,
     done: true,
@@ -81,7 +81,7 @@ describe('a vendor that reports', () => {
     ['a URL with a zero byte', (name) => done(name, { uri: 'https://film.example/files/a\u0000' })],
     ['a URL with an unpaired surrogate', (name) => done(name, { uri: 'https://film.example/\ud800' })],
     ['a URL of 100 kB', (name) => done(name, { uri: `https://film.example/${'a'.repeat(100_000)}` })],
-  ])('%s for a running video causes 502 upstream_failed, and the video can still finish', async (_what, say) => {
+  ])('returns 502 upstream_failed for %s and lets the video finish later', async (_what, say) => {
     const operation = await started();
     vendor.operation = (name, response) => {
       const said = say(name);
@@ -94,7 +94,7 @@ describe('a vendor that reports', () => {
     expect(await callsOf(gateway)).toMatchObject([{ outcome: 'ok', cost: 0.2, estimated: false }]);
   });
 
-  test('a long URL serves the file for download', async () => {
+  test('downloads a file with a very long URL', async () => {
     const path = `/v1beta/made/${randomBytes(3_000).toString('hex')}`;
     vendor.uris = [vendor.url + path];
     vendor.files.set(path, (response) => response.end('video'));
@@ -105,7 +105,7 @@ describe('a vendor that reports', () => {
   test.each([
     ['an empty response', undefined],
     ['a response without videos', { generateVideoResponse: {} }],
-  ])('a finished video with %s causes 502 video_failed without a charge', async (_what, answer) => {
+  ])('returns 502 video_failed without a charge for %s', async (_what, answer) => {
     const operation = await started();
     vendor.operation = (name, response) => json(response, 200, { name, done: true, ...(answer && { response: answer }) });
     expect(await refusalOf(ask(operation))).toEqual([502, 'video_failed', 'the video failed: NO_VIDEO']);
@@ -114,7 +114,7 @@ describe('a vendor that reports', () => {
   });
 });
 
-test('cancels the vendor request if the caller disconnects while a file download is silent', async () => {
+test('cancels the vendor request if the caller disconnects during a download', async () => {
   const state = { asked: false, closed: false };
   const path = '/v1beta/files/slow:download';
   vendor.files.set(path, (response) => {
@@ -133,7 +133,7 @@ test('cancels the vendor request if the caller disconnects while a file download
   await eventually(async () => expect(state.closed).toBe(true));
 });
 
-test('returns 400 no_route for a project that may not use the vendor, but keeps its earlier videos accessible', async () => {
+test("keeps a project's earlier videos accessible after it loses the vendor", async () => {
   const operation = await started();
   const { video_uri: uri } = await jsonOf<{ video_uri: string }>(ask(operation));
   vendor.files.set(new URL(uri).pathname, (response) => response.end('video'));

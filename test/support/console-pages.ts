@@ -3,6 +3,7 @@
  * a given text in every stored field.
  */
 import { expect } from '@jest/globals';
+import { ruleIdOf } from '../../src/guardrails/content-rule.ts';
 import { type SignedIn, signIn } from './console.ts';
 import { registeredRoutes } from './console-routes.ts';
 import { jsonOf, type TestGateway } from './gateway.ts';
@@ -55,7 +56,8 @@ export async function plantProject(gateway: TestGateway, texts: readonly string[
   };
   const plant = async (text: string, index: number): Promise<void> => {
     const name = text.slice(0, 200);
-    await post('/keys', { name, models: modelOf(text) });
+    // A comma separates names, and a name without a provider has to be a tier or a model.
+    await post('/keys', { name, models: modelOf(text).replaceAll(',', ';') });
     await post('/members', { email: `person${index}@${slug}.example.com`, name, role: 'member' });
     await post('/applications/new', { application: name, 'ceilings.calls': '1000', 'windows.calls': 'month', 'windows.cost': 'month' });
     await post('/memory', { text: text.slice(0, 4_000), kind: 'fact', importance: '3', subject: name });
@@ -63,13 +65,21 @@ export async function plantProject(gateway: TestGateway, texts: readonly string[
   await Promise.all(texts.map(plant));
   expect((await admin.post('/console/account/tokens', { name: mark, days: '30', scopes: 'usage:read' })).status).toBeLessThan(500);
   const callIds = await Promise.all(texts.map((text) => call(gateway, text, modelOf(text))));
+  const [refused = ''] = await Promise.all(texts.map((text) => call(gateway, text, `unknown/${text.slice(0, 200)}`)));
   // This waits until the calls are stored.
   await gateway.admin('GET', `${team}/calls`);
   const { id: erasure } = await jsonOf<{ id: string }>(
     fetch(`${gateway.url}/v1/memory/subjects/forgotten`, { method: 'DELETE', headers: { authorization: `Bearer ${key}` } }),
   );
   const ids = {
-    ...{ calls: callIds[0] ?? '', memory: samples.learnedId, conversations: samples.conversationId, batches: samples.failedBatchId },
+    ...{
+      calls: callIds[0] ?? '',
+      refused,
+      memory: samples.learnedId,
+      conversations: samples.conversationId,
+      batches: samples.failedBatchId,
+    },
+    rules: ruleIdOf({ class: 'expression', place: 'input', action: 'observe', expression: toExpression(mark) }),
     ...{ erase: erasure, keys: key.split('-')[2] ?? '', people: admin.personId },
   };
   return { admin, slug, subject, ids, callIds };
@@ -96,13 +106,14 @@ function toExpression(text: string): string {
 }
 
 /** These routes are not pages: downloads, fragments that htmx polls, and redirects to an identity provider. */
-const notPages = /\.csv$|\/calls\/live$|\/text$|\/receipt$|\/sign-in\/oidc/;
+const notPages = /\.csv$|\/calls\/live$|\/find\/results$|\/text$|\/receipt$|\/sign-in\/oidc/;
 
 /** Returns the queries of pages that need one or that have several views. */
-function queriesOf(path: string, { subject }: PageSamples): readonly string[] {
+function queriesOf(path: string, { subject, ids }: PageSamples): readonly string[] {
   const named = (parameters: Record<string, string>): string => `?${new URLSearchParams(parameters)}`;
   const queries: Readonly<Record<string, readonly string[]>> = {
     '/calls/:id': ['', '?text=1'],
+    '/find': ['', '?q=one', '?q=nothing-has-this-name', named({ q: subject })],
     '/explore': ['', '?metric=calls&group=source'],
     '/conversations/:id': ['', '?view=text', '?view=memories', '?view=calls'],
     '/memory': ['', '?q=tea', '?state=left_out'],
@@ -113,7 +124,7 @@ function queriesOf(path: string, { subject }: PageSamples): readonly string[] {
     '/applications/application': [named({ name: subject.replace('ann ', '') })],
     '/routing/dry-run': ['', '?route=chat&model=standard&bytes=400'],
     '/admin/prices/model': ['?id=one%2Fecho'],
-    '/playground': ['', named({ model: 'one/echo', prompt: subject, system: subject })],
+    '/playground': ['', named({ model: 'one/echo', prompt: subject, system: subject }), named({ from: ids.calls ?? '' })],
   };
   return queries[path] ?? [''];
 }
@@ -133,5 +144,10 @@ export function pagesOf(planted: PageSamples): readonly string[] {
     });
     return queriesOf(path, planted).map((query) => base + filled + query);
   });
-  return [...paths, `/console/p/${planted.slug}/unknown`, `/console/p/${planted.slug}/calls?range=nonsense`];
+  return [
+    ...paths,
+    ...(planted.ids.refused === undefined ? [] : [`/console/p/${planted.slug}/calls/${planted.ids.refused}`]),
+    `/console/p/${planted.slug}/unknown`,
+    `/console/p/${planted.slug}/calls?range=nonsense`,
+  ];
 }

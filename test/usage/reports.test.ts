@@ -91,7 +91,11 @@ describeDatabases('call rows', (database) => {
       result: {
         tokens: tokensOf(10),
         estimated: true,
-        attempts: call({ result: { tokens: tokensOf(10) } }).result.attempts.map((attempt) => ({ ...attempt, member: 'east' })),
+        attempts: call({ result: { tokens: tokensOf(10) } }).result.attempts.map((attempt) => ({
+          ...attempt,
+          member: 'east',
+          requestId: 'req_1',
+        })),
       },
     });
     await store(database(), [stored]);
@@ -139,6 +143,7 @@ describeDatabases('call rows', (database) => {
             member: 'east',
             status: 200,
             outcome: 'ok',
+            request_id: 'req_1',
             wait_ms: 0,
             started_at: '2026-11-20T12:00:00.001Z',
             first_byte_ms: 20,

@@ -32,7 +32,7 @@ async function rowOf(database: Database, { projectId }: Video) {
 }
 
 describeDatabases('a video', (database) => {
-  test('stores the video with the outbox row of its workflow, whose only input is the call id', async () => {
+  test('stores a video together with the outbox row of its workflow', async () => {
     const { video } = await newVideo(database());
     const [entry] = await database().query(`select workflow, workflow_id as id, input from outbox where input->>'call_id' = $1`, [
       video.callId,
@@ -46,7 +46,7 @@ describeDatabases('a video', (database) => {
     expect(await openVideos(database()).get(video.callId)).toEqual(video);
   });
 
-  test('finds the video in its own project first, even if the vendor reused the operation name', async () => {
+  test("finds a project's own video if the vendor reuses the operation name", async () => {
     const videos = openVideos(database());
     const operation = `models/veo/operations/${randomUUID()}`;
     const { video: first } = await newVideo(database(), { operation });
@@ -65,7 +65,7 @@ describeDatabases('a video', (database) => {
     ['is done with two files', { ...done, uris: ['a', 'b'] }, { outcome: 'ok', code: null, cost: 6.4, estimated: false, attempt: 6.4 }],
     ['fails', { kind: 'failed', failure: 'FILTERED' }, { outcome: 'failed', code: 'video_failed', cost: 0, estimated: false, attempt: 0 }],
     ['is given up', { kind: 'unknown' }, { outcome: 'unknown', code: null, cost: 3.2, estimated: true, attempt: 3.2 }],
-  ])('settles its call if it %s, whether the call is stored before or after', async (_what, ending, expected) => {
+  ])('settles the call if the video %s', async (_what, ending, expected) => {
     const videos = openVideos(database());
     const early = await newVideo(database());
     await store(database(), early.call);
@@ -80,7 +80,7 @@ describeDatabases('a video', (database) => {
     expect(await rowOf(database(), late.video)).toEqual(expected);
   });
 
-  test('settles once, and later results do not change it unless the first was unknown', async () => {
+  test('ignores later results for a settled video', async () => {
     const videos = openVideos(database());
     const { video, call } = await newVideo(database());
     await store(database(), call);
@@ -91,7 +91,7 @@ describeDatabases('a video', (database) => {
     expect(await videos.get(video.callId)).toMatchObject({ state: 'failed', failure: 'INTERNAL', uris: [], polledAt: noon + 1 });
   });
 
-  test('corrects its call even if it settles while the call is being stored', async () => {
+  test('settles a video whose call is still being stored', async () => {
     const videos = openVideos(database());
     for (let round = 0; round < 10; round += 1) {
       const { video, call } = await newVideo(database());
@@ -100,7 +100,7 @@ describeDatabases('a video', (database) => {
     }
   });
 
-  test('has an unknown cost without a price, and cost 0 if it failed', async () => {
+  test('records an unknown cost for a video without a price', async () => {
     const videos = openVideos(database());
     const { video, call } = await newVideo(database(), { secondNanos: null });
     await store(database(), { ...call, result: { ...call.result, costNanos: null } });
@@ -109,7 +109,7 @@ describeDatabases('a video', (database) => {
     expect(await rowOf(database(), video)).toMatchObject({ cost: 0, estimated: false });
   });
 
-  test('re-enqueues a running video after Temporal lost its state, but not a settled one', async () => {
+  test('enqueues a running video again after Temporal has lost its state', async () => {
     const { video: running } = await newVideo(database());
     const { video: settled } = await newVideo(database());
     await openVideos(database()).settle(settled, done, noon);

@@ -88,7 +88,7 @@ function createConversationIdle(): Scenario {
   const input = { conversation_id: randomUUID(), opened: 3 };
   const { inputs, respond } = responding<IdleCheckResult>(...times(8, wait), { kind: 'read' });
   return {
-    title: 'conversationIdle',
+    title: 'continues conversationIdle as new',
     activities: { readConversation: respond },
     run: async () => expectRenewed((await start('conversationIdle', input)).workflowId),
     check: () => expect(inputs).toEqual(times(9, input)),
@@ -99,7 +99,7 @@ function createIdleConversations(): Scenario {
   const input = { project_id: randomUUID(), run: 2 };
   const { inputs, respond } = responding<CloseIdleResult>(...times(8, { ...wait, read: 3, waiting: 2 }), { kind: 'done', read: 1 });
   return {
-    title: 'idleConversations',
+    title: 'continues idleConversations as new',
     activities: { readIdleConversations: respond },
     run: async () => expectRenewed((await start('idleConversations', input)).workflowId),
     check: () => expect(inputs).toEqual(times(9, input)),
@@ -114,7 +114,7 @@ function createVideoOperation(): Scenario {
     code: null,
   });
   return {
-    title: 'videoOperation',
+    title: 'continues videoOperation as new',
     activities: { pollVideo: respond },
     run: async () => expectRenewed((await start('videoOperation', input)).workflowId),
     check: () => expect(inputs).toEqual(times(7, input)),
@@ -125,7 +125,7 @@ function createEmbedMemory(): Scenario {
   const input = { project_id: randomUUID(), run: 2 };
   const { inputs, respond } = responding<EmbedProgress>(...times(12, more), { kind: 'done', passages: 0 });
   return {
-    title: 'embedMemory, and every run keeps the description of the first',
+    title: 'keeps the description of embedMemory in every run',
     activities: { embedPassages: respond },
     async run() {
       const { workflowId } = await start('embedMemory', input, { projectId: input.project_id, projectSlug: 'acme' });
@@ -152,7 +152,7 @@ function createDailyCleanup(): Scenario {
   const steps = Array.from({ length: 12 }, (_, n) => `step-${n}`);
   const { inputs, respond } = responding(...[...steps, null].map((next) => ({ step: null, next, rows: 1 })));
   return {
-    title: 'dailyCleanup continues with the step that it had reached',
+    title: 'continues dailyCleanup with the step that it had reached',
     activities: { cleanUp: respond },
     run: async () => expectRenewed((await start('dailyCleanup', { step: null })).workflowId),
     check: () => expect(inputs).toEqual([null, ...steps].map((step) => ({ step }))),
@@ -166,7 +166,7 @@ function createSubjectErasure(): Scenario {
   const ends = responding(null);
   const finishErasure = async (given: unknown): Promise<void> => void (await ends.respond(given));
   return {
-    title: 'subjectErasure finishes once, after it continued as new while waiting and while deleting runs',
+    title: 'finishes subjectErasure only once',
     activities: { lookAtErasure: checks.respond, purgeErasedRuns: purges.respond, finishErasure },
     run: async () => expectRenewed((await start('subjectErasure', input)).workflowId),
     check() {
@@ -179,7 +179,7 @@ function createSubjectErasure(): Scenario {
 function createProjectLearning(): Scenario {
   let seen = 0;
   return {
-    title: 'projectLearning loses no signal',
+    title: 'loses no signal of projectLearning',
     activities: {
       async lookAtLearning() {
         seen += 1;
@@ -219,7 +219,7 @@ function createLearningBatch(): Scenario {
   const isOpen = (position: number): boolean => !settled.includes(`consolidate ${position}`);
   const open = (): number[] => [...waits.keys()].filter(isOpen);
   return {
-    title: 'learningBatch repeats each step of each pending group until it is settled',
+    title: 'repeats each step of learningBatch until it is settled',
     activities: {
       openBatch: async () => ({ groups: open().map((position) => ({ position, waitMs: 0, attempts: 0 })), total: waits.size }),
       learnGroup: stepOf('learn'),

@@ -70,7 +70,7 @@ describe('conversationIdle', () => {
 
   /** We run these together, so that their waits overlap. */
   const cases: Readonly<Record<string, () => Promise<void>>> = {
-    async 'passes the conversation, its opening and the idle time to the memory, and ends when it is closed'() {
+    async 'passes the conversation and the idle time to the memory'() {
       const requests: unknown[] = [];
       await run('a', async (request) => {
         requests.push(request);
@@ -78,22 +78,22 @@ describe('conversationIdle', () => {
       });
       expect(requests).toEqual([{ conversationId: 'a', opened: 1, idleMs }]);
     },
-    async 'sleeps and checks again while the conversation continues'() {
+    async 'checks again while the conversation continues'() {
       const { read, seen } = quietAfter(2);
       const startedAt = performance.now();
       await run('b', read);
       expect(seen()).toBe(3);
       expect(performance.now() - startedAt).toBeGreaterThanOrEqual(2_000);
     },
-    'ends when the conversation is gone': () => endsWhen('gone'),
-    'ends when the conversation is superseded': () => endsWhen('superseded'),
-    async 'waits at least a second, so that it never spins'() {
+    'ends when the conversation has been deleted': () => endsWhen('gone'),
+    'ends when a newer run has taken over': () => endsWhen('superseded'),
+    async 'waits at least a second between checks'() {
       const { read } = quietAfter(1, 0);
       const startedAt = performance.now();
       await run('c', read);
       expect(performance.now() - startedAt).toBeGreaterThanOrEqual(1_000);
     },
-    async 'retries when the memory fails, and no text of the failure reaches the history'() {
+    async 'keeps the text of a memory failure out of the history'() {
       let seen = 0;
       await run('d', async () => {
         if (seen++ === 0) throw gatewayError('query_failed', { message: planted, cause: new Error(planted) });
@@ -103,14 +103,14 @@ describe('conversationIdle', () => {
       expect(seen).toBe(3);
       expect(await historyOf(shared(), 'd')).not.toContain('patient');
     },
-    async "passes only the kind and the wait of the memory's result to Temporal"() {
+    async "keeps the texts of the memory's result out of the history"() {
       const results: IdleCheckResult[] = [{ kind: 'wait', waitMs: 1.5 }, { kind: 'read' }];
       await run('e', async () => ({ ...(results.shift() ?? { kind: 'gone' as const }), title: planted }));
       const history = await historyOf(shared(), 'e');
       expect(history).toContain('waitMs');
       expect(history).not.toContain('patient');
     },
-    async 'takes one workflow task and six events for one turn with a delayed start'() {
+    async 'needs only six history events for one turn'() {
       let checkedAt = 0;
       const read: Read = async () => {
         checkedAt = performance.now();
@@ -123,7 +123,7 @@ describe('conversationIdle', () => {
       const { events } = await handle.fetchHistory();
       expect(events).toHaveLength(6);
     },
-    async 'is not started with text: the start fails, not the workflow'() {
+    async 'fails to start with text in its input'() {
       const { temporal } = shared();
       const bad = { ...entryOf('f'), input: { conversation_id: planted, opened: 1 } };
       const error = await temporal.start(bad).catch((thrown: unknown) => thrown);
@@ -132,7 +132,7 @@ describe('conversationIdle', () => {
       await expect(temporal.start({ ...entryOf('f'), workflow: 'noSuchWorkflow' })).rejects.toBeInstanceOf(PermanentStartError);
       await expect(temporal.client.workflow.getHandle('conversation/f/1').describe()).rejects.toThrow();
     },
-    async 'runs once for concurrent starts, and again after its end'() {
+    async 'runs once for concurrent starts'() {
       const allStarted = Promise.withResolvers<void>();
       let seen = 0;
       const read: Read = async () => {
@@ -147,7 +147,7 @@ describe('conversationIdle', () => {
       await run('g', read);
       expect(seen).toBe(2);
     },
-    async 'shows its stack and definition to the web UI while it waits'() {
+    async 'shows its stack in the web UI while it waits'() {
       const { read, seen } = quietAfter(1, 3_000);
       const handle = await start('h', read);
       await until('it waits', () => seen() === 1);
@@ -161,7 +161,7 @@ describe('conversationIdle', () => {
 
   test.each(Object.keys(cases))('%s', (title) => started(title));
 
-  test('completes even if Temporal is killed and restarted while it waits', async () => {
+  test('survives a kill -9 of Temporal while it waits', async () => {
     const { temporal, server, lines } = shared();
     const { read, seen } = quietAfter(1, 4_000);
     const handle = await start('i', read);

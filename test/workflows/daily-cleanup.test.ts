@@ -13,9 +13,14 @@ import { createTestLog, describeSchedule, detailsOf, putSchedules, sharedTempora
 
 const planted = 'the patient said she is pregnant';
 
-test('runs the cleanup steps in the order that the workflow describes', () => {
+test('runs the cleanup steps in the documented order', () => {
   const { logger } = createTestLog();
-  const steps = createCleanupSteps({ database: undefined as never, clock: systemClock, logger, errorRetentionMs: () => 1 });
+  const steps = createCleanupSteps({
+    database: undefined as never,
+    clock: systemClock,
+    logger,
+    periods: () => ({ errorRetentionMs: 1, refusedCallRetentionMs: 1 }),
+  });
   const names = steps.map(({ name }) => name);
   expect(names).toEqual(cleanupSteps);
 });
@@ -63,7 +68,7 @@ describe('dailyCleanup', () => {
     }
   }
 
-  test('runs all steps in order, repeats each until nothing remains, and counts the rows', async () => {
+  test('repeats each step until nothing remains', async () => {
     const { steps, done } = stepsOf({ conversations: 3, outbox: 0, terms: 1 });
     const history = await run('cleanup/a', steps);
     expect(done).toEqual(['conversations', 'conversations', 'conversations', 'terms']);
@@ -88,7 +93,7 @@ describe('dailyCleanup', () => {
     expect(history).toContain(String.raw`{\"step\":\"conversations\",\"next\":\"conversations\",\"rows\":10}`);
   });
 
-  test('reports a failing step, and after ten tries fails and lists the steps that did not run', async () => {
+  test('fails after ten tries and lists the steps that did not run', async () => {
     const { temporal, work } = shared();
     const passing: CleanupStep = { name: 'conversations', run: async () => 0 };
     const failing: CleanupStep = { name: 'loose-prompts', run: () => Promise.reject(new Error(planted)) };
@@ -124,7 +129,7 @@ describe('dailyCleanup', () => {
     await worker.stop();
   });
 
-  test('ends at a step that this version does not have', async () => {
+  test("ends at a step that this version doesn't have", async () => {
     const { steps } = stepsOf({ terms: 1 });
     const { temporal, work } = shared();
     const worker = work(createCleanupActivities({ steps }));
@@ -135,7 +140,7 @@ describe('dailyCleanup', () => {
     expect(await steps[0]?.run(new AbortController().signal)).toBe(10);
   });
 
-  test('aborts its step when the worker stops, and keeps the text of the failure out of the history', async () => {
+  test('aborts the running step when the worker stops', async () => {
     const { temporal, work } = shared();
     let [running, stopped] = [false, false];
     const hanging: CleanupStep = {
@@ -160,7 +165,7 @@ describe('dailyCleanup', () => {
     await handle.terminate();
   });
 
-  test("runs once a day without overlap, and a reconnect keeps the schedule and an operator's pause", async () => {
+  test("keeps an operator's pause when the gateway reconnects", async () => {
     const { temporal } = shared();
     const { logger, lines } = createTestLog();
     const schedules = createSchedules(temporal, logger);
@@ -189,7 +194,7 @@ describe('dailyCleanup', () => {
     expect(lines.filter(({ level }) => level === 'error')).toEqual([]);
   });
 
-  test("gets the current payload key if the schedule's key is lost, and keeps a pause", async () => {
+  test("replaces the payload key if the schedule's key is lost", async () => {
     const { server, temporal } = shared();
     const { logger } = createTestLog();
     const connect = () => createTemporal({ address: server.address, namespace: server.namespace, logger, payloadKeys: [randomBytes(32)] });

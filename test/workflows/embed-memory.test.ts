@@ -26,7 +26,7 @@ describe('embedMemory', () => {
     return { handle: temporal.client.workflow.getHandle(workflowId), worker };
   }
 
-  test('shows why a try failed and what to do, and tries again after a signal', async () => {
+  test('shows why a try failed and what to do', async () => {
     let tries = 0;
     const { handle, worker } = await start(async () => {
       tries += 1;
@@ -70,14 +70,14 @@ describe('embedMemory', () => {
     await worker.stop();
   });
 
-  test('does not claim that all embeddings are computed if the project has no model for them', async () => {
+  test("doesn't claim that all embeddings are computed if there is no model", async () => {
     const { handle, worker } = await start(async () => ({ kind: 'done', passages: 0, reason: 'no_route' }));
     expect(await handle.result()).toEqual({ outcome: 'no_route', passages: 0 });
     expect(await detailsOf(handle)).toMatch(/^No embeddings are computed, because .*\n\nNext: .* configure a route for embeddings\./);
     await worker.stop();
   });
 
-  test('shows that an operator cancelled it', async () => {
+  test('shows that an operator cancelled the run', async () => {
     const { handle, worker } = await start(() => Promise.reject(new Error(planted)));
     await until('it waits', async () => (await handle.query<{ next_at?: string }>('status')).next_at !== undefined);
     await handle.cancel();

@@ -7,10 +7,10 @@ import { rawHistory } from '../support/histories.ts';
 import { createTestLog, sharedTemporal, until } from '../support/temporal.ts';
 import { prepareTestBundle } from '../support/workflow-bundle.ts';
 
-describe('with TEMPORAL_PAYLOAD_KEY', () => {
+describe('payload encryption', () => {
   const shared = sharedTemporal();
 
-  test('completes a run without its ids or the text of a failure in its history', async () => {
+  test('keeps ids and failure texts out of an encrypted history', async () => {
     const { server } = shared();
     const connection = { address: server.address, namespace: server.namespace, logger: createTestLog().logger };
     const temporal = createTemporal({ ...connection, payloadKeys: [randomBytes(32)] });
@@ -48,7 +48,7 @@ describe('with TEMPORAL_PAYLOAD_KEY', () => {
     }
   });
 
-  test('lists and deletes runs with a memo of another key', async () => {
+  test('lists and deletes runs whose memo has a different key', async () => {
     const { server } = shared();
     const [writer, eraser] = [randomBytes(32), randomBytes(32)].map((key) =>
       createTemporal({ address: server.address, namespace: server.namespace, logger: createTestLog().logger, payloadKeys: [key] }),

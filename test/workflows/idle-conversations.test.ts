@@ -51,7 +51,7 @@ describe('idleConversations', () => {
 
   /** We run these together, so that their waits overlap. */
   const cases: Readonly<Record<string, () => Promise<void>>> = {
-    async 'passes the project, its run and the idle time to the memory, and ends when no conversation is open'() {
+    async 'ends when no conversation is open'() {
       const projectId = randomUUID();
       const requests: unknown[] = [];
       const handle = await start(
@@ -64,7 +64,7 @@ describe('idleConversations', () => {
       expect(await handle.result()).toEqual({ outcome: 'done', read: 5 });
       expect(requests).toEqual([{ projectId, run: 1, idleMs }]);
     },
-    async 'checks again while conversations are open, and counts those that it has closed'() {
+    async 'counts the conversations that it has closed'() {
       const handle = await start(scripted(wait, wait, { kind: 'done', read: 1 }));
       expect(await handle.result()).toEqual({ outcome: 'done', read: 7 });
     },
@@ -72,13 +72,13 @@ describe('idleConversations', () => {
       const handle = await start(scripted({ kind: 'superseded', read: 0 }));
       expect(await handle.result()).toEqual({ outcome: 'superseded', read: 0 });
     },
-    async 'takes one workflow task and six events for conversations that become idle together, with a delayed start'() {
+    async 'needs only six history events for conversations that become idle together'() {
       const handle = await start(scripted({ kind: 'done', read: 6_000 }), { delayMs: 1_000 });
       await handle.result();
       const { events } = await handle.fetchHistory();
       expect(events).toHaveLength(6);
     },
-    async 'takes six more events for each later check'() {
+    async 'needs six more history events for each later check'() {
       const handle = await start(scripted(wait, { kind: 'done', read: 1 }));
       await handle.result();
       const { events } = await handle.fetchHistory();
@@ -96,7 +96,7 @@ describe('idleConversations', () => {
       expect(memo).toEqual({ summary: 'acme: close conversations when they are idle, run 1' });
       expect(searchAttributes).toMatchObject({ GatewayKind: ['conversations'], GatewayProjectSlug: ['acme'] });
     },
-    async 'retries when the memory fails, and only counts reach the history'() {
+    async 'keeps the text of a memory failure out of the history'() {
       let tries = 0;
       const handle = await start(async () => {
         if (tries++ === 0) throw gatewayError('query_failed', { message: planted, cause: new Error(planted) });

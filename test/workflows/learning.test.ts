@@ -123,7 +123,7 @@ describe('learning', () => {
 
   /** The runs of one worker, which wait at the same time. */
   const cases: Readonly<Record<string, () => Promise<void>>> = {
-    async 'a batch processes its groups, three at a time, and its history holds no text'() {
+    async 'processes the groups of a batch three at a time'() {
       const { deps, steps } = createDeps(5);
       let begun = 0;
       const threeWork = Promise.withResolvers<void>();
@@ -141,7 +141,7 @@ describe('learning', () => {
       expect(await maxScheduled(id)).toBe(3);
       expect(await historyOf(id)).not.toContain('patient');
     },
-    async 'a waiting group waits in a timer of the history while the others continue'() {
+    async 'continues with other groups while one waits'() {
       const { deps, steps } = createDeps(2);
       const waits = [1_000, 2_000, 4_000];
       const { id } = await startBatch({
@@ -157,7 +157,7 @@ describe('learning', () => {
         (await historyOf(id)).match(/"startToFireTimeout":\{"seconds":[^}]*/g)?.map((timer) => /:"?(\d+)/.exec(timer.slice(20))?.[1]),
       ).toEqual(['1', '2', '4']);
     },
-    async 'a signal ends a wait of hours'() {
+    async 'ends a wait of hours on a signal'() {
       const { deps, steps } = createDeps(1);
       let tries = 0;
       const { id, signalAgain } = await startBatch({
@@ -169,7 +169,7 @@ describe('learning', () => {
       await handleOf(id).result();
       expect(steps).toEqual(['learn 0', 'consolidate 0']);
     },
-    async 'a new run waits for the rest of a wait'() {
+    async 'continues a wait in a new run'() {
       const { deps } = createDeps(1);
       const { id } = await startBatch({
         ...deps,
@@ -178,7 +178,7 @@ describe('learning', () => {
       await handleOf(id).result();
       expect(await timersOf(id)).toEqual([1_501]);
     },
-    async 'a batch stays open while a replayed group is pending'() {
+    async 'keeps a batch open while a replayed group is pending'() {
       const { deps, steps, open } = createDeps(1);
       let finishes = 0;
       const { id } = await startBatch({
@@ -191,7 +191,7 @@ describe('learning', () => {
       await handleOf(id).result();
       expect(steps).toEqual(['learn 0', 'consolidate 0', 'learn 1', 'consolidate 1']);
     },
-    async 'a batch shows which group failed, why, and what to do; a failed activity is tried again'() {
+    async 'shows which group of a batch failed and what to do'() {
       const { deps } = createDeps(3);
       const failures = new Map<number, () => GroupStepResult>([
         [0, () => ({ kind: 'wait', waitMs: 3_600_000, attempts: 2, code: 'unusable_answer', blocked: false, unusable: 2 })],
@@ -221,7 +221,7 @@ describe('learning', () => {
       expect(await detailsOf(handleOf(id))).toContain('The batch is learned. All its memories: written 2,');
       expect(await historyOf(id)).not.toContain('patient');
     },
-    async 'a failing batch shows that it is tried at most daily, and ends as a failed run when an operator stops it'() {
+    async 'fails the run of a batch that an operator stops'() {
       const { deps } = createDeps(1);
       let isStopped = false;
       const { id, signalAgain } = await startBatch({
@@ -244,7 +244,7 @@ describe('learning', () => {
       await expect(handleOf(id).result()).rejects.toMatchObject({ cause: { type: 'LearningBatchStopped', nonRetryable: true } });
       expect(await detailsOf(handleOf(id))).toMatch(/^an operator stopped the batch; replay: gateway batches replay /);
     },
-    async 'a project checks on a signal and at the end of a wait, and a signal ends a wait'() {
+    async 'checks a project on a signal and after each wait'() {
       const checks: LearningCheckResult[] = [
         { kind: 'idle', memoryOff: true, messages: 3, batchOf: 50, failed: 2, failing: 4, stopped: 1, blocked: 1 },
         { kind: 'wait', waitMs: 1_000.2 },
@@ -277,7 +277,7 @@ describe('learning', () => {
       expect(seen).toBe(5);
       expect(await timersOf(id)).toEqual([1_001, 3_600_000]);
     },
-    async 'a project continues as new after many checks and loses no signal'() {
+    async 'loses no signal when a project continues as new'() {
       let seen = 0;
       const lookAtLearning = async (): Promise<LearningCheckResult> => {
         seen += 1;
@@ -317,7 +317,7 @@ describe('learning', () => {
       return worker;
     }
 
-    test('aborts the model call of a worker that stops, and another worker repeats it', async () => {
+    test('aborts the model call when the worker stops', async () => {
       const { deps, steps } = createDeps(1);
       let aborted = false;
       let asked = false;
@@ -343,7 +343,7 @@ describe('learning', () => {
       expect(steps).toEqual(['learn 0', 'consolidate 0']);
     });
 
-    test('continues a step of a terminated run until the worker stops', async () => {
+    test('lets a step of a terminated run go on until the worker stops', async () => {
       const stopping = new AbortController();
       let step: AbortSignal | undefined;
       let isToldOfEnd = false;

@@ -24,8 +24,8 @@ function fill(name: NoteName, values = samples): string {
   return (note as (name: NoteName, ...values: string[]) => string)(name, ...slots);
 }
 
-describe('a note', () => {
-  test.each(Object.keys(templates) as NoteName[])('is recognized, but other text is not: %s', (name) => {
+describe('notes', () => {
+  test.each(Object.keys(templates) as NoteName[])('recognizes the note %s and no other text', (name) => {
     const text = fill(name);
     expect(text).not.toMatch(/[{?}]/);
     expect(isNote(text)).toBe(true);
@@ -35,14 +35,14 @@ describe('a note', () => {
       expect(isNote(changed)).toBe(false);
   });
 
-  test('shows a question mark for a value that does not fit its slot', () => {
+  test("shows a question mark for a value that doesn't fit its slot", () => {
     expect(note('call', planted)).toBe('- Call: ?');
     expect(note('cleanupStep', `expired videos ${planted}`)).toBe('cleanup: ?');
     expect(note('conversationIdle', '')).toBe('?: close a conversation when it is idle');
     expect(isNote(note('call', planted))).toBe(true);
   });
 
-  test('cannot carry text in any slot', () => {
+  test('lets no text through in any slot', () => {
     fc.assert(
       fc.property(fc.constantFrom(...(Object.keys(templates) as NoteName[])), fc.string(), (name, text) => {
         const filled = fill(name, Object.fromEntries(Object.keys(samples).map((slot) => [slot, `${text} ${planted}`])));
@@ -52,7 +52,7 @@ describe('a note', () => {
     );
   });
 
-  test('is all that the description of a run contains', () => {
+  test('describes a run with notes only', () => {
     const input = { conversation_id: id, opened: 2, batch_id: id, project_id: id, run: 4, erasure_id: id, call_id: id, step: null };
     for (const workflow of workflowNames) {
       const entry = { workflow, workflowId: `learning/${id}`, projectId: id, projectSlug: 'acme-support', input };

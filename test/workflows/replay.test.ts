@@ -13,25 +13,25 @@ import { prepareTestBundle } from '../support/workflow-bundle.ts';
  */
 const names = (await readdir(new URL('../fixtures/histories/', import.meta.url))).map((file) => file.replace(/\.json$/, ''));
 
-describe('a committed history', () => {
+describe('committed histories', () => {
   let codePath: string;
   beforeAll(async () => {
     await installRuntime(createTestLog().logger);
     codePath = await prepareTestBundle();
   });
 
-  test.each(names)('replays with the current workflows: %s', async (name) => {
+  test.each(names)('replays the history %s with the current workflows', async (name) => {
     await Worker.runReplayHistory({ workflowBundle: { codePath } }, parseHistory(await readCommittedHistory(name)));
   });
 
-  test('replays even if an older version ignored the replay signal', async () => {
+  test('replays a history in which an older version ignored the replay signal', async () => {
     const committed = await readCommittedHistory('project-learning');
     const history = parseHistory(committed.replace(`"signalName": "${wakeSignal}"`, `"signalName": "${replaySignal}"`));
     expect(history.events[1]?.workflowExecutionSignaledEventAttributes?.signalName).toBe(replaySignal);
     await Worker.runReplayHistory({ workflowBundle: { codePath } }, history);
   });
 
-  test.each(names)('replays even if a newer version started it with GatewayState in a rolling deployment: %s', async (name) => {
+  test.each(names)('replays a history that a newer version started in a rolling deployment: %s', async (name) => {
     const history = parseHistory(await readCommittedHistory(name));
     const started = history.events[0]?.workflowExecutionStartedEventAttributes;
     if (!started) throw new Error('the history has no start');
@@ -40,19 +40,19 @@ describe('a committed history', () => {
     await Worker.runReplayHistory({ workflowBundle: { codePath } }, history);
   });
 
-  test.each(workflowNames)('exists for the workflow %s', async (workflow) => {
+  test.each(workflowNames)('has a history of the workflow %s', async (workflow) => {
     const recorded = await Promise.all(names.map(async (name) => parseHistory(await readCommittedHistory(name))));
     const types = recorded.map(({ events }) => events[0]?.workflowExecutionStartedEventAttributes?.workflowType?.name);
     expect(types).toContain(workflow);
   });
 
-  test('exists for every workflow that a worker runs', async () => {
+  test('has a history of every workflow that a worker runs', async () => {
     const index = await readFile(new URL('../../workflows/index.ts', import.meta.url), 'utf8');
     const exported = [...index.matchAll(/^export \{ (\w+) \}/gm)].map(([, name]) => name);
     expect(exported.sort()).toEqual([...workflowNames].sort());
   });
 
-  test('fails to replay if the current workflows cannot produce it', async () => {
+  test("fails if the current workflows can't produce the history", async () => {
     const changed = (await readCommittedHistory('embed-memory')).replaceAll('embedPassages', 'readAnotherThing');
     const replay = Worker.runReplayHistory({ workflowBundle: { codePath } }, parseHistory(changed));
     await expect(replay).rejects.toMatchObject({ name: 'DeterminismViolationError' });

@@ -18,7 +18,7 @@ describe('search attributes', () => {
     projectId,
   });
 
-  test('finds runs by project and kind once the attributes are registered', async () => {
+  test('finds runs by project and kind', async () => {
     const { temporal } = shared();
     await temporal.probe();
     let n = 0;
@@ -37,7 +37,7 @@ describe('search attributes', () => {
     });
   });
 
-  test('omits search attributes from a start if the server does not have them', async () => {
+  test("starts workflows without search attributes if the server doesn't have them", async () => {
     const { server, temporal } = shared();
     await temporal.probe();
     const { logger, lines } = createTestLog();
@@ -67,7 +67,7 @@ describe('search attributes', () => {
     }
   });
 
-  test('omits only attributes that cannot be registered, so saved filters on the others keep working', async () => {
+  test("omits only those search attributes that can't be registered", async () => {
     const { server } = shared();
     const namespace = 'model-gateway-full';
     const { logger, lines } = createTestLog();
@@ -132,7 +132,7 @@ describe('search attributes', () => {
     expect(areUsable()).toBe(true);
   });
 
-  test('sets search attributes when a signal starts a workflow, and checks the payload', async () => {
+  test('sets search attributes when a signal starts a workflow', async () => {
     const { temporal } = shared();
     await temporal.probe();
     const signal = { name: 'batchEnded', input: { batch_id: 'b1' } };

@@ -46,7 +46,7 @@ describe('subjectErasure', () => {
     }
   }
 
-  test('waits for the processes, deletes runs until none remain, and then finishes', async () => {
+  test('deletes runs until none remain', async () => {
     const steps: string[] = [];
     const statuses: ErasureStatus[] = [
       { kind: 'wait', waitMs: 1_000.5, ready: 1, total: 2, missing: ['process-b'] },
@@ -72,14 +72,14 @@ describe('subjectErasure', () => {
     expect(history).not.toContain('Ada');
   });
 
-  test.each<ErasureStatus>([{ kind: 'gone' }, { kind: 'done' }])('ends immediately if its status is $kind', async (status) => {
+  test.each<ErasureStatus>([{ kind: 'gone' }, { kind: 'done' }])('ends immediately if the status is $kind', async (status) => {
     const unexpected = async (): Promise<never> => {
       throw new Error('unexpected call');
     };
     await run(`b-${status.kind}`, { checkProcesses: async () => status, purgeRuns: unexpected, finish: unexpected });
   });
 
-  test('retries until nothing remains, and keeps the failures out of the history', async () => {
+  test('keeps the texts of failures out of the history', async () => {
     let tries = 0;
     const history = await run('c', {
       checkProcesses: async () => ({ kind: 'clear' }),
@@ -93,7 +93,7 @@ describe('subjectErasure', () => {
     expect(history).not.toContain('Ada');
   });
 
-  test('deletes running and closed runs of a workflow id with their histories', async () => {
+  test('deletes running and closed runs along with their histories', async () => {
     const worker = work({
       checkProcesses: async (id) => (id === 'ended' ? { kind: 'done' } : { kind: 'wait', waitMs: 3_600_000 }),
       purgeRuns: async () => ({ kind: 'done' }),

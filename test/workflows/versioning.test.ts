@@ -4,7 +4,7 @@ import { prepareTestBundle } from '../support/workflow-bundle.ts';
 
 const autoUpgrade = 2;
 
-describe('with TEMPORAL_WORKER_BUILD_ID', () => {
+describe('TEMPORAL_WORKER_BUILD_ID', () => {
   const shared = sharedTemporal();
 
   test('continues a waiting run on the workers of the next build', async () => {

@@ -30,7 +30,7 @@ describe('videoOperation', () => {
     }
   }
 
-  test('polls its call, waits as each result says, and ends once the video is settled', async () => {
+  test('polls until the video is settled', async () => {
     const polled: string[] = [];
     const results: VideoPollResult[] = [
       { kind: 'wait', waitMs: 1_500.2, unreachable: false },
@@ -64,7 +64,7 @@ describe('videoOperation', () => {
     expect(seen).toBe(1);
   });
 
-  test('polls again if the database fails, and keeps the text of the failure out of the history', async () => {
+  test('polls again after a database failure', async () => {
     let seen = 0;
     const history = await run('c', async () => {
       if (seen++ === 0) throw gatewayError('budget_unavailable', { message: planted, cause: new Error(planted) });
@@ -90,7 +90,7 @@ describe('videoOperation', () => {
     await worker.stop();
   });
 
-  test('aborts its vendor request when the worker stops, and another worker polls again', async () => {
+  test('aborts the vendor request when the worker stops', async () => {
     const { temporal, work } = shared();
     let aborted = false;
     let isPolled = false;

@@ -84,6 +84,15 @@ export function findVendorByName(name: string): VendorDescription | null {
   return knownVendors.find((vendor) => vendor.name === name) ?? null;
 }
 
+/** Says that no known vendor has this name, and which one could be meant. */
+export function explainUnknownVendor(name: string): string {
+  const names = knownVendors.map((vendor) => vendor.name);
+  const wanted = name.toLowerCase();
+  const similar = wanted === '' ? [] : names.filter((known) => known.includes(wanted) || wanted.includes(known));
+  const suggestion = similar.length > 0 ? `did you mean ${similar.join(' or ')}?` : `known ones are ${names.join(', ')}`;
+  return `there is no vendor ${name}; ${suggestion}`;
+}
+
 /** Returns the vendor at this address, or null if we don't know it. */
 export function findVendorByAddress(address: string): VendorDescription | null {
   if (!URL.canParse(address)) return null;

@@ -8,11 +8,16 @@ export interface NewProvider {
   /** The values of the vendor's parameters. */
   readonly parameters: Readonly<Record<string, string>>;
   /** The environment variable that contains the API key, the type of a cloud identity, or null for neither. */
-  readonly credential: { readonly variable: string } | { readonly identity: CloudIdentity['type'] } | null;
+  readonly credential:
+    | { readonly variable: string }
+    | { readonly identity: CloudIdentity['type']; readonly credentialsFile?: string }
+    | null;
+  /** What models are called at the vendor. */
+  readonly modelNames: Readonly<Record<string, string>>;
 }
 
 /** Returns the provider's row in the format of gateway.yaml. */
-export function toProviderRow({ vendor, parameters, credential }: NewProvider): Record<string, unknown> {
+export function toProviderRow({ vendor, parameters, credential, modelNames }: NewProvider): Record<string, unknown> {
   const fillIn = (text: string): string => text.replace(/\{(\w+)\}/g, (placeholder, name: string) => parameters[name] ?? placeholder);
   const baseUrl = fillIn(vendor.baseUrl);
   const ownHeaders = Object.entries(vendor.headers ?? {}).filter(([, value]) => fillIn(value) !== value);
@@ -20,9 +25,15 @@ export function toProviderRow({ vendor, parameters, credential }: NewProvider): 
     vendor: vendor.name,
     ...(baseUrl !== vendor.baseUrl && { base_url: vendor.correctBaseUrl?.(baseUrl) ?? baseUrl }),
     ...(ownHeaders.length > 0 && { headers: Object.fromEntries(ownHeaders.map(([header, value]) => [header, fillIn(value)])) }),
-    ...(credential !== null &&
-      ('variable' in credential ? { api_key: `\${${credential.variable}}` } : { auth: { type: credential.identity } })),
+    ...(credential !== null && toCredentialSettings(credential)),
+    ...(Object.keys(modelNames).length > 0 && { model_names: modelNames }),
   };
+}
+
+function toCredentialSettings(credential: NonNullable<NewProvider['credential']>): Record<string, unknown> {
+  if ('variable' in credential) return { api_key: `\${${credential.variable}}` };
+  const { identity, credentialsFile } = credential;
+  return { auth: { type: identity, ...(credentialsFile !== undefined && { credentials_file: credentialsFile }) } };
 }
 
 /**

@@ -6,16 +6,20 @@ import { actionButton, ago, badge, card, checkboxField, form, section, table, te
 import { type Html, html } from '../frame/html.ts';
 import type { ConsoleContext, PageContent } from '../frame/route.ts';
 import { accountPath } from './account-path.ts';
+import { displayForm, type RejectedForm } from './display-form.ts';
 import { tokenSection } from './tokens-view.ts';
 
 interface AccountView {
   readonly person: PersonRecord;
   readonly sessions: readonly SessionRecord[];
   readonly tokens: readonly PersonalToken[];
+  /** A form of the page that was submitted with invalid values. */
+  readonly rejected: RejectedForm | null;
 }
 
-export function accountView(context: ConsoleContext, { person, sessions, tokens }: AccountView): PageContent {
+export function accountView(context: ConsoleContext, { person, sessions, tokens, rejected }: AccountView): PageContent {
   const content = html`${section('Profile', card(nameForm(context, person)), { hint: describePerson(person) })}
+${section('Display', card(displayForm(context, rejected)))}
 ${mayHavePassword(person) ? section(person.hasPassword ? 'Change the password' : 'Set a password', card(passwordForm(context, person, tokens.length > 0))) : ''}
 ${section('Sessions', sessionTable(context, sessions), {
   hint: 'Browsers in which you are signed in. A session ends after 7 days without use, and after 30 days at the latest.',
@@ -81,9 +85,9 @@ function sessionTable(context: ConsoleContext, sessions: readonly SessionRecord[
         grow: true,
         value: (row) => html`${describeBrowser(row.userAgent)}${isThis(row) ? html` ${badge('This session', 'accent')}` : ''}`,
       },
-      { label: 'Last used', value: ({ lastSeenAt }) => ago(lastSeenAt, context.now, 'UTC') },
-      { label: 'Signed in (UTC)', value: ({ createdAt }) => time(createdAt, 'UTC', 'minute'), wideOnly: true },
-      { label: 'Ends (UTC)', value: ({ expiresAt }) => time(expiresAt, 'UTC', 'minute'), wideOnly: true },
+      { label: 'Last used', value: ({ lastSeenAt }) => ago(lastSeenAt, context.now, context.zone) },
+      { label: `Signed in (${context.zone})`, value: ({ createdAt }) => time(createdAt, context.zone, 'minute'), wideOnly: true },
+      { label: `Ends (${context.zone})`, value: ({ expiresAt }) => time(expiresAt, context.zone, 'minute'), wideOnly: true },
       {
         label: '',
         align: 'end',

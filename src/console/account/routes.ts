@@ -2,8 +2,11 @@
 import { gatewayError } from '../../core/errors.ts';
 import { mayHavePassword } from '../../people/accounts.ts';
 import type { People } from '../../people/people.ts';
+import type { FieldErrors } from '../frame/field-errors.ts';
 import type { ActionRoute, ConsoleContext, ConsoleRoute, PageContent, PageRoute } from '../frame/route.ts';
+import { safePath } from '../frame/same-site.ts';
 import { accountPath } from './account-path.ts';
+import { readDisplay } from './display-form.ts';
 import { accountView } from './page.ts';
 import { createTokenRoutes, type TokenRouteDeps } from './token-routes.ts';
 
@@ -14,12 +17,12 @@ interface AccountRouteDeps extends Pick<TokenRouteDeps, 'publicUrl'> {
 export function createAccountRoutes({ people, publicUrl }: AccountRouteDeps): readonly ConsoleRoute[] {
   const { accounts, sessions, signIn, personalTokens } = people;
 
-  const view = async (context: ConsoleContext): Promise<PageContent> => {
+  const view = async (context: ConsoleContext, form?: URLSearchParams, errors?: FieldErrors): Promise<PageContent> => {
     const { id } = context.session.person;
     const [person, open, tokens] = await Promise.all([accounts.get(id), sessions.list(id), personalTokens.list(id)]);
-    return accountView(context, { person, sessions: open, tokens });
+    return accountView(context, { person, sessions: open, tokens, rejected: form && errors ? { form, errors } : null });
   };
-  const page: PageRoute = { method: 'get', path: '/account', access: 'person', handle: view };
+  const page: PageRoute = { method: 'get', path: '/account', access: 'person', handle: (context) => view(context) };
 
   /** An action of the page. If its input is invalid, the page is shown again. */
   const action = (path: string, name: string, handle: ActionRoute['handle']): ActionRoute => ({
@@ -28,13 +31,32 @@ export function createAccountRoutes({ people, publicUrl }: AccountRouteDeps): re
     access: 'person',
     action: name,
     handle,
-    invalidForm: view,
+    invalidForm: (context, form, errors) => view(context, form, errors),
   });
 
   const rename = action('name', 'person.rename', async ({ session: { person } }, form) => {
     await accounts.rename(person.id, form.get('name') ?? '');
     return { kind: 'redirect', to: accountPath, notice: 'Your name was changed.' };
   });
+
+  const display = action('display', 'person.display', async ({ session: { person } }, form) => {
+    const preferences = readDisplay(form);
+    await people.setPreferences(person.id, preferences);
+    return { kind: 'redirect', to: accountPath, notice: 'Your display settings were saved.', audit: preferences };
+  });
+
+  /** The switch in the menu of every page, which leads back to that page. */
+  const switchTheme: ActionRoute = {
+    method: 'post',
+    path: '/account/theme',
+    access: 'person',
+    action: 'person.display',
+    async handle({ session: { person } }, form) {
+      const preferences = { theme: form.get('theme') || null };
+      await people.setPreferences(person.id, preferences);
+      return { kind: 'redirect', to: safePath(form.get('next')), audit: preferences };
+    },
+  };
 
   const changePassword = action('password', 'person.password', async ({ session, remoteAddress }, form) => {
     const person = await accounts.get(session.person.id);
@@ -75,5 +97,5 @@ export function createAccountRoutes({ people, publicUrl }: AccountRouteDeps): re
     return { kind: 'redirect', to: accountPath, notice, audit: { sessions: count } };
   });
 
-  return [page, rename, changePassword, revokeOthers, revoke, ...createTokenRoutes({ personalTokens, publicUrl })];
+  return [page, rename, display, switchTheme, changePassword, revokeOthers, revoke, ...createTokenRoutes({ personalTokens, publicUrl })];
 }

@@ -35,8 +35,8 @@ export function tokenSection(context: ConsoleContext, tokens: readonly PersonalT
     columns: [
       { label: 'Name', value: ({ name, prefix }) => html`${name}<br><span class="muted"><code>gwp_${prefix}</code></span>`, grow: true },
       { label: 'Scopes', value: (token) => token.scopes.join(', ') },
-      { label: 'Last used', value: ({ lastUsedAt }) => (lastUsedAt === null ? 'Never' : ago(lastUsedAt, context.now, 'UTC')) },
-      { label: 'Expires', value: ({ expiresAt }) => time(expiresAt, 'UTC', 'minute') },
+      { label: 'Last used', value: ({ lastUsedAt }) => (lastUsedAt === null ? 'Never' : ago(lastUsedAt, context.now, context.zone)) },
+      { label: 'Expires', value: ({ expiresAt }) => time(expiresAt, context.zone, 'minute') },
       {
         label: '',
         align: 'end',

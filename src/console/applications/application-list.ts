@@ -15,7 +15,7 @@ import {
   pager,
   table,
   textField,
-  usd,
+  total,
 } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
@@ -89,7 +89,7 @@ function applicationTable(
         align: 'end',
         value: ({ source, calls }) => html`<a href="${callsPath(context, source)}">${formatCount(calls)}</a>`,
       },
-      { label: `Cost, ${recentDays} days`, align: 'end', value: ({ cost }) => usd(cost) },
+      { label: `Cost, ${recentDays} days`, align: 'end', value: ({ cost }) => total(cost) },
     ],
   });
 }

@@ -4,6 +4,11 @@
  */
 import { type StoredApplication, toApplicationSettingsJson } from '../../projects/application-settings.ts';
 import type { Application } from '../../projects/applications.ts';
+import { toSettingsJson } from '../../projects/project-settings.ts';
+import type { Catalog } from '../../routing/catalog.ts';
+import { checkApplicationChange, type RoutingFindings } from '../../routing/check-change.ts';
+import { configuredTiers, listUsableModels, type TierKind } from '../../routing/check-models.ts';
+import { arrangeTiers } from '../frame/arrange-tiers.ts';
 import { type CeilingUse, ceilingFields, ceilingMeters, readLimit } from '../frame/ceilings.ts';
 import { actionButton, card, fieldset, form as renderForm, section, textField } from '../frame/components.ts';
 import { type FieldErrors, noErrors } from '../frame/field-errors.ts';
@@ -18,7 +23,16 @@ import {
   type SettingsEdit,
   settingsField,
 } from '../frame/settings-edit.ts';
-import { assertDistinctTiers, readTiers, setTiers, tierFields } from '../frame/tier-fields.ts';
+import { confirmationOf, markModel } from '../frame/tier-checks.ts';
+import {
+  assertDistinctTiers,
+  defaultButton,
+  type InheritedTier,
+  readTiers,
+  setTiers,
+  tierFields,
+  tierScript,
+} from '../frame/tier-fields.ts';
 import { applicationPath, callsPath } from './application-list.ts';
 
 const kinds = [
@@ -28,8 +42,25 @@ const kinds = [
   ['transcription_tiers', 'Tiers for transcription'],
 ] as const;
 
-export function newApplicationPage(context: ConsoleContext, form: URLSearchParams, errors: FieldErrors = noErrors): PageContent {
+export interface ApplicationPageDeps {
+  readonly catalog: () => Catalog;
+  /** Returns the default for projects that don't have their own setting. */
+  readonly catalogFill: () => boolean;
+}
+
+export interface SubmittedForm {
+  readonly form: URLSearchParams;
+  readonly errors: FieldErrors;
+  /** The person has to confirm the warnings. */
+  readonly findings?: RoutingFindings;
+}
+
+/** The maximum number of models to choose from, which keeps the page small. */
+const maxChoices = 300;
+
+export function newApplicationPage(deps: ApplicationPageDeps, context: ConsoleContext, submitted: SubmittedForm): PageContent {
   const path = projectPath(context, '/applications');
+  const { form, errors } = submitted;
   return {
     kind: 'page',
     title: 'Limits of an application',
@@ -40,6 +71,7 @@ export function newApplicationPage(context: ConsoleContext, form: URLSearchParam
       submit: 'Save',
       cancelHref: path,
       fields: [
+        defaultButton,
         textField({
           name: 'application',
           label: 'Application',
@@ -49,25 +81,27 @@ export function newApplicationPage(context: ConsoleContext, form: URLSearchParam
           required: true,
           maxLength: 256,
           autocomplete: 'off',
-          autofocus: true,
+          autofocus: !form.has('arrange'),
         }),
-        ...settingFields(form, errors),
+        ...settingFields(deps, context, submitted, `${path}/new/arrange`),
       ],
     }),
+    scripts: [tierScript],
   };
 }
 
 export function applicationPage(
+  deps: ApplicationPageDeps,
   context: ConsoleContext,
-  application: Application,
-  uses: readonly CeilingUse[],
-  rejected?: { readonly form: URLSearchParams; readonly errors: FieldErrors },
+  { application, uses }: { readonly application: Application; readonly uses: readonly CeilingUse[] },
+  submitted?: SubmittedForm,
 ): PageContent {
   const { source, settings, createdAt } = application;
   const stored = toApplicationSettingsJson(settings);
-  const rebased = rebaseSettings(rejected?.form, editOf, stored);
+  const rebased = rebaseSettings(submitted?.form, editOf, stored);
   const isOwner = context.role === 'owner';
   const calls = callsPath(context, source);
+  const shown = submitted ?? { form: toForm(stored), errors: noErrors };
   const reset =
     isOwner && createdAt !== null
       ? actionButton({
@@ -85,20 +119,32 @@ export function applicationPage(
     breadcrumbs: [{ label: 'Applications', href: projectPath(context, '/applications') }],
     actions: html`<a class="button" href="${calls}">Calls</a>${reset}`,
     content: html`${section('Use of ceilings', card(ceilingMeters(uses)), { hint: 'Days and months are in UTC.' })}
-${rebased.notice}${isOwner ? section('Settings', settingsForm(context, source, rejected?.form ?? toForm(stored), rebased.read, rejected?.errors ?? noErrors)) : ownTiers(stored)}`,
+${rebased.notice}${isOwner ? section('Settings', settingsForm(deps, context, source, shown, rebased.read)) : ownTiers(stored)}`,
+    scripts: [tierScript],
   };
 }
 
-function settingsForm(context: ConsoleContext, source: string, form: URLSearchParams, read: Settings, errors: FieldErrors): Html {
+function settingsForm(deps: ApplicationPageDeps, context: ConsoleContext, source: string, submitted: SubmittedForm, read: Settings): Html {
+  const query = new URLSearchParams({ name: source });
   return renderForm({
     context,
     action: applicationPath(context, source),
     submit: 'Save',
-    fields: [settingsField(read), ...settingFields(form, errors)],
+    fields: [
+      defaultButton,
+      settingsField(read),
+      ...settingFields(deps, context, submitted, `${projectPath(context, '/applications/application/arrange')}?${query}`),
+    ],
   });
 }
 
-function settingFields(form: URLSearchParams, errors: FieldErrors): Html[] {
+function settingFields(
+  deps: ApplicationPageDeps,
+  context: ConsoleContext,
+  { form, errors, findings }: SubmittedForm,
+  arrangePath: string,
+): Html[] {
+  const scope = { catalog: deps.catalog(), project: context.project.settings };
   return [
     fieldset(
       'Ceilings',
@@ -111,10 +157,50 @@ function settingFields(form: URLSearchParams, errors: FieldErrors): Html[] {
         legend,
         form,
         errors,
-        hint: 'For this application, a tier replaces the tier of the project with the same name. To remove a tier, clear its name and its models.',
+        hint: 'For this application, a tier replaces the tier of the project with the same name. Models are tried from top to bottom.',
+        arrangePath,
+        choices: listUsableModels(scope, name).slice(0, maxChoices),
+        inherited: inheritedTiers(deps, context, name),
+        mark: (model) => markModel(scope, name, model),
       }),
     ),
+    html`${findings ? confirmationOf(findings) : ''}`,
   ];
+}
+
+function inheritedTiers({ catalog }: ApplicationPageDeps, { project }: ConsoleContext, name: TierKind): InheritedTier[] {
+  const own = toSettingsJson(project.settings)[name];
+  return Object.entries({ ...configuredTiers(catalog())[name], ...own }).map(([tier, models]) => ({
+    name: tier,
+    models,
+    origin: Object.hasOwn(own, tier) ? 'of the project' : 'in the configuration file',
+  }));
+}
+
+/** Returns the form again after a button has moved, added or removed a model or a tier. */
+export function arrange(deps: ApplicationPageDeps, context: ConsoleContext, form: URLSearchParams): SubmittedForm {
+  const inherited = (wanted: string) => kinds.flatMap(([name]) => (name === wanted ? inheritedTiers(deps, context, name) : []));
+  return { form: arrangeTiers(form, inherited), errors: noErrors };
+}
+
+/** Throws `bad_request` if two tiers have the same name. */
+export function assertTiers(form: URLSearchParams): void {
+  for (const [name] of kinds) assertDistinctTiers(form, name);
+}
+
+export function findingsOf(
+  { catalog, catalogFill }: ApplicationPageDeps,
+  { project }: ConsoleContext,
+  { settings }: Pick<Application, 'settings'>,
+  form: URLSearchParams,
+): RoutingFindings {
+  const submitted = {
+    tiers: readTiers(form, 'tiers'),
+    imageTiers: readTiers(form, 'image_tiers'),
+    speechTiers: readTiers(form, 'speech_tiers'),
+    transcriptionTiers: readTiers(form, 'transcription_tiers'),
+  };
+  return checkApplicationChange({ catalog: catalog(), catalogFill: catalogFill() }, project.settings, settings, submitted);
 }
 
 /** Shown to members, who can't change the settings. */
@@ -135,11 +221,6 @@ function toForm({ ceilings, windows, ...stored }: StoredApplication): URLSearchP
   if (ceilings.cost !== null) form.set('ceilings.cost', String(ceilings.cost));
   for (const [name] of kinds) setTiers(form, name, stored[name]);
   return form;
-}
-
-/** Throws `bad_request` if two tiers have the same name. */
-export function assertTiers(form: URLSearchParams): void {
-  for (const [name] of kinds) assertDistinctTiers(form, name);
 }
 
 export function editOf(form: URLSearchParams): SettingsEdit {

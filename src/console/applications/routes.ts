@@ -1,14 +1,30 @@
 /** Routes of the pages about applications. */
 import { gatewayError } from '../../core/errors.ts';
-import { toApplicationSettingsJson } from '../../projects/application-settings.ts';
+import {
+  parseApplicationChange,
+  parseStoredApplication,
+  toApplicationSettings,
+  toApplicationSettingsJson,
+} from '../../projects/application-settings.ts';
 import type { Applications } from '../../projects/applications.ts';
+import { noErrors } from '../frame/field-errors.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, ConsoleRoute } from '../frame/route.ts';
 import { auditOf, compareSettings } from '../frame/settings-edit.ts';
+import { assertSafeChange } from '../frame/tier-checks.ts';
 import { type ApplicationListDeps, applicationPath, exportApplications, readUse, showApplications } from './application-list.ts';
-import { applicationPage, assertTiers, editOf, newApplicationPage, readApplicationInput } from './application-page.ts';
+import {
+  type ApplicationPageDeps,
+  applicationPage,
+  arrange,
+  assertTiers,
+  editOf,
+  findingsOf,
+  newApplicationPage,
+  readApplicationInput,
+} from './application-page.ts';
 
-export interface ApplicationRoutesDeps extends ApplicationListDeps {
+export interface ApplicationRoutesDeps extends ApplicationListDeps, ApplicationPageDeps {
   readonly applications: Applications;
 }
 
@@ -28,7 +44,8 @@ export function createApplicationRoutes(deps: ApplicationRoutesDeps): readonly C
       method: 'get',
       path: '/applications/new',
       access: 'owner',
-      handle: async (context) => newApplicationPage(context, new URLSearchParams({ application: nameOf(context) })),
+      handle: async (context) =>
+        newApplicationPage(deps, context, { form: new URLSearchParams({ application: nameOf(context) }), errors: noErrors }),
     },
     {
       method: 'post',
@@ -37,14 +54,16 @@ export function createApplicationRoutes(deps: ApplicationRoutesDeps): readonly C
       action: 'application.change',
       async handle(context, form) {
         const source = form.get('application')?.trim() ?? '';
-        assertTiers(form);
         const existing = await applications.find(context.project.id, source);
         if (existing.createdAt !== null)
           throw gatewayError('conflict', {
             issues: [{ path: 'source', message: 'the application already has settings; open it in the list to change them' }],
           });
         const defaults = toApplicationSettingsJson(existing.settings);
+        assertTiers(form);
         const edit = compareSettings(defaults, readApplicationInput(form));
+        parseApplicationChange(source, edit.change);
+        assertSafeChange(findingsOf(deps, context, existing, form), form);
         await applications.put(context.project.id, source, edit.change, defaults);
         return {
           kind: 'redirect',
@@ -53,15 +72,23 @@ export function createApplicationRoutes(deps: ApplicationRoutesDeps): readonly C
           audit: { application: source, changed: auditOf(edit) },
         };
       },
-      invalidForm: async (context, form, errors) => newApplicationPage(context, form, errors),
+      async invalidForm(context, form, errors) {
+        return newApplicationPage(deps, context, { form, errors, findings: findingsOf(deps, context, unsetApplication, form) });
+      },
+    },
+    {
+      method: 'post',
+      path: '/applications/new/arrange',
+      access: 'owner',
+      action: null,
+      handle: async (context, form) => ({ kind: 'page', page: newApplicationPage(deps, context, arrange(deps, context, form)) }),
     },
     {
       method: 'get',
       path: '/applications/application',
       access: 'member',
       async handle(context) {
-        const { application, uses } = await find(context);
-        return applicationPage(context, application, uses);
+        return applicationPage(deps, context, await find(context));
       },
     },
     {
@@ -75,13 +102,25 @@ export function createApplicationRoutes(deps: ApplicationRoutesDeps): readonly C
         const edit = editOf(form);
         const to = applicationPath(context, source);
         if (Object.keys(edit.change).length === 0) return { kind: 'redirect', to, notice: 'Nothing was changed.' };
+        parseApplicationChange(source, edit.change);
+        assertSafeChange(findingsOf(deps, context, await applications.find(context.project.id, source), form), form);
         await applications.put(context.project.id, source, edit.change, edit.read);
         return { kind: 'redirect', to, notice: 'Saved.', audit: { application: source, changed: auditOf(edit) } };
       },
       async invalidForm(context, form, errors) {
-        const { application, uses } = await find(context);
-        return applicationPage(context, application, uses, { form, errors });
+        const found = await find(context);
+        return applicationPage(deps, context, found, { form, errors, findings: findingsOf(deps, context, found.application, form) });
       },
+    },
+    {
+      method: 'post',
+      path: '/applications/application/arrange',
+      access: 'owner',
+      action: null,
+      handle: async (context, form) => ({
+        kind: 'page',
+        page: applicationPage(deps, context, await find(context), arrange(deps, context, form)),
+      }),
     },
     {
       method: 'post',
@@ -101,6 +140,9 @@ export function createApplicationRoutes(deps: ApplicationRoutesDeps): readonly C
     },
   ];
 }
+
+/** An application without settings, which a new one is compared with. */
+const unsetApplication = { settings: toApplicationSettings(parseStoredApplication({})) };
 
 function nameOf({ url }: ConsoleContext): string {
   return url.searchParams.get('name') ?? '';

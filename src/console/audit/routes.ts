@@ -3,6 +3,7 @@
 import { gatewayError } from '../../core/errors.ts';
 import { fromLocalTime } from '../../core/time-zone.ts';
 import type { Audit, AuditEntry, AuditFilter, AuditOutcome } from '../../people/audit.ts';
+import type { FindNames } from '../frame/author.ts';
 import {
   badge,
   type Column,
@@ -20,10 +21,12 @@ import {
 } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import type { ConsoleContext, ConsoleRoute, CsvValue, PageResult } from '../frame/route.ts';
+import { describeAction, describedActions, isChange, peopleOf, type SentenceView } from './sentences.ts';
 
 export interface AuditRoutesDeps {
   readonly audit: Pick<Audit, 'list'>;
   readonly accounts: { findByEmail(email: string): Promise<{ readonly id: string } | null> };
+  readonly findNames: FindNames;
   readonly members: { list(projectId: string): Promise<readonly { readonly email: string }[]> };
 }
 
@@ -56,6 +59,8 @@ async function showAudit(deps: AuditRoutesDeps, context: ConsoleContext, project
     projectId === null ? [] : deps.members.list(projectId),
   ]);
   const { shown, next } = cutPage(entries, pageSize, ({ id }) => String(id));
+  const names = await deps.findNames([...new Set(shown.flatMap(peopleOf))]);
+  const view = { names, isAdmin: context.session.person.isAdmin };
   return {
     kind: 'page',
     title: projectId === null ? 'Audit of the deployment' : 'Audit',
@@ -70,7 +75,10 @@ ${filterForm(context, [
     value: query.get('person'),
     suggestions: members.map(({ email }) => email),
   }),
-  textField({ name: 'action', label: 'Action', placeholder: 'key.issue', value: query.get('action'), autocomplete: 'off' }),
+  textField({
+    ...{ name: 'action', label: 'Action', placeholder: 'key.issue', value: query.get('action'), autocomplete: 'off' },
+    suggestions: describedActions,
+  }),
   textField({ name: 'from', label: `From (${zone})`, type: 'date', value: query.get('from') }),
   textField({ name: 'to', label: `To (${zone})`, type: 'date', value: query.get('to') }),
 ])}${table<AuditEntry>({
@@ -78,71 +86,112 @@ ${filterForm(context, [
   hideCaption: true,
   rows: shown,
   empty: query.size === 0 ? 'Changes appear here as soon as they are made.' : 'No change matches the filters.',
-  columns: columns(context, projectId === null),
+  columns: columns(context, projectId === null, view),
 })}${pager(context, next)}`,
   };
 }
 
-function columns({ zone }: ConsoleContext, withProject: boolean): Column<AuditEntry>[] {
+function columns({ zone, url }: ConsoleContext, withProject: boolean, view: SentenceView): Column<AuditEntry>[] {
   return [
     { label: 'Time', value: ({ at }) => time(at, zone) },
-    { label: 'Who', value: actorOf },
-    ...(withProject ? [{ label: 'Project', value: ({ project }: AuditEntry) => project }] : []),
-    {
-      label: 'Action',
-      value: ({ action, target }) =>
-        html`<code>${action}</code>${target === null ? '' : html`<br><span class="cut muted" title="${target}">${target}</span>`}`,
-    },
-    { label: 'Outcome', value: ({ outcome }) => outcomeBadge(outcome) },
-    { label: 'Detail', value: ({ detail }) => detailOf(detail), grow: true },
+    { label: 'What happened', value: (entry) => whatHappened(entry, view, url.pathname), grow: true },
+    ...(withProject
+      ? [
+          {
+            label: 'Project',
+            value: ({ project }: AuditEntry) => project && html`<a href="/console/p/${project}/audit">${project}</a>`,
+          },
+        ]
+      : []),
+    { label: 'Outcome', value: ({ outcome, detail }) => outcomeOf(outcome, detail) },
   ];
 }
 
-function actorOf({ actor, person, personId }: AuditEntry): Html | string {
-  if (actor === 'admin_token') return 'Admin token';
+/** The sentence, what it changed, and a fold-out with the rest of the row as it is stored. */
+function whatHappened(entry: AuditEntry, view: SentenceView, path: string): Html {
+  const changes = changesOf(entry.detail);
+  const shown = changes.slice(0, shownChanges);
+  const more = changes.length - shown.length;
+  return html`<p>${actorOf(entry, path)} ${describeAction(entry, view)}.</p>${
+    shown.length === 0
+      ? ''
+      : html`<ul class="bare changes">${shown.map((line) => html`<li>${line}</li>`)}${more > 0 ? html`<li class="muted">and ${more} more, below</li>` : ''}</ul>`
+  }${foldOut(entry, more > 0 ? changes : [])}`;
+}
+
+const shownChanges = 4;
+
+function actorOf({ actor, person }: AuditEntry, path: string): Html {
+  if (actor === 'admin_token') return html`<strong>The admin token</strong>`;
   const name =
     person === null
-      ? html`<span class="muted">deleted person</span> <code>${personId}</code>`
-      : html`<span title="${person.email}">${person.name}</span>`;
-  return actor === 'personal_token' ? html`${name} <span class="muted">by token</span>` : name;
+      ? html`<strong>A deleted person</strong>`
+      : html`<a class="actor" href="${path}?${new URLSearchParams({ person: person.email })}" title="${person.email}">${person.name}</a>`;
+  return actor === 'personal_token' ? html`${name}, by a personal token,` : name;
 }
 
-function outcomeBadge(outcome: AuditOutcome | null): Html {
+function outcomeOf(outcome: AuditOutcome | null, detail: AuditEntry['detail']): Html {
   const tones: Readonly<Record<AuditOutcome, Tone>> = { ok: 'good', refused: 'warning', failed: 'bad' };
-  return outcome === null ? badge('not finished') : badge(outcome, tones[outcome]);
+  if (outcome === null) return badge('not finished');
+  const reason = typeof detail.error === 'string' ? html` <code>${detail.error}</code>` : '';
+  return html`${badge(outcome, tones[outcome])}${reason}`;
 }
 
-/** Lists the details with one line per value. Changed settings show the old and the new value. */
-function detailOf(detail: AuditEntry['detail']): Html | string {
-  const lines = Object.entries(detail).flatMap(([name, value]) => linesOf(name, value));
-  if (lines.length === 0) return '';
-  const list = html`<ul class="bare">${lines.map((line) => html`<li>${line}</li>`)}</ul>`;
-  return lines.length <= shownLines ? list : html`<details><summary>${lines.length} values</summary>${list}</details>`;
+/** Lists the changed settings with their old and new values. */
+function changesOf(detail: AuditEntry['detail']): Html[] {
+  return Object.entries(detail).flatMap(([name, value]) =>
+    name === 'role' || !isShown(name, value)
+      ? []
+      : name === 'added' || name === 'removed'
+        ? [html`${describeName(name)}: ${formatSetting(value)}`]
+        : linesOf(name, value, describeName),
+  );
 }
 
-const shownLines = 4;
+/** Says whether a stored value is shown below the sentence. */
+function isShown(name: string, value: unknown): boolean {
+  if (name === 'added' || name === 'removed') return isRecord(value);
+  return name === 'changed' || isChange(value);
+}
 
-function linesOf(name: string, value: unknown): Html[] {
+/** Ids and the other stored values, which people need for support and scripts. */
+function foldOut({ action, target, personId, detail }: AuditEntry, changes: readonly Html[]): Html {
+  const others = Object.entries(detail).filter(([name, value]) => name === 'role' || !isShown(name, value));
+  const stored: (readonly [string, Html | string])[] = [
+    ['action', action],
+    ...(target === null ? [] : [['target', target] as const]),
+    ...(personId === null ? [] : [['by', personId] as const]),
+  ];
+  const lines = [
+    ...stored.map(([name, value]) => html`<code>${name}</code> ${value}`),
+    ...others.flatMap(([name, value]) => linesOf(name, value, (path) => html`<code>${path}</code>`)),
+    ...changes,
+  ];
+  return html`<details class="ids"><summary>Details</summary><ul class="bare">${lines.map((line) => html`<li>${line}</li>`)}</ul></details>`;
+}
+
+/** `ceilings.cost` becomes `ceilings cost`. */
+function describeName(path: string): Html {
+  return html`<span class="setting">${path.replaceAll(/[._]/g, ' ')}</span>`;
+}
+
+function linesOf(name: string, value: unknown, label: (path: string) => Html): Html[] {
   if (isChange(value) && isRecord(value.from) && isRecord(value.to)) {
     const { from, to } = value;
     const members = [...new Set([...Object.keys(from), ...Object.keys(to)])];
     const changes = members.map((member) => [member, { from: from[member] ?? null, to: to[member] ?? null }] as const);
     return changes.flatMap(([member, change]) =>
-      formatSetting(change.from) === formatSetting(change.to) ? [] : linesOf(`${name}.${member}`, change),
+      formatSetting(change.from) === formatSetting(change.to) ? [] : linesOf(`${name}.${member}`, change, label),
     );
   }
-  if (isChange(value)) return [html`<code>${name}</code> ${formatSetting(value.from)} → ${formatSetting(value.to)}`];
+  if (isChange(value)) return [html`${label(name)}: ${formatSetting(value.from)} → ${formatSetting(value.to)}`];
   if (isRecord(value))
-    return Object.entries(value).flatMap(([member, inner]) => linesOf(name === 'changed' ? member : `${name}.${member}`, inner));
-  return [html`<code>${name}</code> ${formatSetting(value)}`];
+    return Object.entries(value).flatMap(([member, inner]) => linesOf(name === 'changed' ? member : `${name}.${member}`, inner, label));
+  return [html`${label(name)} ${formatSetting(value)}`];
 }
 
 function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-function isChange(value: unknown): value is { readonly from: unknown; readonly to: unknown } {
-  return isRecord(value) && Object.keys(value).sort().join() === 'from,to';
 }
 
 async function parseFilter(

@@ -5,6 +5,7 @@ import {
   badge,
   codeBlock,
   definitions,
+  equalUsd,
   formatCount,
   formatDuration,
   notice,
@@ -65,6 +66,7 @@ function nextTry({ now, zone }: ConsoleContext, at: Date): Html {
 }
 
 function groupSection(context: ConsoleContext, { groups, errorMessage }: BatchWithGroups): Html {
+  const money = equalUsd(groups.map(({ costNanos }) => costNanos));
   const rows = table({
     caption: 'Groups',
     hideCaption: true,
@@ -89,7 +91,7 @@ function groupSection(context: ConsoleContext, { groups, errorMessage }: BatchWi
         grow: true,
       },
       { label: 'Next try', value: ({ nextTryAt }) => (nextTryAt === null ? '–' : nextTry(context, nextTryAt)), wideOnly: true },
-      { label: 'Cost', value: ({ costNanos }) => usd(costNanos), align: 'end' },
+      { label: 'Cost', value: ({ costNanos }) => money(costNanos), align: 'end' },
     ],
     rows: groups,
     empty: 'The groups of this batch were erased.',

@@ -10,6 +10,7 @@ import {
   csvLink,
   csvRows,
   cutPage,
+  equalUsd,
   filterForm,
   formatCount,
   formatDuration,
@@ -22,7 +23,6 @@ import {
   stats,
   table,
   time,
-  usd,
 } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
@@ -152,6 +152,7 @@ function listPage(context: ConsoleContext, { next, lagMs, counts, rows }: Listed
       options: [{ value: '', label: 'Any' }, ...batchStates.map((value) => ({ value, label: stateLabel(value) }))],
     }),
   ]);
+  const money = equalUsd(page.shown.map(({ costNanos }) => costNanos));
   const list = table({
     caption: 'Learning batches',
     hideCaption: true,
@@ -165,7 +166,7 @@ function listPage(context: ConsoleContext, { next, lagMs, counts, rows }: Listed
         value: (batch) => (batch.errorMessage === null || batch.state === 'done' ? resultOf(batch) : sentence(batch.errorMessage)),
         grow: true,
       },
-      { label: 'Cost', value: ({ costNanos }) => usd(costNanos), align: 'end' },
+      { label: 'Cost', value: ({ costNanos }) => money(costNanos), align: 'end' },
     ],
     rows: page.shown,
     rowHref: ({ id }) => projectPath(context, `/batches/${id}`),

@@ -1,39 +1,42 @@
 /** The list of calls, with filters, a histogram, live updates and CSV export. */
 import type { Analytics } from '../../usage/analytics/analytics.ts';
-import { type CallFilter, parseCallFilter } from '../../usage/analytics/call-filter.ts';
+import type { CallFilter } from '../../usage/analytics/call-filter.ts';
 import type { CallSummary } from '../../usage/analytics/call-list.ts';
 import type { Figures } from '../../usage/analytics/figures.ts';
 import { parseRange, type Range, unitFor } from '../../usage/analytics/range.ts';
 import type { UnitFigures } from '../../usage/analytics/read-figures.ts';
 import { TooManyCalls } from '../../usage/analytics/row-limit.ts';
-import { activeFilters, callFilterForm, type FilterChoices, filterQuery } from '../frame/call-filters.ts';
+import { activeFilters, callFilterForm, type FilterChoices, filterQuery, readCallFilter } from '../frame/call-filters.ts';
 import {
   badge,
   barChart,
   card,
   csvLink,
+  equalUsd,
   exactUsd,
   formatCount,
   formatDuration,
   formatTimeIn,
-  formatUsd,
   pageParameter,
   pager,
   parsePageId,
   table,
   time,
-  usd,
+  totalUsd,
   withQuery,
 } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
+import { ownCallsLine, readFigures, readOwnFigures } from '../frame/own-calls.ts';
+import { findPath } from '../frame/palette.ts';
 import { projectPath } from '../frame/project-path.ts';
+import { refusedLine } from '../frame/refused-line.ts';
 import type { ConsoleContext, ConsoleRoute, CsvValue, PageResult } from '../frame/route.ts';
 import { orTooMany, rowLimit, tooManyCalls } from '../frame/row-limit.ts';
-import { periodQuery, rangePicker, unitLabels, unitName } from '../frame/time-range.ts';
+import { periodQuery, rangePicker, rangeQuery, unitLabels, unitName } from '../frame/time-range.ts';
 import { outcomeBadge } from './outcome.ts';
 
 export interface CallListDeps {
-  readonly analytics: Pick<Analytics, 'callPage' | 'streamCalls' | 'figures'>;
+  readonly analytics: Pick<Analytics, 'callPage' | 'streamCalls' | 'figures' | 'refusedCounts'>;
   readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
   readonly filterChoices: (context: ConsoleContext) => Promise<FilterChoices>;
 }
@@ -75,34 +78,53 @@ interface View {
 function readView(context: ConsoleContext): View {
   const { url, project, zone, now, signal } = context;
   const range = parseRange(url.searchParams, { zone, now });
-  const filter = parseCallFilter(url.searchParams);
+  const filter = readCallFilter(context);
   const before = parsePageId(context);
   const isLive = url.searchParams.get('live') === '1' && before === null;
   return { range, filter, selection: { projectId: project.id, from: range.from, to: range.to, filter, signal }, before, isLive };
 }
 
 async function showCalls({ analytics, filterChoices }: CallListDeps, context: ConsoleContext): Promise<PageResult> {
-  const { zone } = context;
+  const { zone, url } = context;
+  // Refused calls have a list of their own, because they have neither a model nor a cost.
+  if (url.searchParams.get('result') === 'refused') {
+    const given = { source: url.searchParams.get('source'), key: url.searchParams.get('key') };
+    return { kind: 'redirect', to: projectPath(context, '/calls/refused', { ...rangeQuery(context), ...given }) };
+  }
   const { range, filter, selection, before, isLive } = readView(context);
   const unit = unitFor(range);
-  const [page, report, choices] = await Promise.all([
+  const figures = { ...selection, zone, unit, ...rowLimit(context) };
+  const { from, to, projectId, signal } = selection;
+  const { source, key } = filter;
+  const [page, { report, hasOwn }, own, choices, refused] = await Promise.all([
     orTooMany(analytics.callPage({ ...selection, before, limit: pageSize, ...rowLimit(context) })),
-    orTooMany(analytics.figures({ ...selection, zone, unit, ...rowLimit(context) })),
+    readFigures(analytics, figures),
+    readOwnFigures(analytics, figures),
     filterChoices(context),
+    analytics.refusedCounts({ projectId, from, to, signal, source, key }),
   ]);
   const list = page instanceof TooManyCalls ? '' : callTable(context, page.calls);
-  const content = html`${rangePicker(context, range)}
-${callFilterForm(context, filter, { choices, keep: ['live'] })}
+  const content = html`${searchForm(context)}${rangePicker(context, range)}
+${callFilterForm(context, filter, { choices, keep: ['live'], results: [{ value: 'refused', label: 'Refused by the gateway' }] })}
 ${activeFilters(context, filter)}
+${refusedLine(context, refused, { source, key })}
 ${report instanceof TooManyCalls ? tooManyCalls(context, range, report) : report.total.calls === 0 ? '' : card(histogram(context, filter, unit, report.units))}
 <div class="page-head">${report instanceof TooManyCalls ? '' : summaryOf(context, report.total)}<div class="actions">${liveControls(context, isLive)}${csvLink(context)}</div></div>
+${ownCallsLine(context, own, hasOwn)}
 ${isLive ? html`<div hx-get="${livePath(context)}" hx-trigger="every 2s" hx-swap="innerHTML" aria-live="off">${list}</div>` : list}
 ${isLive || page instanceof TooManyCalls ? '' : pager(context, page.next)}`;
   return { kind: 'page', title: 'Calls', content };
 }
 
+/** The field finds a call of any time, regardless of the filters. */
+function searchForm(context: ConsoleContext): Html {
+  const hint = 'Call id, task, request id of a vendor, or end user';
+  return html`<form class="find" method="get" action="${projectPath(context, findPath)}" role="search" aria-label="Find a call">
+<label class="hidden" for="find-call">Find a call by its id, task, request id or end user</label><input id="find-call" name="q" type="search" required autocomplete="off" placeholder="${hint}"><button class="button">Find</button></form>`;
+}
+
 function summaryOf(context: ConsoleContext, { calls, errors, costNanos, unpriced }: Figures): Html {
-  return html`<p class="muted">${formatCount(calls)} ${calls === 1 ? 'call' : 'calls'}, ${formatCount(errors)} ${errors === 1 ? 'error' : 'errors'}, ${formatUsd(costNanos)}${
+  return html`<p class="muted">${formatCount(calls)} ${calls === 1 ? 'call' : 'calls'}, ${formatCount(errors)} ${errors === 1 ? 'error' : 'errors'}, ${totalUsd(costNanos)}${
     unpriced === 0
       ? ''
       : html` and <a href="${withQuery(context, { price: 'unknown', [pageParameter]: null })}">${formatCount(unpriced)} with unknown cost</a>`
@@ -140,6 +162,7 @@ function histogram(context: ConsoleContext, filter: CallFilter, unit: ReturnType
 
 function callTable(context: ConsoleContext, calls: readonly CallSummary[]): Html {
   const { zone } = context;
+  const money = equalUsd(calls.map(({ costNanos }) => costNanos));
   return table<CallSummary>({
     caption: 'Calls, newest first',
     hideCaption: true,
@@ -158,7 +181,7 @@ function callTable(context: ConsoleContext, calls: readonly CallSummary[]): Html
         value: ({ input, cachedInput, cacheWrite, output }) =>
           html`${formatCount(input + cachedInput + cacheWrite)}<span class="muted"> in </span>${formatCount(output)}<span class="muted"> out</span>`,
       },
-      { label: 'Cost', align: 'end', value: ({ costNanos }) => usd(costNanos) },
+      { label: 'Cost', align: 'end', value: ({ costNanos }) => money(costNanos) },
       { label: 'Latency', align: 'end', value: latencyOf },
     ],
   });

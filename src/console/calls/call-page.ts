@@ -1,4 +1,7 @@
-/** The page of a call: attempts, plan, cost, ceilings, memory and, on demand, the prompt and the response. */
+/**
+ * The page of a call. It begins with how the call ended and what the vendors said, followed by its text on demand. The
+ * attempts, plan, cost, ceilings and memory come after that.
+ */
 
 import type { ReadCounters } from '../../ceilings/counter-usage.ts';
 import { formatCounterKey } from '../../ceilings/counters.ts';
@@ -8,7 +11,7 @@ import { addDays, startOf } from '../../core/time-zone.ts';
 import type { KeyRecord } from '../../keys/key-record.ts';
 import type { CallMemory, CallText } from '../../memory/conversations/read-call-text.ts';
 import type { Analytics } from '../../usage/analytics/analytics.ts';
-import type { AttemptDetail, CallDetail } from '../../usage/analytics/call-detail.ts';
+import type { CallDetail } from '../../usage/analytics/call-detail.ts';
 import {
   badge,
   card,
@@ -16,31 +19,34 @@ import {
   definitions,
   formatCount,
   formatDuration,
+  formatTimeIn,
   notice,
-  type Span,
   section,
-  table,
   time,
   usd,
-  waterfall,
 } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, ConsoleRoute, PageResult } from '../frame/route.ts';
 import { periodQuery } from '../frame/time-range.ts';
+import { attemptsSection, failuresOf } from './attempts.ts';
 import { ceilingsOf, ceilingsSection } from './call-ceilings.ts';
 import { costSection } from './call-cost.ts';
 import { textSection } from './call-text.ts';
+import { describeEnd, titleOf } from './describe-end.ts';
 import { outcomeBadge, toneOf } from './outcome.ts';
 import { planSection } from './plan.ts';
+import { refusedCallPage } from './refused-call-page.ts';
 
 export interface CallPageDeps {
-  readonly analytics: Pick<Analytics, 'call'>;
+  readonly analytics: Pick<Analytics, 'call' | 'refusedCall'>;
   readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
   readonly listKeys: (projectId: string) => Promise<readonly KeyRecord[]>;
   readonly readCounters: ReadCounters;
   readonly readCallMemory: (projectId: string, callId: string) => Promise<CallMemory | null>;
   readonly readCallText: (projectId: string, callId: string) => Promise<CallText | null>;
+  /** Returns the public URL of the gateway. If it's null, we use the origin of the request. */
+  readonly publicUrl: () => string | null;
 }
 
 export function createCallPageRoutes(deps: CallPageDeps): readonly ConsoleRoute[] {
@@ -51,7 +57,11 @@ async function showCall(deps: CallPageDeps, context: ConsoleContext): Promise<Pa
   const { project, params, url, zone } = context;
   const id = params.id ?? '';
   const call = isUuid(id) ? await deps.analytics.call(project.id, id) : null;
-  if (!call) throw gatewayError('not_found', { message: 'no such call' });
+  if (!call) {
+    const refused = isUuid(id) ? await deps.analytics.refusedCall(project.id, id) : null;
+    if (!refused) throw gatewayError('not_found', { message: 'no such call' });
+    return refusedCallPage(context, refused);
+  }
   const withText = url.searchParams.get('text') === '1';
   const [memory, text, keys] = await Promise.all([
     deps.readCallMemory(project.id, id),
@@ -65,31 +75,36 @@ async function showCall(deps: CallPageDeps, context: ConsoleContext): Promise<Pa
     counters.map((counter) => counter.key),
   );
   const usages = counters.map((counter) => ({ counter, usage: counted.get(formatCounterKey(counter.key)) ?? null }));
-  const content = html`${summary(context, call, key)}
-${section('Attempts', attemptsOf(call))}
+  const shownText = memory === null ? 'not stored' : withText ? text : 'on demand';
+  const origin = deps.publicUrl()?.replace(/\/$/, '') ?? url.origin;
+  const content = html`${endNotice(call)}${failuresOf(call.attempts)}
+${summary(context, call, key)}
+${textSection(context, { call, text: shownText, origin })}
+${attemptsSection(call)}
 ${planSection(call)}
 ${costSection(call)}
 ${ceilingsSection(context, call, usages)}
 ${memorySection(context, memory)}
-${correlationSection(context, call)}
-${textSection(context, memory === null ? 'not stored' : withText ? text : 'on demand')}`;
+${correlationSection(context, call)}`;
   return {
     kind: 'page',
-    title: 'Call',
+    title: titleOf(call, formatTimeIn(call.startedAt, zone)),
     breadcrumbs: [{ label: 'Calls', href: projectPath(context, '/calls', aroundCall(call, zone)) }],
     actions: outcomeBadge(call),
     content,
   };
 }
 
+function endNotice(call: CallDetail): Html | string {
+  const text = describeEnd(call);
+  if (text === null) return '';
+  return notice(html`${text}${call.code === null ? '' : html` <code>${call.code}</code>`}`, toneOf(call.outcome));
+}
+
 function summary(context: ConsoleContext, call: CallDetail, key: KeyRecord | null): Html {
   const { zone } = context;
-  const code =
-    call.code === null
-      ? ''
-      : notice(html`The caller received ${call.status} with the code <code>${call.code}</code>.`, toneOf(call.outcome));
   const around = aroundCall(call, zone);
-  return html`${code}${card(
+  return card(
     definitions([
       ['Id', copyable(call.id)],
       ['Started', html`${time(call.startedAt, zone, 'millisecond')} <span class="zone">${zone}</span>`],
@@ -112,88 +127,12 @@ function summary(context: ConsoleContext, call: CallDetail, key: KeyRecord | nul
       ['Cost', usd(call.costNanos)],
       [
         'End user',
-        call.subjectSha256 === null ? 'Not given' : html`<code title="SHA-256 of the subject">${call.subjectSha256.slice(0, 16)}…</code>`,
+        call.subjectSha256 === null
+          ? 'Not given'
+          : html`<a href="${projectPath(context, '/calls', { ...around, subject: call.subjectSha256 })}"><code title="SHA-256 of the subject">${call.subjectSha256.slice(0, 16)}…</code></a>`,
       ],
     ]),
-  )}`;
-}
-
-function attemptsOf(call: CallDetail): Html {
-  const { attempts, startedAt, durationMs, cache } = call;
-  if (attempts.length === 0)
-    return card(
-      html`<p class="muted">${cache === 'hit' ? 'There were no attempts, because the response came from the response cache.' : 'There were no attempts, because the call ended before a vendor was called.'}</p>`,
-    );
-  const spans = attempts.flatMap((attempt): Span[] => {
-    const start = attempt.startedAt.getTime() - startedAt.getTime();
-    const wait: Span[] =
-      attempt.waitMs === 0
-        ? []
-        : [
-            {
-              label: html`<span class="muted">Wait before attempt ${attempt.n}</span>`,
-              start: start - attempt.waitMs,
-              end: start,
-              tone: 'neutral',
-              detail: formatDuration(attempt.waitMs),
-              title: `The vendor asked us to wait ${formatDuration(attempt.waitMs)}`,
-            },
-          ];
-    return [...wait, toSpan(attempt, start)];
-  });
-  return html`${card(waterfall({ title: 'Attempts over time', spans, totalMs: durationMs, format: formatDuration }))}${attemptTable(attempts)}${failuresOf(attempts)}`;
-}
-
-/** Lists the vendors' error messages below the table, because they are too long for it. */
-function failuresOf(attempts: readonly AttemptDetail[]): Html | string {
-  const failed = attempts.flatMap(({ error, ...attempt }): [string, Html][] => {
-    if (!error) return [];
-    const { reason, type, code, message } = error;
-    const names = [reason, type, code].filter((name) => name !== null).map((name) => html`<code>${name}</code> `);
-    return [[labelOf(attempt), html`${names}${message ?? html`<span class="muted">no message</span>`}`]];
-  });
-  return failed.length === 0 ? '' : section('Why attempts failed', card(definitions(failed)));
-}
-
-function labelOf(attempt: Pick<AttemptDetail, 'n' | 'provider' | 'model' | 'member'>): string {
-  return `${attempt.n}. ${modelOf(attempt)}`;
-}
-
-function modelOf({ provider, model, member }: Pick<AttemptDetail, 'provider' | 'model' | 'member'>): string {
-  return member === null ? `${provider}/${model}` : `${provider}/${model} at ${member}`;
-}
-
-function toSpan(attempt: AttemptDetail, start: number): Span {
-  const { outcome, firstByteMs, durationMs } = attempt;
-  const first = firstByteMs === null ? 'no first byte' : `first byte after ${formatDuration(firstByteMs)}`;
-  return {
-    label: labelOf(attempt),
-    start,
-    end: start + durationMs,
-    ...(firstByteMs !== null && { mark: start + Math.min(firstByteMs, durationMs) }),
-    tone: toneOf(outcome),
-    detail: outcomeBadge(attempt),
-    title: `Attempt ${labelOf(attempt)}: ${first}, ${formatDuration(durationMs)} in total`,
-  };
-}
-
-function attemptTable(attempts: readonly AttemptDetail[]): Html {
-  return table<AttemptDetail>({
-    caption: 'Attempts',
-    hideCaption: true,
-    rows: attempts,
-    empty: '',
-    columns: [
-      { label: 'Attempt', value: ({ n }) => n },
-      { label: 'Model', grow: true, value: modelOf },
-      { label: 'Result', value: outcomeBadge },
-      { label: 'Wait', align: 'end', value: ({ waitMs }) => formatDuration(waitMs) },
-      { label: 'First byte', align: 'end', value: ({ firstByteMs }) => formatDuration(firstByteMs) },
-      { label: 'Duration', align: 'end', value: ({ durationMs }) => formatDuration(durationMs) },
-      { label: 'Tokens', align: 'end', value: ({ input, output }) => `${formatCount(input)} in, ${formatCount(output)} out` },
-      { label: 'Cost', align: 'end', value: ({ costNanos }) => usd(costNanos) },
-    ],
-  });
+  );
 }
 
 function memorySection(context: ConsoleContext, memory: CallMemory | null): Html | string {

@@ -1,37 +1,113 @@
-/** Shows the prompt and response of a call on demand. The text is untrusted, but our templates escape it. */
-import type { CallText } from '../../memory/conversations/read-call-text.ts';
-import { card, formatCount, section, withQuery } from '../frame/components.ts';
+/**
+ * Shows the prompt and response of a call on demand, with the parameters, the tools and the system prompt. The text is
+ * untrusted, but our templates escape it.
+ */
+import type { CallExtra, CallText } from '../../memory/conversations/read-call-text.ts';
+import type { CallDetail } from '../../usage/analytics/call-detail.ts';
+import { card, codeBlock, definitions, formatCount, section, withQuery } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
+import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext } from '../frame/route.ts';
+import { rebuildRequest, toCurl } from './rebuild-request.ts';
 
-export function textSection(context: ConsoleContext, text: CallText | 'on demand' | 'not stored' | null): Html {
+export interface ShownText {
+  readonly call: CallDetail;
+  readonly text: CallText | 'on demand' | 'not stored' | null;
+  /** The scheme and host under which applications reach the gateway. */
+  readonly origin: string;
+}
+
+export function textSection(context: ConsoleContext, { call, text, origin }: ShownText): Html {
   if (text === null || text === 'not stored')
     return section('Prompt and response', card(html`<p class="muted">No text of this call is stored.</p>`));
   if (text === 'on demand') {
-    const link = html`<a class="button" href="${withQuery(context, { text: 1 })}#text">Show prompt and response</a>`;
+    const link = replacing(context, { text: 1 }, 'Show prompt and response');
     return section('Prompt and response', card(html`<p class="muted">The text is stored, but only shown on demand.</p>`), {
       actions: link,
       id: 'text',
     });
   }
   const { messages, answered, hasOlder, extras, hasMoreExtras } = text;
-  const hide = html`<a class="button" href="${withQuery(context, { text: null })}">Hide</a>`;
-  const content = html`${hasOlder ? html`<p class="hint">Older messages of the prompt are not shown.</p>` : ''}
+  const systems = extras.filter(({ kind }) => kind === 'system');
+  const tools = extras.filter(({ kind }) => kind === 'tool');
+  const others = extras.filter(({ kind }) => kind !== 'system' && kind !== 'tool');
+  const actions = html`${openInPlayground(context, call)}${replacing(context, { text: null }, 'Hide')}`;
+  const content = html`${parametersOf(text)}${systems.map(systemOf)}${toolsOf(tools)}
+${hasOlder ? html`<p class="hint">Older messages of the prompt are not shown.</p>` : ''}
 ${messages.map((message, index) => messageOf(message, answered && index === messages.length - 1))}
-${extras.length === 0 ? '' : html`<details class="card"><summary>${formatCount(extras.length)} other ${extras.length === 1 ? 'part' : 'parts'} of the prompt: system prompts, tool results, attachments</summary><div class="stack">${hasMoreExtras ? html`<p class="hint">More parts exist, but they are not shown.</p>` : ''}${extras.map(extraOf)}</div></details>`}`;
-  return section('Prompt and response', html`<div class="stack">${content}</div>`, { actions: hide, id: 'text' });
+${answered ? '' : html`<p class="hint">There is no response.</p>`}
+${folded(`${formatCount(others.length)} other ${others.length === 1 ? 'part' : 'parts'} of the prompt: tool results, attachments`, others, hasMoreExtras)}
+${curlOf(call, text, origin)}`;
+  return section('Prompt and response', html`<div class="stack">${content}</div>`, { actions, id: 'text' });
+}
+
+/** A link to another state of the section. With JavaScript it only replaces the section. */
+function replacing(context: ConsoleContext, changes: Readonly<Record<string, number | null>>, label: string): Html {
+  const href = withQuery(context, changes);
+  return html`<a class="button" href="${href}#text" hx-get="${href}" hx-select="#text" hx-target="#text" hx-swap="outerHTML">${label}</a>`;
+}
+
+function openInPlayground(context: ConsoleContext, { id, route }: CallDetail): Html | string {
+  if (route !== 'chat' && route !== 'messages' && route !== 'responses') return '';
+  return html`<a class="button" href="${projectPath(context, '/playground', { from: id })}">Open in playground</a>`;
+}
+
+function parametersOf({ parameters }: CallText): Html {
+  const shown = parameters === null ? [] : Object.entries(parameters);
+  const values = shown.map(([name, value]): [string, Html] => [
+    name,
+    html`<code>${typeof value === 'string' ? value : JSON.stringify(value)}</code>`,
+  ]);
+  const empty = parameters === null ? 'No parameters are stored for this call.' : 'The request set no parameters.';
+  return html`<article class="card"><h3>Parameters</h3>${shown.length === 0 ? html`<p class="muted">${empty}</p>` : definitions(values)}</article>`;
+}
+
+function systemOf({ text }: CallExtra): Html | string {
+  if (text === null) return '';
+  return html`<article class="card message"><h3>System prompt</h3>${withCopy(text, 'system prompt')}</article>`;
+}
+
+function toolsOf(tools: readonly CallExtra[]): Html | string {
+  if (tools.length === 0) return '';
+  return html`<details class="card"><summary>${formatCount(tools.length)} ${tools.length === 1 ? 'tool' : 'tools'}: ${tools.map(({ type }) => type).join(', ')}</summary><div class="stack">${tools.map(
+    ({ type, text }) => codeBlock(text ?? '', `Definition of ${type}`),
+  )}</div></details>`;
 }
 
 function messageOf({ role, text, textLength, toolCalls }: CallText['messages'][number], isResponse: boolean): Html {
-  return html`<article class="card message"><h3>${isResponse ? 'Response' : role === 'user' ? 'User' : 'Assistant'}</h3>${
-    text === '' ? '' : html`<div class="text">${text}</div>`
-  }${textLength > text.length ? html`<p class="hint">Showing the first ${formatCount(text.length)} of ${formatCount(textLength)} characters.</p>` : ''}${toolCalls.map(
+  const label = isResponse ? 'Response' : role === 'user' ? 'User' : 'Assistant';
+  return html`<article class="card message"><h3>${label}</h3>${text === '' ? '' : withCopy(text, label.toLowerCase())}${
+    textLength > text.length
+      ? html`<p class="hint">Showing the first ${formatCount(text.length)} of ${formatCount(textLength)} characters.</p>`
+      : ''
+  }${toolCalls.map(
     ({ name, arguments: given }) => html`<p class="muted">Calls <code>${name}</code></p><pre class="text"><code>${given}</code></pre>`,
   )}</article>`;
 }
 
-function extraOf({ kind, type, text, bytes }: CallText['extras'][number]): Html {
+/** Renders a text with a copy button, which needs JavaScript. */
+function withCopy(text: string, about: string): Html {
+  return html`<div class="copied-text"><div class="text" data-copied>${text}</div><button class="button small copy" type="button" data-copy hidden aria-label="Copy the ${about}">Copy</button></div>`;
+}
+
+function folded(title: string, parts: readonly CallExtra[], hasMore: boolean): Html | string {
+  if (parts.length === 0) return '';
+  const note = hasMore ? html`<p class="hint">More parts exist, but they are not shown.</p>` : '';
+  return html`<details class="card"><summary>${title}</summary><div class="stack">${note}${parts.map(extraOf)}</div></details>`;
+}
+
+function extraOf({ kind, type, text, bytes }: CallExtra): Html {
   return html`<div><p class="muted">${kind === type ? kind : `${kind}, ${type}`}${bytes === null ? '' : `, ${formatCount(bytes)} bytes`}</p>${
     text === null ? '' : html`<div class="text">${text}</div>`
   }</div>`;
+}
+
+function curlOf(call: CallDetail, text: CallText, origin: string): Html | string {
+  const rebuilt = rebuildRequest(call, text);
+  if (rebuilt === null) return '';
+  const { body, isPartial } = rebuilt;
+  const note = isPartial
+    ? html`<p class="hint">Parts of the request that are not stored, such as attachments, are missing.</p>`
+    : html`<p class="hint">Put a virtual key into GATEWAY_KEY.</p>`;
+  return html`<details class="card"><summary>Copy as curl</summary><div class="stack">${note}${codeBlock(toCurl(call.route, body, origin), 'The request as a curl command')}</div></details>`;
 }

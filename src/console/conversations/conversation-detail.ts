@@ -15,6 +15,7 @@ import {
   copyable,
   cutPage,
   definitions,
+  equalUsd,
   form,
   formatCount,
   pageParameter,
@@ -25,7 +26,6 @@ import {
   tabs,
   textField,
   time,
-  usd,
   withQuery,
 } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
@@ -193,6 +193,7 @@ async function memoriesView(queries: Queries, context: ConsoleContext, { id }: C
 
 async function callsView(queries: Queries, context: ConsoleContext, { id, calls }: ConversationView): Promise<Html> {
   const rows = await listConversationCalls(queries, id, maxCalls);
+  const money = equalUsd(rows.map(({ costNanos }) => costNanos));
   const list = table({
     caption: 'Calls of this conversation',
     hideCaption: true,
@@ -200,7 +201,7 @@ async function callsView(queries: Queries, context: ConsoleContext, { id, calls 
       { label: 'Started', value: ({ startedAt }: (typeof rows)[number]) => time(startedAt, context.zone) },
       { label: 'Model', value: ({ model }) => model ?? '–', grow: true },
       { label: 'Status', value: ({ status }) => status, align: 'end' },
-      { label: 'Cost', value: ({ costNanos }) => usd(costNanos), align: 'end' },
+      { label: 'Cost', value: ({ costNanos }) => money(costNanos), align: 'end' },
     ],
     rows,
     rowHref: (call) => projectPath(context, `/calls/${call.id}`),

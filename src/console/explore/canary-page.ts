@@ -20,7 +20,7 @@ export interface CanaryOfTier {
 }
 
 export interface CanaryPageDeps {
-  readonly analytics: Pick<Analytics, 'figures'>;
+  readonly analytics: Pick<Analytics, 'figures' | 'refusedCounts' | 'refusedByUnit'>;
   readonly canaries: () => readonly CanaryOfTier[];
 }
 
@@ -34,7 +34,7 @@ export async function showCanaries({ analytics, canaries }: CanaryPageDeps, cont
   const range = parseRange(url.searchParams, { zone, now });
   const read = (side: Side, tier: string): Promise<FiguresReport> =>
     analytics.figures({
-      ...{ projectId: project.id, from: range.from, to: range.to, zone, filter: { [side]: tier }, costly, signal },
+      ...{ projectId: project.id, from: range.from, to: range.to, zone, filter: { [side]: tier, own: 'hide' }, costly, signal },
       ...rowLimit(context),
     });
   const sections: Html[] = [];

@@ -1,24 +1,26 @@
 /** The table below the chart, with the totals of each group. */
+import { playgroundApplication } from '../../pipeline/internal/playground.ts';
 import { toFilterValue } from '../../usage/analytics/call-filter.ts';
 import type { Figures } from '../../usage/analytics/figures.ts';
+import { type Group, isOfAttempts } from '../../usage/analytics/figures-request.ts';
 import { groupLabels, type Metric, share } from '../../usage/analytics/metrics.ts';
 import type { FiguresReport, GroupFigures } from '../../usage/analytics/read-figures.ts';
 import { filterQuery } from '../frame/call-filters.ts';
-import { formatCompact, formatCount, formatDuration, formatPercent, formatUsd, nothing, table, usd } from '../frame/components.ts';
+import { formatCompact, formatCount, formatDuration, formatPercent, formatUsd, nothing, table, total } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext } from '../frame/route.ts';
 import { rangeQuery } from '../frame/time-range.ts';
 import type { View } from './view.ts';
 
-export function groupTable(context: ConsoleContext, view: View, report: FiguresReport): Html {
+export function groupTable(context: ConsoleContext, view: View, report: FiguresReport, names: Names): Html {
   const { metric, group } = view;
   const whole = metric.value(report.total);
   const isPlain = metric.unit === 'nanos' || metric.name === 'calls' || metric.name === 'errors';
   const rows: readonly GroupFigures[] = group === null ? [{ kind: 'group', name: 'All calls', figures: report.total }] : report.groups;
   const figureOf = (figures: Figures): Html | string => {
     const value = metric.value(figures);
-    if (metric.unit === 'nanos') return usd(figures.costNanos);
+    if (metric.unit === 'nanos') return total(figures.costNanos);
     return value === null ? nothing : formatValue(metric, value);
   };
   return table<GroupFigures>({
@@ -31,7 +33,7 @@ export function groupTable(context: ConsoleContext, view: View, report: FiguresR
         grow: true,
         value: (entry) => {
           const { href } = group === null ? { href: undefined } : hrefOf(context, view, entry);
-          const name = group === null ? 'All calls' : nameOf(entry);
+          const name = group === null ? 'All calls' : nameOf(view, entry, names);
           return href === undefined ? name : html`<a href="${href}">${name}</a>`;
         },
       },
@@ -45,15 +47,15 @@ export function groupTable(context: ConsoleContext, view: View, report: FiguresR
             },
           ]
         : []),
-      { label: group === 'provider' ? 'Attempts' : 'Calls', align: 'end', value: ({ figures }) => formatCount(figures.calls) },
+      { label: isOfAttempts(group) ? 'Attempts' : 'Calls', align: 'end', value: ({ figures }) => formatCount(figures.calls) },
       { label: 'Errors', align: 'end', value: ({ figures }) => formatCount(figures.errors) },
       {
         label: 'Cost',
         align: 'end',
         value: ({ figures }) =>
           figures.unpriced === 0
-            ? usd(figures.costNanos)
-            : html`${usd(figures.costNanos)} <span class="muted" title="${figures.unpriced} calls with unknown cost">+ ?</span>`,
+            ? total(figures.costNanos)
+            : html`${total(figures.costNanos)} <span class="muted" title="${figures.unpriced} calls with unknown cost">+ ?</span>`,
       },
     ],
     footer: [
@@ -62,19 +64,36 @@ export function groupTable(context: ConsoleContext, view: View, report: FiguresR
       ...(metric.isAdditive ? [''] : []),
       formatCount(report.total.calls),
       formatCount(report.total.errors),
-      usd(report.total.costNanos),
+      total(report.total.costNanos),
     ],
   });
 }
 
-export function nameOf({ kind, name }: GroupFigures): string {
-  return kind === 'others' ? 'Others' : (name ?? 'None');
+/** The names of end users and people, by what the calls contain of them. */
+export type Names = ReadonlyMap<string, string>;
+
+/** A call that reached no vendor has no attempt, so only old aggregates have attempts without a model. */
+const withoutName: Partial<Readonly<Record<Group, string>>> = {
+  attempted: 'Not recorded before an update',
+  subject: 'No end user',
+  person: 'Not a person',
+};
+
+export function nameOf({ group }: Pick<View, 'group'>, { kind, name }: GroupFigures, names: Names): string {
+  if (kind === 'others') return 'Others';
+  if (name === null) return (group && withoutName[group]) ?? 'None';
+  if (group === 'subject') return names.get(name) ?? `${name.slice(0, 16)}…`;
+  return names.get(name) ?? name;
 }
 
 /** Links to the calls of a group, if there is a filter for it. */
 export function hrefOf(context: ConsoleContext, { group, filter }: View, { kind, name }: GroupFigures): { href?: string } {
   if (kind === 'others' || group === null || group === 'provider') return {};
-  return { href: projectPath(context, '/calls', { ...rangeQuery(context), ...filterQuery(filter), [group]: toFilterValue(name) }) };
+  // There are no filters for these calls.
+  if (name === null && (group === 'subject' || group === 'attempted')) return {};
+  const application = group === 'person' ? { source: playgroundApplication } : {};
+  const query = { ...rangeQuery(context), ...filterQuery(filter), ...application, [group]: toFilterValue(name) };
+  return { href: projectPath(context, '/calls', query) };
 }
 
 export function formatValue({ unit }: Metric, value: number): string {

@@ -1,11 +1,16 @@
 /** Parses the query of the Explore page. */
 import { gatewayError } from '../../core/errors.ts';
 import { type CalendarUnit, splitRange } from '../../core/time-zone.ts';
-import { type CallFilter, parseCallFilter } from '../../usage/analytics/call-filter.ts';
+import { playgroundApplication } from '../../pipeline/internal/playground.ts';
+import type { CallFilter } from '../../usage/analytics/call-filter.ts';
 import { type Group, groupNames } from '../../usage/analytics/figures-request.ts';
 import { type Metric, metrics } from '../../usage/analytics/metrics.ts';
 import { maxChartUnits, parseRange, type Range, unitFor } from '../../usage/analytics/range.ts';
+import { readCallFilter } from '../frame/call-filters.ts';
 import type { ConsoleContext } from '../frame/route.ts';
+
+/** Refused calls aren't among the calls, so this isn't one of their groups. */
+export const refusalGroup = 'refusal';
 
 export const units: readonly CalendarUnit[] = ['hour', 'day', 'week', 'month'];
 
@@ -14,22 +19,35 @@ export interface View {
   readonly filter: CallFilter;
   readonly metric: Metric;
   readonly group: Group | null;
+  /** True if the page is about refused calls by reason. Then `group` is null. */
+  readonly isOfRefusals: boolean;
   /** The requested unit. The page uses `chartUnit` instead if there would be too many of these. */
   readonly unit: CalendarUnit;
   readonly chartUnit: CalendarUnit;
 }
 
-export function readView({ url: { searchParams }, zone, now }: ConsoleContext): View {
+/** People only make calls in the playground, so figures by person are about these calls. */
+export function requestedFilter({ group, filter }: Pick<View, 'group' | 'filter'>): CallFilter {
+  if (group !== 'person' || filter.source !== undefined) return filter;
+  const { own: _own, ...others } = filter;
+  return { ...others, source: playgroundApplication };
+}
+
+export function readView(context: ConsoleContext): View {
+  const { zone, now } = context;
+  const { searchParams } = context.url;
   const range = parseRange(searchParams, { zone, now });
   const metricName = searchParams.get('metric') || metrics[0].name;
   const metric = metrics.find(({ name }) => name === metricName);
   if (!metric) throw gatewayError('bad_request', { message: `metric: must be one of ${metrics.map(({ name }) => name).join(', ')}` });
   const groupName = searchParams.get('group') || 'model';
-  const group = groupName === 'none' ? null : groupNames.find((name) => name === groupName);
-  if (group === undefined) throw gatewayError('bad_request', { message: `group: must be none, or one of ${groupNames.join(', ')}` });
+  const isOfRefusals = groupName === refusalGroup;
+  const group = groupName === 'none' || isOfRefusals ? null : groupNames.find((name) => name === groupName);
+  if (group === undefined)
+    throw gatewayError('bad_request', { message: `group: must be none, ${refusalGroup}, or one of ${groupNames.join(', ')}` });
   const unitText = searchParams.get('unit') || unitFor(range);
   const unit = [...units, 'minute' as const].find((name) => name === unitText);
   if (!unit) throw gatewayError('bad_request', { message: `unit: must be one of ${units.join(', ')}` });
   const fits = splitRange(unit, zone, range, maxChartUnits) !== null;
-  return { range, filter: parseCallFilter(searchParams), metric, group, unit, chartUnit: fits ? unit : unitFor(range) };
+  return { range, filter: readCallFilter(context), metric, group, isOfRefusals, unit, chartUnit: fits ? unit : unitFor(range) };
 }

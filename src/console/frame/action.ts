@@ -76,7 +76,7 @@ function isInputError(error: unknown): error is GatewayError {
 }
 
 /** Parses an `application/x-www-form-urlencoded` body. Drops NUL characters, because PostgreSQL can't store them. */
-async function readForm(request: Request, maxBytes: number): Promise<URLSearchParams> {
+export async function readForm(request: Request, maxBytes: number): Promise<URLSearchParams> {
   const type = request.headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase();
   if (type !== undefined && type !== 'application/x-www-form-urlencoded')
     throw gatewayError('unsupported_media_type', { message: 'content type must be application/x-www-form-urlencoded' });

@@ -1,6 +1,6 @@
 // These are enhancements only. Every page works without JavaScript.
 
-// A `[data-copy]` button copies the code before it. It's hidden unless the browser gives us access to the clipboard.
+// A `[data-copy]` button copies the code or text before it. It's hidden unless the browser gives us access to the clipboard.
 const showCopyButtons = (root) => {
   if (!navigator.clipboard) return;
   for (const button of root.querySelectorAll('[data-copy]')) button.hidden = false;
@@ -10,7 +10,7 @@ document.addEventListener('htmx:after:swap', () => showCopyButtons(document));
 document.addEventListener('click', async (event) => {
   const button = event.target.closest('[data-copy]');
   if (button) {
-    await navigator.clipboard.writeText(button.parentElement.querySelector('code').textContent);
+    await navigator.clipboard.writeText(button.parentElement.querySelector('code, [data-copied]').textContent);
     const label = button.textContent;
     button.textContent = 'Copied';
     setTimeout(() => {

@@ -5,16 +5,20 @@ import { sentence } from './values.ts';
 export interface FieldErrors {
   /** Returns the errors about a field and its members as sentences, or undefined if there are none. */
   of(name: string): string | undefined;
+  /** Like `of`, but without the errors about members. */
+  at(path: string): string | undefined;
 }
 
 export function createFieldErrors(issues: readonly Issue[]): FieldErrors {
+  const describe = (name: string, isAbout: (path: string) => boolean): string | undefined => {
+    const about = issues.filter(({ path }) => isAbout(path));
+    return about.length === 0
+      ? undefined
+      : sentence(formatIssues(about.map((issue) => ({ ...issue, path: issue.path.slice(name.length + 1) }))));
+  };
   return {
-    of(name) {
-      const about = issues.filter(({ path }) => path === name || path.startsWith(`${name}.`));
-      return about.length === 0
-        ? undefined
-        : sentence(formatIssues(about.map((issue) => ({ ...issue, path: issue.path.slice(name.length + 1) }))));
-    },
+    of: (name) => describe(name, (path) => path === name || path.startsWith(`${name}.`)),
+    at: (name) => describe(name, (path) => path === name),
   };
 }
 

@@ -19,5 +19,9 @@ export function numberOrNull(form: URLSearchParams, name: string): number | stri
 
 /** Splits a field at line breaks, commas and spaces. */
 export function listOf(form: URLSearchParams, name: string): string[] {
-  return (form.get(name) ?? '').split(/[\s,]+/).filter((entry) => entry !== '');
+  return splitList(form.get(name) ?? '');
+}
+
+export function splitList(text: string): string[] {
+  return text.split(/[\s,]+/).filter((entry) => entry !== '');
 }

@@ -57,6 +57,7 @@ const groups: readonly (readonly [label: string, entries: readonly (readonly [la
   [
     'Deployment',
     [
+      ['Deployment overview', '/admin/overview'],
       ['Projects', '/admin/projects'],
       ['People', '/admin/people'],
       ['Audit', '/admin/audit'],

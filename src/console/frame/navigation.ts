@@ -30,11 +30,25 @@ export function filterForm(
   const kept = keep.flatMap((name) =>
     view.url.searchParams.getAll(name).map((value) => html`<input type="hidden" name="${name}" value="${value}">`),
   );
+  const active = new Set([...view.url.searchParams].flatMap(([name, value]) => (keep.includes(name) || value === '' ? [] : [name])));
+  active.delete(pageParameter);
+  const isFolded = fields.length > maxUnfolded && submit === 'Apply';
   const reset = [...view.url.searchParams.keys()].some((name) => !keep.includes(name));
-  return html`<form class="filters" method="get" action="${view.url.pathname}" role="search" aria-label="Filters">${kept}${fields}
+  return html`${isFolded ? filtersButton(active.size) : ''}<form class="filters"${isFolded ? foldedForm : ''} method="get" action="${view.url.pathname}" role="search" aria-label="Filters">${kept}${fields}
 <div class="filter-actions"><button class="button">${submit}</button>${
     reset ? html`<a class="button plain" href="${view.url.pathname}">Reset</a>` : ''
   }</div></form>`;
+}
+
+/** More fields than this are folded on narrow screens. */
+const maxUnfolded = 2;
+
+/** The attributes of a form with filters that is folded on narrow screens. */
+export const foldedForm = html` id="filters" popover`;
+
+/** Opens the folded form. Wide screens show the form instead of this button. */
+export function filtersButton(active: number): Html {
+  return html`<button class="button filters-button" type="button" popovertarget="filters">Filters${active === 0 ? '' : ` (${active})`}</button>`;
 }
 
 /** Renders the links of keyset pagination. `next` is the key of the last row shown, or null on the last page. */

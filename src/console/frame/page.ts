@@ -1,14 +1,20 @@
 /** Renders the document around every page: header, navigation, notice and heading. */
 import type { Person } from '../../people/person.ts';
+import type { Preferences } from '../../people/preferences.ts';
 import { type Asset, consoleScript, htmx, icon, styleSheet } from './assets.ts';
 import { notice } from './figures.ts';
-import { csrfField } from './form.ts';
+import { actionButton, csrfField } from './form.ts';
 import { type Html, html, raw } from './html.ts';
 import type { NavGroup } from './nav.ts';
-import type { PageContent } from './route.ts';
+import { paletteScript, searchButton } from './palette.ts';
+import type { PageContent, Undo } from './route.ts';
 
 export interface Frame {
   readonly person: Person | null;
+  /** Null to use the browser's setting. */
+  readonly theme: Preferences['theme'];
+  /** The path and query to which the person returns after changing the theme. */
+  readonly path: string;
   readonly csrfToken: string;
   readonly nav: readonly NavGroup[];
   /** The project of the page. On pages without a project, this is the one that the person visited last. */
@@ -16,7 +22,7 @@ export interface Frame {
   readonly projects: readonly { readonly slug: string; readonly name: string }[];
   /** The page that the project switcher opens in the other project, such as `/calls`. */
   readonly projectPage: string;
-  readonly notice: { readonly text: string; readonly tone: 'good' | 'bad' } | null;
+  readonly notice: { readonly text: string; readonly tone: 'good' | 'bad'; readonly undo?: Undo } | null;
 }
 
 /** Disables the inline styles of htmx, which our Content-Security-Policy forbids. */
@@ -25,16 +31,16 @@ const htmxConfig = '{"includeIndicatorCSS": false, "history": true}';
 export function renderDocument(page: PageContent, frame: Frame): Html {
   const { title, scripts = [], styles = [] } = page;
   return html`${raw('<!doctype html>')}
-<html lang="en">
+<html lang="en"${frame.theme === null ? '' : html` data-theme="${frame.theme}"`}>
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
+<meta name="color-scheme" content="${frame.theme ?? 'light dark'}">
 <meta name="htmx-config" content='${raw(htmxConfig)}'>
 <title>${title}${frame.project === null ? '' : ` · ${frame.project.name}`} · Gateway</title>
 <link rel="icon" href="${icon.href}" type="image/svg+xml">
 <link rel="stylesheet" href="${styleSheet.href}">${styles.map(({ href }) => html`<link rel="stylesheet" href="${href}">`)}
-${[htmx, consoleScript, ...scripts].map((script: Asset) => html`<script src="${script.href}" defer></script>`)}
+${[htmx, consoleScript, paletteScript, ...scripts].map((script: Asset) => html`<script src="${script.href}" defer></script>`)}
 </head>
 <body${frame.person === null ? html` class="plain"` : ''}>
 <a class="skip" href="#main">Skip to content</a>
@@ -42,11 +48,17 @@ ${frame.person === null ? plainHeader() : header(frame, frame.person)}
 ${frame.person === null ? '' : sidebar(frame)}
 <main id="main" tabindex="-1">
 ${breadcrumbs(page)}<div class="page-head"><h1>${title}</h1>${page.actions === undefined ? '' : html`<div class="actions">${page.actions}</div>`}</div>
-${frame.notice === null ? '' : notice(frame.notice.text, frame.notice.tone)}
+${frame.notice === null ? '' : noticeWithUndo(frame, frame.notice)}
 ${page.content}
 </main>
 </body>
 </html>`;
+}
+
+function noticeWithUndo(context: Frame, { text, tone, undo }: NonNullable<Frame['notice']>): Html {
+  if (undo === undefined) return notice(text, tone);
+  const button = actionButton({ context, action: undo.action, label: 'Undo', ...(undo.values && { values: undo.values }) });
+  return html`<div class="notice ${tone} with-action" role="status"><p>${text}</p>${button}</div>`;
 }
 
 function plainHeader(): Html {
@@ -60,9 +72,24 @@ function brand(): Html {
 function header(frame: Frame, person: Person): Html {
   return html`<header class="top"><button class="button plain menu-button" type="button" popovertarget="navigation">Menu</button>${brand()}
 ${projectSwitcher(frame)}
+${frame.project === null ? '' : searchButton(frame.project.slug)}
 <details class="menu person" name="menu"><summary><span class="hidden">Your account: </span><span class="avatar" aria-hidden="true">${initials(person)}</span><span class="menu-label person-name">${person.name || person.email}</span></summary>
 <div class="menu-items"><p class="muted">${person.email}${person.isAdmin ? html`<br>Deployment admin` : ''}</p><a href="/console/account">Account</a>
+${themeSwitch(frame)}
 <form method="post" action="/console/sign-out">${csrfField(frame)}<button class="menu-item">Sign out</button></form></div></details></header>`;
+}
+
+const themeLabels = [
+  ['', 'System'],
+  ['light', 'Light'],
+  ['dark', 'Dark'],
+] as const;
+
+function themeSwitch(frame: Frame): Html {
+  return html`<form class="theme-switch" method="post" action="/console/account/theme" role="group" aria-label="Theme">${csrfField(frame)}<input type="hidden" name="next" value="${frame.path}">${themeLabels.map(
+    ([value, label]) =>
+      html`<button class="segment" name="theme" value="${value}" aria-pressed="${value === (frame.theme ?? '') ? 'true' : 'false'}">${label}</button>`,
+  )}</form>`;
 }
 
 function projectSwitcher({ project, projects, projectPage }: Frame): Html | string {

@@ -9,13 +9,14 @@ import { PlainTextError } from '../../http/plain-text-error.ts';
 import { sendChunks } from '../../http/send-response.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { Person, Role } from '../../people/person.ts';
+import { compressHtml } from './compress-html.ts';
 import { sendCsv } from './csv.ts';
 import { notice as renderNotice } from './figures.ts';
 import { type Html, html } from './html.ts';
 import type { Navigation } from './nav.ts';
 import { type Frame, renderDocument } from './page.ts';
-import type { ActionResult, PageContent, PageResult } from './route.ts';
-import { csrfTokenOf, readNotice, safePath, signNotice } from './same-site.ts';
+import type { ActionResult, PageContent, PageResult, Undo } from './route.ts';
+import { csrfTokenOf, readSignedText, safePath, signText } from './same-site.ts';
 import { sentence } from './values.ts';
 import type { Visit, VisitedProject } from './visit.ts';
 
@@ -40,9 +41,12 @@ const lastProjectCookie = 'gateway_project';
 
 export function createResponder({ navigation, startPage, projectsOf, logger }: ResponderDeps): Responder {
   const frameOf = async (visit: Visit, visited: VisitedProject | null, message: Frame['notice']): Promise<Frame> => {
-    const { session, cookies, url, secrets } = visit;
+    const { session, cookies, url, secrets, request } = visit;
     const csrfToken = csrfTokenOf(secrets[0]);
-    if (session === null) return { person: null, csrfToken, nav: [], project: null, projects: [], projectPage: startPage, notice: message };
+    // Only GET requests have a path to which the browser can return.
+    const path = request.method === 'GET' ? url.pathname + url.search : '/console/account';
+    const common = { csrfToken, path, notice: message };
+    if (session === null) return { ...common, person: null, theme: null, nav: [], project: null, projects: [], projectPage: startPage };
     const projects = await projectsOf(session.person);
     const last = cookies[hostCookieName(lastProjectCookie, visit.secure)];
     const project = visited?.project ?? projects.find(({ slug }) => slug === last) ?? projects[0] ?? null;
@@ -51,7 +55,7 @@ export function createResponder({ navigation, startPage, projectsOf, logger }: R
     const prefix = `/console/p/${project?.slug}/`;
     const current = nav.flatMap(({ links }) => links).find(({ href, isCurrent }) => isCurrent && href.startsWith(prefix));
     const projectPage = current === undefined ? startPage : current.href.slice(prefix.length - 1);
-    return { person: session.person, csrfToken, nav, project, projects, projectPage, notice: message };
+    return { ...common, person: session.person, theme: session.preferences.theme, nav, project, projects, projectPage };
   };
 
   const sendPage: Responder['sendPage'] = async (response, page, visit, visited, message) => {
@@ -61,7 +65,7 @@ export function createResponder({ navigation, startPage, projectsOf, logger }: R
     if (visited && visit.cookies[hostCookieName(lastProjectCookie, visit.secure)] !== visited.project.slug)
       setCookies(response, [{ name: hostCookieName(lastProjectCookie, visit.secure), value: visited.project.slug }], visit);
     setCookies(response, page.setCookies, visit);
-    sendHtml(response, page.status ?? 200, text);
+    await sendHtml(response, page.status ?? 200, text);
   };
 
   return {
@@ -77,9 +81,13 @@ export function createResponder({ navigation, startPage, projectsOf, logger }: R
           if (notice !== undefined)
             setCookies(
               response,
-              [{ name: noticeName(visit), value: signNotice(notice, visit.secrets[0]), maxAgeSeconds: noticeSeconds }],
+              [{ name: noticeName(visit), value: signText('notice', notice, visit.secrets[0]), maxAgeSeconds: noticeSeconds }],
               visit,
             );
+          if ('undo' in result && result.undo !== undefined) {
+            const value = signText('undo', JSON.stringify(result.undo), visit.secrets[0]);
+            setCookies(response, [{ name: undoName(visit), value, maxAgeSeconds: noticeSeconds }], visit);
+          }
           setCookies(response, cookies, visit);
           response.writeHead(303, { location: 'external' in result && result.external ? to : safePath(to) });
           return endWithLinger(response, Buffer.alloc(0));
@@ -115,7 +123,7 @@ export function createResponder({ navigation, startPage, projectsOf, logger }: R
         return;
       }
       if (visit.isPartial) {
-        sendHtml(response, status, String(await renderNotice(text, 'bad', title)));
+        await sendHtml(response, status, String(await renderNotice(text, 'bad', title)));
         return;
       }
       await sendPage(response, { kind: 'page', status, title, content: errorContent(text) }, visit, visited);
@@ -124,27 +132,44 @@ export function createResponder({ navigation, startPage, projectsOf, logger }: R
 }
 
 /**
- * Reads the notice that the previous redirect left in a cookie, and deletes the cookie so that it's only shown once.
+ * Reads the notice that the previous redirect left in a cookie, with the action that undoes it if there is one. Deletes
+ * the cookies, so that both are only shown once.
  */
 function takeNotice(response: Response, visit: Visit): Frame['notice'] {
-  const value = visit.cookies[noticeName(visit)];
+  const text = takeSigned(response, visit, 'notice', noticeName(visit));
+  const undo = takeSigned(response, visit, 'undo', undoName(visit));
+  if (text === null) return null;
+  return { text, tone: 'good', ...(undo !== null && { undo: JSON.parse(undo) as Undo }) };
+}
+
+/** Returns null if there is no such cookie, or if it wasn't signed by this session. */
+function takeSigned(response: Response, visit: Visit, purpose: string, name: string): string | null {
+  const value = visit.cookies[name];
   if (value === undefined) return null;
-  setCookies(response, [{ name: noticeName(visit), value: '', maxAgeSeconds: 0 }], visit);
-  const text = visit.secrets.map((secret) => readNotice(value, secret)).find((found) => found !== null);
-  return text === undefined ? null : { text, tone: 'good' };
+  setCookies(response, [{ name, value: '', maxAgeSeconds: 0 }], visit);
+  return visit.secrets.map((secret) => readSignedText(purpose, value, secret)).find((found) => found !== null) ?? null;
 }
 
 function noticeName({ secure }: Visit): string {
   return hostCookieName('gateway_notice', secure);
 }
 
+function undoName({ secure }: Visit): string {
+  return hostCookieName('gateway_undo', secure);
+}
+
 export function setCookies(response: Response, cookies: readonly Cookie[] | undefined, { secure }: Visit): void {
   for (const cookie of cookies ?? []) response.appendHeader('set-cookie', formatCookie(cookie, secure));
 }
 
-function sendHtml(response: Response, status: number, text: string): void {
-  const body = Buffer.from(text);
-  response.writeHead(status, { 'content-type': 'text/html; charset=utf-8', 'content-length': body.length });
+async function sendHtml(response: Response, status: number, text: string): Promise<void> {
+  const plain = Buffer.from(text);
+  const compressed = await compressHtml(plain, response.req.headers['accept-encoding']);
+  const body = compressed ?? plain;
+  response.writeHead(status, {
+    ...{ 'content-type': 'text/html; charset=utf-8', 'content-length': body.length, vary: 'accept-encoding' },
+    ...(compressed !== null && { 'content-encoding': 'gzip' }),
+  });
   endWithLinger(response, body);
 }
 

@@ -79,11 +79,19 @@ export interface ConsoleContext {
   readonly url: URL;
   readonly params: Readonly<Record<string, string>>;
   /**
-   * The IANA name of the project's reporting time zone, which defaults to `UTC`. Every chart and export should show it.
+   * The IANA name of the person's time zone. If they haven't chosen one, it's the project's reporting time zone, or
+   * `UTC` on pages without a project. Every chart and export should show it.
    */
   readonly zone: string;
   /** For the hidden field that `form()` adds to forms. */
   readonly csrfToken: string;
+  /**
+   * Signs a value with the secret of the session, so that a form can carry it and nobody can change it. `purpose` keeps
+   * a form from sending a value that was signed for another one.
+   */
+  sign(purpose: string, value: string): string;
+  /** Returns the value, or null if this session didn't sign it for the purpose. */
+  readSigned(purpose: string, text: string | null): string | null;
   readonly now: number;
   /** The client's network address. See `src/http/client-address.ts` for how we find it behind proxies. */
   readonly remoteAddress: string;
@@ -136,19 +144,31 @@ export type CsvRows = AsyncIterable<readonly CsvValue[]> | Iterable<readonly Csv
 
 export type CsvValue = string | number | bigint | boolean | null;
 
+/** An action that takes back the one that has just run. It's offered as a button next to the notice. */
+export interface Undo {
+  /** The path of the route that the button posts to. */
+  readonly action: string;
+  /** Sent as hidden fields. */
+  readonly values?: Readonly<Record<string, string>>;
+}
+
+export interface RedirectResult {
+  readonly kind: 'redirect';
+  /** A path on this site. */
+  readonly to: string;
+  readonly notice?: string;
+  /** Needs a `notice`, which says what would be undone. */
+  readonly undo?: Undo;
+  readonly setCookies?: readonly Cookie[];
+  /**
+   * Stored in the audit row. It may contain ids, names, and old and new values of settings, but no texts of memories,
+   * secrets or subjects.
+   */
+  readonly audit?: Readonly<Record<string, unknown>>;
+}
+
 export type ActionResult =
-  | {
-      readonly kind: 'redirect';
-      /** A path on this site. */
-      readonly to: string;
-      readonly notice?: string;
-      readonly setCookies?: readonly Cookie[];
-      /**
-       * Stored in the audit row. It may contain ids, names, and old and new values of settings, but no texts of
-       * memories, secrets or subjects.
-       */
-      readonly audit?: Readonly<Record<string, unknown>>;
-    }
+  | RedirectResult
   /** A page that can only be shown once, e.g. because it contains a new key. */
   | { readonly kind: 'page'; readonly page: PageContent; readonly audit?: Readonly<Record<string, unknown>> }
   | { readonly kind: 'fragment'; readonly content: Html; readonly audit?: Readonly<Record<string, unknown>> }

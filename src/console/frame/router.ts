@@ -10,9 +10,10 @@ import type { Logger } from '../../observability/logger.ts';
 import type { Person, Role, Session } from '../../people/person.ts';
 import type { ChangeRecorder } from '../../people/record-change.ts';
 import type { Project } from '../../projects/projects.ts';
-import { runSubmitted } from './action.ts';
+import { readForm, runSubmitted } from './action.ts';
 import { assetPath, findAsset } from './assets.ts';
 import { html } from './html.ts';
+import { keptFormPage, maxKeptBytes } from './kept-form.ts';
 import { createNavigation, firstPage } from './nav.ts';
 import { createResponder, type Responder, setCookies } from './respond.ts';
 import type { Access, ConsoleRoute, PageRoute } from './route.ts';
@@ -109,9 +110,10 @@ function createHandler(route: ConsoleRoute, options: ConsoleRouterOptions, respo
         throw gatewayError('forbidden', { message: 'the form was sent by a page of another site' });
       visit = await createVisit(request, { sessions, now });
       if (visit.newCookie && route.access === 'anyone' && route.method === 'get') setCookies(response, [visit.newCookie], visit);
-      if (route.access !== 'anyone' && visit.session === null) return redirectToSignIn(response, visit);
+      if (route.access !== 'anyone' && visit.session === null) return await askToSignIn(route, response, visit, responder);
       visited = await authorize(route.access, visit, options);
-      const context = toContext(visit, visited, visited ? options.zoneOf(visited.project) : 'UTC', abortedByClient(response));
+      const zone = visit.session?.preferences.timeZone ?? (visited ? options.zoneOf(visited.project) : 'UTC');
+      const context = toContext(visit, visited, zone, abortedByClient(response));
       if (route.method === 'get') await responder.send(response, await route.handle(context), visit, visited);
       else await runSubmitted(route, { context, visit, visited, response }, options, responder);
     } catch (error) {
@@ -145,6 +147,15 @@ async function authorize(access: Access, { session, request }: Visit, options: C
       throw new Error(`unknown access ${unknown}`);
     }
   }
+}
+
+/** Shows the input of a submitted form, so that it isn't lost. Redirects to the sign-in page if there is none. */
+async function askToSignIn(route: ConsoleRoute, response: Response, visit: Visit, responder: Responder): Promise<void> {
+  const form = route.method === 'post' && !visit.isPartial ? await readForm(visit.request, maxKeptBytes).catch(() => null) : null;
+  const page = form && keptFormPage(form, visit);
+  if (!page) return redirectToSignIn(response, visit);
+  if (visit.newCookie) setCookies(response, [visit.newCookie], visit);
+  await responder.sendPage(response, page, visit, null);
 }
 
 /**

@@ -3,7 +3,7 @@
  * browsers that talk to a remote host without TLS, send `Origin` instead. If neither is present, the hidden token still
  * protects the form.
  */
-import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
+import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 
 /** Reports whether the request comes from a page of this host, or from no page at all. */
@@ -18,26 +18,44 @@ export function isSameSite({ headers }: Pick<IncomingMessage, 'headers'>): boole
 
 /**
  * Derives the CSRF token of a form from the secret in the cookie, which other sites can't read. That way we don't have
- * to store it.
+ * to store it. The token is masked with random bytes, so it's different in every page. Otherwise somebody who makes a
+ * browser request pages with texts of their choice could tell from the sizes of the compressed pages when a text
+ * contains a part of the token (BREACH).
  */
 export function csrfTokenOf(cookieSecret: string): string {
-  return createHash('sha256').update(`csrf ${cookieSecret}`).digest('base64url');
+  const token = plainToken(cookieSecret);
+  const mask = randomBytes(token.length);
+  return Buffer.concat([mask, xor(token, mask)]).toString('base64url');
 }
 
 export function isCsrfToken(given: string | null, cookieSecret: string): boolean {
-  return given !== null && isEqual(given, csrfTokenOf(cookieSecret));
+  const token = plainToken(cookieSecret);
+  const bytes = Buffer.from(given ?? '', 'base64url');
+  if (bytes.length !== 2 * token.length) return false;
+  return timingSafeEqual(xor(bytes.subarray(0, token.length), bytes.subarray(token.length)), token);
 }
 
-/** Signs a notice for the next page with the session's secret, so that nobody else can make the console show a text. */
-export function signNotice(text: string, cookieSecret: string): string {
+function plainToken(cookieSecret: string): Buffer {
+  return createHash('sha256').update(`csrf ${cookieSecret}`).digest();
+}
+
+function xor(left: Buffer, right: Buffer): Buffer {
+  return left.map((byte, index) => byte ^ (right[index] ?? 0)) as Buffer;
+}
+
+/**
+ * Signs a text with the session's secret, so that nobody else can make the console use it. A text that is signed for one
+ * purpose, such as `notice`, isn't valid for another.
+ */
+export function signText(purpose: string, text: string, cookieSecret: string): string {
   const encoded = Buffer.from(text).toString('base64url');
-  return `${encoded}.${noticeSignature(encoded, cookieSecret)}`;
+  return `${encoded}.${signatureOf(purpose, encoded, cookieSecret)}`;
 }
 
-/** Returns null if the text wasn't signed by this session. */
-export function readNotice(value: string, cookieSecret: string): string | null {
+/** Returns null if the text wasn't signed by this session for this purpose. */
+export function readSignedText(purpose: string, value: string, cookieSecret: string): string | null {
   const [encoded = '', signature = ''] = value.split('.');
-  return isEqual(signature, noticeSignature(encoded, cookieSecret)) ? Buffer.from(encoded, 'base64url').toString() : null;
+  return isEqual(signature, signatureOf(purpose, encoded, cookieSecret)) ? Buffer.from(encoded, 'base64url').toString() : null;
 }
 
 /** Reports whether the browser used HTTPS, even if a proxy terminated it. */
@@ -62,8 +80,8 @@ export function safePath(path: string | null): string {
   return path.toWellFormed().replace(/[^\p{ASCII}]+/gu, encodeURIComponent);
 }
 
-function noticeSignature(encoded: string, cookieSecret: string): string {
-  return createHmac('sha256', `notice ${cookieSecret}`).update(encoded).digest('base64url');
+function signatureOf(purpose: string, encoded: string, cookieSecret: string): string {
+  return createHmac('sha256', `${purpose} ${cookieSecret}`).update(encoded).digest('base64url');
 }
 
 function isEqual(given: string, expected: string): boolean {

@@ -33,7 +33,10 @@ export function parseSettingsField(form: URLSearchParams): Settings {
 export interface SettingsEdit {
   /** The members that the editor changed, with their new values. */
   readonly change: Settings;
-  /** The values of the same members when the editor opened the form. */
+  /**
+   * The values of the same members when the editor opened the form. It may include other members that have to be
+   * unchanged too.
+   */
   readonly read: Settings;
 }
 
@@ -59,7 +62,7 @@ export function rebaseSettings(
 ): { readonly read: Settings; readonly notice: Html | '' } {
   if (!sent) return { read: current, notice: '' };
   const read = parseSettingsField(sent);
-  const names = Object.keys(editOf(sent).change);
+  const names = Object.keys(editOf(sent).read);
   const changed = compareSettings(pick(read, names), pick(current, names));
   const lines = Object.keys(changed.change).flatMap((name) => describeChange(name, read[name], current[name]));
   return { read: { ...read, ...pick(current, names) }, notice: lines.length === 0 ? '' : changesNotice(lines) };

@@ -28,10 +28,56 @@ export function formatUsd(nanos: number | bigint | null): string {
   return size >= 0.01 ? centFractions.format(amount) : smallDollars.format(amount);
 }
 
+/**
+ * Formats a total in dollars and cents, so that the totals of a column have equal decimals. A total that isn't 0 but
+ * would be rounded to it becomes `< $0.01`.
+ */
+export function totalUsd(nanos: number | bigint | null): string {
+  if (nanos === null) return nothing;
+  const amount = toUsd(Number(nanos));
+  return amount > 0 && amount < 0.005 ? '< $0.01' : dollars.format(amount);
+}
+
+/** Like `totalUsd`, but with the exact amount as a tooltip. */
+export function total(nanos: number | bigint): Html {
+  return html`<span class="num" title="${exactUsd(nanos)} USD">${totalUsd(nanos)}</span>`;
+}
+
 /** Like `formatUsd`, but with the exact amount as a tooltip. */
 export function usd(nanos: number | bigint | null): Html {
   if (nanos === null) return html`<span class="muted">${nothing}</span>`;
   return html`<span class="num" title="${exactUsd(nanos)} USD">${formatUsd(nanos)}</span>`;
+}
+
+const decimalFormats = new Map<number, Intl.NumberFormat>();
+
+/**
+ * Returns a formatter that gives all amounts of a column the same number of decimals, so that the decimal points are
+ * below each other. There are at least 2 decimals and at most 6, or 4 if an amount is a dollar or more. Amounts that are
+ * too small for them become e.g. `< $0.0001`. The tooltip has the exact amount.
+ */
+export function equalUsd(amounts: readonly (number | bigint | null)[]): (nanos: number | bigint | null) => Html {
+  const sizes = amounts.flatMap((nanos) => (nanos === null || Number(nanos) === 0 ? [] : [Math.abs(toUsd(Number(nanos)))]));
+  const most = sizes.some((size) => size >= 1) ? 4 : 6;
+  // The smallest amount gets two significant digits.
+  const decimals = sizes.length === 0 ? 2 : Math.min(most, Math.max(2, 1 - Math.floor(Math.log10(Math.min(...sizes)))));
+  const format = dollarsWith(decimals);
+  return (nanos) => {
+    if (nanos === null) return html`<span class="muted">${nothing}</span>`;
+    const amount = toUsd(Number(nanos));
+    const isTooSmall = amount > 0 && amount < 0.5 * 10 ** -decimals;
+    const text = isTooSmall ? `< ${format.format(10 ** -decimals)}` : format.format(amount);
+    return html`<span class="num" title="${exactUsd(nanos)} USD">${text}</span>`;
+  };
+}
+
+function dollarsWith(decimals: number): Intl.NumberFormat {
+  const known = decimalFormats.get(decimals);
+  if (known) return known;
+  const digits = { minimumFractionDigits: decimals, maximumFractionDigits: decimals };
+  const format = new Intl.NumberFormat('en-US', { style: 'currency', currency: 'USD', ...digits });
+  decimalFormats.set(decimals, format);
+  return format;
 }
 
 /** Formats the exact amount with up to nine decimals and no trailing zeros. */

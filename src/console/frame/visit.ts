@@ -7,7 +7,7 @@ import { type Cookie, formCookieName, parseCookies, sessionCookieName } from '..
 import type { Role, Session } from '../../people/person.ts';
 import type { Project } from '../../projects/projects.ts';
 import type { ConsoleContext } from './route.ts';
-import { csrfTokenOf, isSecure, originOf } from './same-site.ts';
+import { csrfTokenOf, isSecure, originOf, readSignedText, signText } from './same-site.ts';
 
 export interface Visit {
   readonly request: Request;
@@ -75,6 +75,9 @@ export function toContext(visit: Visit, visited: VisitedProject | null, zone: st
     params: stringParams(request.params),
     zone,
     csrfToken: csrfTokenOf(secrets[0]),
+    sign: (purpose, value) => signText(purpose, value, secrets[0]),
+    readSigned: (purpose, text) =>
+      text === null ? null : (secrets.map((secret) => readSignedText(purpose, text, secret)).find((value) => value !== null) ?? null),
     now,
     remoteAddress: clientAddress(request),
     userAgent: request.headers['user-agent'] ?? '',

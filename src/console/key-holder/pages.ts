@@ -16,6 +16,7 @@ import {
   codeBlock,
   csvLink,
   definitions,
+  equalUsd,
   form,
   formatCount,
   formatDuration,
@@ -28,7 +29,7 @@ import {
   table,
   textField,
   time,
-  usd,
+  total,
 } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import type { ConsoleContext, PageContent } from '../frame/route.ts';
@@ -79,7 +80,7 @@ export function keyView({ context, record, project, zone, endsAt, status, month,
 <p class="muted">Key <code>${record.prefix}</code> of the project ${project.name}. This view ends at ${time(endsAt, zone, 'minute')} (${zone}).</p>
 ${credit.state === 'ok' ? '' : notice(creditNotice(credit.state), credit.state === 'exhausted' ? 'bad' : 'warning')}
 ${stats([
-  { label: 'Spend this month', value: usd(month.costNanos), hint: unpricedHint(month) },
+  { label: 'Spend this month', value: total(month.costNanos), hint: unpricedHint(month) },
   { label: 'Calls this month', value: formatCount(month.calls) },
   { label: 'Errors this month', value: formatCount(month.errors) },
   { label: 'Median latency', value: formatDuration(month.latency?.p50 ?? null), hint: 'successful calls of this month' },
@@ -158,6 +159,7 @@ function curlLine({ url }: ConsoleContext, { models }: KeyRecord): string {
 }
 
 function callTable(calls: readonly CallSummary[], zone: string): Html {
+  const money = equalUsd(calls.map(({ costNanos }) => costNanos));
   return table({
     caption: 'Calls',
     hideCaption: true,
@@ -172,7 +174,7 @@ function callTable(calls: readonly CallSummary[], zone: string): Html {
       },
       { label: 'Status', value: ({ status, code, outcome }) => badge(code ?? String(status), outcome === 'ok' ? 'good' : 'bad') },
       { label: 'Tokens', align: 'end', value: (call) => formatCount(call.input + call.cachedInput + call.cacheWrite + call.output) },
-      { label: 'Cost', align: 'end', value: ({ costNanos }) => usd(costNanos) },
+      { label: 'Cost', align: 'end', value: ({ costNanos }) => money(costNanos) },
       { label: 'Duration', align: 'end', value: ({ durationMs }) => formatDuration(durationMs), wideOnly: true },
     ],
   });

@@ -1,9 +1,11 @@
 /** Shows the settings and usage of a key. Owners can also change, rotate and revoke it. */
 import type { StoreDownPolicy } from '../../core/windows.ts';
 import type { KeyRecord } from '../../keys/key-record.ts';
+import type { KeyModelState } from '../../routing/key-models.ts';
 import { ceilingMeters } from '../frame/ceilings.ts';
 import {
   ago,
+  badge,
   card,
   confirmationForm,
   definitions,
@@ -20,16 +22,21 @@ import { describeOutage } from '../frame/outage.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, PageContent } from '../frame/route.ts';
 import { newKeyField } from './key-form.ts';
-import { prefixOf, stateBadge, stateOf, type UsedKey } from './key-list.ts';
+import { lastErrorLink, prefixOf, spendLink, stateBadge, stateOf, type UsedKey } from './key-list.ts';
 
 interface KeyPageOptions {
   /** The configuration file's default for keys and projects that don't choose a policy. */
   readonly onBudgetStoreDown: StoreDownPolicy;
+  readonly modelStates: ReadonlyMap<string, KeyModelState>;
   readonly form: URLSearchParams;
   readonly errors: FieldErrors;
 }
 
-export function keyPage(context: ConsoleContext, key: UsedKey, { onBudgetStoreDown, form, errors }: KeyPageOptions): PageContent {
+export function keyPage(
+  context: ConsoleContext,
+  key: UsedKey,
+  { onBudgetStoreDown, modelStates, form, errors }: KeyPageOptions,
+): PageContent {
   const { record, uses, lastUsedAt } = key;
   const { zone, now } = context;
   const path = projectPath(context, '/keys');
@@ -47,13 +54,15 @@ export function keyPage(context: ConsoleContext, key: UsedKey, { onBudgetStoreDo
       definitions([
         ['Key', prefixOf(record)],
         ['State', stateBadge(record, now)],
-        ['Models', models(record)],
+        ['Models', models(record, modelStates)],
         ...(record.requiredTags.length === 0 ? [] : [['Required tags', record.requiredTags.join(', ')] as const]),
         ['Created', time(record.createdAt, zone)],
         ['Default output limit', record.defaultMaxOutputTokens === null ? 'None' : `${formatCount(record.defaultMaxOutputTokens)} tokens`],
         ['Expires', record.expiresAt === null ? 'Never' : time(record.expiresAt, zone)],
         ...(record.revokedAt === null ? [] : [['Revoked', time(record.revokedAt, zone)] as const]),
         ['Last used', ago(lastUsedAt, now, zone)],
+        ['Spend, 30 days', spendLink(context, key)],
+        ['Last error', lastErrorLink(context, key)],
         ['Time zone', zone],
       ]),
     )}
@@ -76,9 +85,17 @@ function outage({ project }: ConsoleContext, { onBudgetStoreDown, ceilings }: Ke
   return section('When the database cannot be reached', html`${warning}<p>${describeOutage({ policy, from })}</p>`);
 }
 
-function models({ models }: KeyRecord): Html | string {
+function models({ models }: KeyRecord, states: ReadonlyMap<string, KeyModelState>): Html | string {
   if (models === null) return 'All models and tiers';
-  return models.length === 0 ? 'None' : html`<ul class="bare">${models.map((model) => html`<li><code>${model}</code></li>`)}</ul>`;
+  return models.length === 0
+    ? 'None'
+    : html`<ul class="bare">${models.map((model) => html`<li><code>${model}</code> ${modelBadge(states.get(model))}</li>`)}</ul>`;
+}
+
+/** Marks names that no call can use, and models whose name nobody has checked. */
+function modelBadge(state: KeyModelState = 'known'): Html | string {
+  if (state === 'unknown') return badge('neither a tier nor a model', 'bad');
+  return state === 'uncatalogued' ? badge('not in the catalog', 'warning') : '';
 }
 
 const gracePeriods = [

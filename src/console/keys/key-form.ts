@@ -7,6 +7,7 @@ import { fromLocalTime } from '../../core/time-zone.ts';
 import type { StoreDownPolicy } from '../../core/windows.ts';
 import { type KeyRecord, toKeyInputJson } from '../../keys/key-record.ts';
 import type { IssuedKey } from '../../keys/keyring.ts';
+import type { KeyModelState } from '../../routing/key-models.ts';
 import { ceilingFields, readLimit } from '../frame/ceilings.ts';
 import { codeBlock, fieldset, notice, form as renderForm, section, textArea, textField } from '../frame/components.ts';
 import type { FieldErrors } from '../frame/field-errors.ts';
@@ -188,7 +189,12 @@ function toInstant(text: string | null, zone: string): string | null {
 }
 
 /** Renders the only page that ever contains a key. */
-export function issuedKeyPage(context: ConsoleContext, { secret, record }: IssuedKey): PageContent {
+export function issuedKeyPage(
+  context: ConsoleContext,
+  { secret, record }: IssuedKey,
+  states: ReadonlyMap<string, KeyModelState>,
+): PageContent {
+  const uncatalogued = [...states].filter(([, state]) => state !== 'known').map(([name]) => name);
   const path = projectPath(context, '/keys');
   const model = record.models?.[0] ?? 'auto';
   return {
@@ -196,7 +202,15 @@ export function issuedKeyPage(context: ConsoleContext, { secret, record }: Issue
     title: `Key ${record.name}`,
     breadcrumbs: [{ label: 'Keys', href: path }],
     actions: html`<a class="button" href="${path}/${record.prefix}">Done</a>`,
-    content: html`${notice('Only its hash is stored: nobody can show it again. Copy it before you leave this page.', 'warning', 'This is the only time you see this key')}
+    content: html`${notice('Only its hash is stored: nobody can show it again. Copy it before you leave this page.', 'warning', 'This is the only time you see this key')}${
+      uncatalogued.length === 0
+        ? ''
+        : notice(
+            html`The key may use ${uncatalogued.map((name, index) => html`${index === 0 ? '' : ', '}<code>${name}</code>`)}, so check the spelling.`,
+            'warning',
+            'The catalog does not list every model of this key',
+          )
+    }
 ${section('Key', codeBlock(secret, 'The key'))}
 ${section('Try it', codeBlock(curlLine(context.url.origin, secret, model), 'A call with the key, as a command'), { hint: 'Paste this into a terminal.' })}
 ${section('Base URL', html`${codeBlock(`${context.url.origin}/v1`, 'Base URL for SDKs')}`, { hint: 'For OpenAI SDKs. Anthropic SDKs take the URL without /v1.' })}`,

@@ -2,6 +2,9 @@
 import type { ReadCounters } from '../../ceilings/counter-usage.ts';
 import type { KeyRecord } from '../../keys/key-record.ts';
 import type { Keyring } from '../../keys/keyring.ts';
+import type { KeyUse } from '../../usage/analytics/key-use.ts';
+import { type Period, parseRange } from '../../usage/analytics/range.ts';
+import type { LastError } from '../../usage/last-calls.ts';
 import { type CeilingUse, ceilingMeters, countersOf, describeCeiling, toUses } from '../frame/ceilings.ts';
 import {
   ago,
@@ -11,12 +14,14 @@ import {
   csvRows,
   cutPage,
   emptyState,
+  exactUsd,
   pageParameter,
   pager,
   parsePageId,
   table,
   tabs,
   time,
+  usd,
   withQuery,
 } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
@@ -28,6 +33,10 @@ export interface KeyListDeps {
   readonly readCounters: ReadCounters;
   /** Returns the start of each key's latest call, by key id. */
   readonly lastCalls: (keyIds: readonly string[]) => Promise<ReadonlyMap<string, number>>;
+  /** Returns the latest failed call of each key, by key id. */
+  readonly lastErrors: (keyIds: readonly string[]) => Promise<ReadonlyMap<string, LastError>>;
+  /** Returns what the keys have spent in a period, by key id. */
+  readonly keyUse: (projectId: string, request: Period & { readonly keyIds: readonly string[] }) => Promise<ReadonlyMap<string, KeyUse>>;
 }
 
 /** A key and how much of its ceilings it has used. */
@@ -35,9 +44,16 @@ export interface UsedKey {
   readonly record: KeyRecord;
   readonly uses: readonly CeilingUse[];
   readonly lastUsedAt: number | null;
+  /** The latest failed call, or null if none has failed. */
+  readonly lastError: LastError | null;
+  /** What the key has spent in the last 30 days. */
+  readonly recent: KeyUse;
 }
 
 const pageSize = 50;
+const recentDays = 30;
+const recentRange = `${recentDays}d`;
+const noUse: KeyUse = { calls: 0, errors: 0, costNanos: 0n };
 
 export async function showKeys(deps: KeyListDeps, context: ConsoleContext): Promise<PageResult> {
   const page = await readKeys(deps, context, parsePageId(context), pageSize + 1);
@@ -75,12 +91,16 @@ function keyTable(keys: readonly UsedKey[], context: ConsoleContext): Html {
     empty: '',
     rowHref: ({ record }) => projectPath(context, `/keys/${record.prefix}`),
     columns: [
-      { label: 'Name', value: ({ record }) => record.name },
-      { label: 'Key', value: ({ record }) => html`<code class="nowrap">sk-gw-${record.prefix}</code>` },
+      {
+        label: 'Name',
+        value: ({ record }) => html`${record.name}<br><code class="nowrap muted">sk-gw-${record.prefix}</code>`,
+      },
       ...(showsAll(context) ? [{ label: 'State', value: ({ record }: UsedKey) => stateBadge(record, now) }] : []),
       { label: 'Models', value: ({ record }) => describeModels(record.models), wideOnly: true },
       { label: 'Ceilings (UTC)', value: keyCeilings },
+      { label: `Spend, ${recentDays} days`, align: 'end', value: (key) => spendLink(context, key) },
       { label: 'Last used', value: ({ lastUsedAt }) => ago(lastUsedAt, now, zone) },
+      { label: 'Last error', value: (key) => lastErrorLink(context, key) },
       {
         label: 'Expires',
         value: ({ record }) => (record.expiresAt === null ? html`<span class="muted">Never</span>` : time(record.expiresAt, zone, 'date')),
@@ -88,6 +108,20 @@ function keyTable(keys: readonly UsedKey[], context: ConsoleContext): Html {
       },
     ],
   });
+}
+
+/** Links the amount to the calls that it sums up. */
+export function spendLink(context: ConsoleContext, { record, recent }: UsedKey): Html {
+  if (recent.calls === 0) return html`<span class="muted">No calls</span>`;
+  const href = projectPath(context, '/calls', { key: record.prefix, range: recentRange });
+  return html`<a href="${href}">${usd(recent.costNanos)}</a>`;
+}
+
+/** Links the latest failed call, with its code and how long ago it was. */
+export function lastErrorLink(context: ConsoleContext, { lastError }: UsedKey): Html {
+  if (lastError === null) return html`<span class="muted">None</span>`;
+  const { callId, at, status, code } = lastError;
+  return html`<a href="${projectPath(context, `/calls/${callId}`)}">${code === null ? status : html`<code>${code}</code>`}</a><br><span class="muted nowrap">${ago(at, context.now, context.zone)}</span>`;
 }
 
 /** Shows how much of the longer windows is used. For the ceilings per minute only the limits are of interest in a list. */
@@ -130,23 +164,34 @@ function showsAll({ url }: ConsoleContext): boolean {
 async function readKeys(deps: KeyListDeps, context: ConsoleContext, before: string | null, limit: number): Promise<UsedKey[]> {
   const { project, now } = context;
   const records = await deps.keyring.list(project.id, { before, limit, usableAt: showsAll(context) ? null : now });
-  return withUse(deps, project.id, records, now);
+  return withUse(deps, context, records);
 }
 
-/** Adds how much each key has used of its ceilings. Keys that were rotated share this with their successors. */
-export async function withUse(deps: KeyListDeps, projectId: string, records: readonly KeyRecord[], now: number): Promise<UsedKey[]> {
-  const counters = records.map(({ quotaKeyId, ceilings }) => countersOf({ projectId, scope: 'key', scopeId: quotaKeyId }, ceilings, now));
-  const [counted, lastUsed] = await Promise.all([
+/**
+ * Adds how much each key has used of its ceilings, which keys that were rotated share with their successors, and what
+ * it has spent itself.
+ */
+export async function withUse(deps: KeyListDeps, context: ConsoleContext, records: readonly KeyRecord[]): Promise<UsedKey[]> {
+  const { project, now, zone } = context;
+  const holder = { projectId: project.id, scope: 'key' } as const;
+  const counters = records.map(({ quotaKeyId, ceilings }) => countersOf({ ...holder, scopeId: quotaKeyId }, ceilings, now));
+  const keyIds = records.map(({ id }) => id);
+  const { from, to } = parseRange(new URLSearchParams({ range: recentRange }), { zone, now });
+  const [counted, lastUsed, lastErrors, recent] = await Promise.all([
     deps.readCounters(
-      projectId,
+      project.id,
       counters.flat().map(({ key }) => key),
     ),
-    deps.lastCalls(records.map(({ id }) => id)),
+    deps.lastCalls(keyIds),
+    deps.lastErrors(keyIds),
+    deps.keyUse(project.id, { from, to, keyIds }),
   ]);
   return records.map((record, index) => ({
     record,
     uses: toUses(counters[index] ?? [], counted),
     lastUsedAt: lastUsed.get(record.id) ?? null,
+    lastError: lastErrors.get(record.id) ?? null,
+    recent: recent.get(record.id) ?? noUse,
   }));
 }
 
@@ -159,6 +204,12 @@ const csvHeader = [
   'ceiling_calls',
   'ceiling_rpm',
   'ceiling_tpm',
+  'spend_30_days_usd',
+  'calls_30_days',
+  'errors_30_days',
+  'last_error',
+  'last_error_at',
+  'last_error_call',
   'last_used_at',
   'expires_at',
   'created_at',
@@ -178,9 +229,12 @@ export async function exportKeys(deps: KeyListDeps, context: ConsoleContext): Pr
   };
 }
 
-function csvRow({ record, lastUsedAt }: UsedKey, now: number): CsvValue[] {
+function csvRow({ record, lastUsedAt, lastError, recent }: UsedKey, now: number): CsvValue[] {
   const { name, prefix, models, ceilings, expiresAt, createdAt, revokedAt } = record;
   const limits = (['cost', 'calls', 'rpm', 'tpm'] as const).map((ceiling) => describeCeiling(ceiling, ceilings[ceiling]));
+  const spent = [exactUsd(recent.costNanos), recent.calls, recent.errors];
+  const error =
+    lastError === null ? [null, null, null] : [lastError.code ?? lastError.status, new Date(lastError.at).toISOString(), lastError.callId];
   const times = [lastUsedAt, expiresAt, createdAt, revokedAt].map((at) => (at === null ? null : new Date(at).toISOString()));
-  return [name, prefix, stateOf(record, now), models?.join(' ') ?? null, ...limits, ...times];
+  return [name, prefix, stateOf(record, now), models?.join(' ') ?? null, ...limits, ...spent, ...error, ...times];
 }

@@ -1,8 +1,11 @@
 /** Lets people list, issue, change, rotate and revoke virtual keys. */
 
+import { gatewayError } from '../../core/errors.ts';
 import type { StoreDownPolicy } from '../../core/windows.ts';
-import type { Keyring } from '../../keys/keyring.ts';
+import type { IssuedKey, Keyring } from '../../keys/keyring.ts';
 import { assertNotModified } from '../../projects/optimistic-lock.ts';
+import type { Project } from '../../projects/projects.ts';
+import type { KeyModelState } from '../../routing/key-models.ts';
 import { requireConfirmation } from '../frame/components.ts';
 import { noErrors } from '../frame/field-errors.ts';
 import { numberOrNull } from '../frame/form-values.ts';
@@ -17,6 +20,8 @@ export interface KeyRoutesDeps extends KeyListDeps {
   readonly keyring: Pick<Keyring, 'change' | 'findById' | 'issue' | 'list' | 'read' | 'revoke' | 'rotate'>;
   /** The configuration file's default for keys and projects that don't choose a policy. */
   readonly onBudgetStoreDown: () => StoreDownPolicy;
+  /** Says whether each name in a key's list of models is a tier or a model that the project can use. */
+  readonly modelStates: (project: Project, names: readonly string[]) => ReadonlyMap<string, KeyModelState>;
 }
 
 export function createKeyRoutes(deps: KeyRoutesDeps): readonly ConsoleRoute[] {
@@ -24,9 +29,10 @@ export function createKeyRoutes(deps: KeyRoutesDeps): readonly ConsoleRoute[] {
 
   const showKey = async (context: ConsoleContext, form = new URLSearchParams(), errors = noErrors): Promise<PageContent> => {
     const record = await keyring.read(context.project.id, prefixOf(context));
-    const [key] = await withUse(deps, context.project.id, [record], context.now);
-    const used = key ?? { record, uses: [], lastUsedAt: null };
-    return keyPage(context, used, { onBudgetStoreDown: onBudgetStoreDown(), form, errors });
+    const [key] = await withUse(deps, context, [record]);
+    if (!key) throw gatewayError('not_found', { message: 'no such key' });
+    const modelStates = deps.modelStates(context.project, record.models ?? []);
+    return keyPage(context, key, { onBudgetStoreDown: onBudgetStoreDown(), modelStates, form, errors });
   };
   const showNewKey = async (context: ConsoleContext, form = new URLSearchParams(), errors = noErrors): Promise<PageContent> =>
     newKeyPage(context, form, { onBudgetStoreDown: onBudgetStoreDown(), errors });
@@ -34,6 +40,9 @@ export function createKeyRoutes(deps: KeyRoutesDeps): readonly ConsoleRoute[] {
     const record = await keyring.read(context.project.id, prefixOf(context));
     return editKeyPage(context, record, { onBudgetStoreDown: onBudgetStoreDown(), rejected, errors });
   };
+
+  const issuedPage = (context: ConsoleContext, issued: IssuedKey): PageContent =>
+    issuedKeyPage(context, issued, deps.modelStates(context.project, issued.record.models ?? []));
 
   /** Redirects to the key that the form has issued before. Returns null if it hasn't issued one. */
   const findIssued = async (context: ConsoleContext, form: URLSearchParams): Promise<ActionResult | null> => {
@@ -64,7 +73,7 @@ export function createKeyRoutes(deps: KeyRoutesDeps): readonly ConsoleRoute[] {
         if (repeated) return repeated;
         const input = readKeyInput(form, context.zone);
         const issued = await keyring.issue(context.project.id, input, readNewKeyId(form, context.now));
-        return { kind: 'page', page: issuedKeyPage(context, issued), audit: { prefix: issued.record.prefix, ...input } };
+        return { kind: 'page', page: issuedPage(context, issued), audit: { prefix: issued.record.prefix, ...input } };
       },
       invalidForm: showNewKey,
     },
@@ -98,7 +107,7 @@ export function createKeyRoutes(deps: KeyRoutesDeps): readonly ConsoleRoute[] {
         const newId = readNewKeyId(form, context.now);
         const issued = await keyring.rotate(context.project.id, prefixOf(context), { grace_seconds: graceSeconds }, newId);
         const audit = { prefix: prefixOf(context), new_prefix: issued.record.prefix, grace_seconds: graceSeconds };
-        return { kind: 'page', page: issuedKeyPage(context, issued), audit };
+        return { kind: 'page', page: issuedPage(context, issued), audit };
       },
       invalidForm: showKey,
     },

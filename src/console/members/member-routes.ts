@@ -4,7 +4,7 @@
  * if they add an unknown address, we create the person.
  */
 import { gatewayError } from '../../core/errors.ts';
-import type { Member } from '../../people/members.ts';
+import type { Member, RemovedMember } from '../../people/members.ts';
 import type { People } from '../../people/people.ts';
 import type { Role } from '../../people/person.ts';
 import {
@@ -134,10 +134,33 @@ ${memberTable(context, await members.list(context.project.id))}${context.role ==
       access: 'owner',
       action: 'member.remove',
       async handle(context) {
-        const { name, role } = await members.remove(context.project.id, personIdOf(context));
-        const isSelf = personIdOf(context) === context.session.person.id && !context.session.person.isAdmin;
-        const to = isSelf ? '/console' : projectPath(context, '/members');
-        return { kind: 'redirect', to, notice: `${name} is no longer a member.`, audit: { person_id: personIdOf(context), role } };
+        const member = await members.remove(context.project.id, personIdOf(context));
+        const { personId, name, role } = member;
+        const isSelf = personId === context.session.person.id && !context.session.person.isAdmin;
+        const audit = { person_id: personId, role };
+        const notice = `${name} is no longer a member.`;
+        // After removing themselves, the person may not add anybody.
+        if (isSelf) return { kind: 'redirect', to: '/console', notice, audit };
+        const undo = { action: projectPath(context, '/members/restore'), values: { removed: signRemoved(context, member) } };
+        return { kind: 'redirect', to: projectPath(context, '/members'), notice, undo, audit };
+      },
+      invalidForm: (context, _form, errors) => showMembers(context, undefined, errors),
+    },
+    {
+      method: 'post',
+      path: '/members/restore',
+      access: 'owner',
+      action: 'member.restore',
+      async handle(context, form) {
+        const member = await members.restore(context.project.id, readRemoved(context, form));
+        const audit = { person_id: member.personId, role: member.role };
+        if (!member.isConfirmed) {
+          // The account was deleted with its sessions and links.
+          const back = { label: 'Members', href: projectPath(context, '/members') };
+          return { kind: 'page', page: await issueLink(context, { ...member, id: member.personId }, back), audit };
+        }
+        const notice = `${member.name} is ${withArticle(member.role)} again.`;
+        return { kind: 'redirect', to: projectPath(context, '/members'), notice, audit };
       },
       invalidForm: (context, _form, errors) => showMembers(context, undefined, errors),
     },
@@ -157,6 +180,23 @@ ${memberTable(context, await members.list(context.project.id))}${context.role ==
     const { secret, expiresAt } = await links.issue(person.id);
     return signInLinkPage(context, { person, url: linkUrl(context.url.origin, secret), expiresAt }, back);
   }
+}
+
+const undoMs = 3_600_000;
+
+/**
+ * The member is signed, because an owner may not add an account by its id, or they could find out to whom it belongs.
+ */
+function signRemoved(context: ConsoleContext, { personId, email, name, role, isConfirmed, createdAt }: Member): string {
+  const removed: RemovedMember = { personId, email, name, role, isConfirmed, createdAt };
+  return context.sign('restore member', JSON.stringify({ project: context.project.id, until: context.now + undoMs, removed }));
+}
+
+function readRemoved(context: ConsoleContext, form: URLSearchParams): RemovedMember {
+  const text = context.readSigned('restore member', form.get('removed'));
+  const { project, until, removed } = JSON.parse(text ?? '{}') as { project?: string; until?: number; removed?: RemovedMember };
+  if (removed && project === context.project.id && until !== undefined && context.now <= until) return removed;
+  throw gatewayError('bad_request', { message: 'the removal can no longer be undone; add the member again below' });
 }
 
 function memberTable(context: ConsoleContext, members: readonly Member[]): Html {

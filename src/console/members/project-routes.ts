@@ -1,40 +1,74 @@
-/** Lets deployment admins list and create projects. */
+/** Lets deployment admins list projects with their spend, and create them. */
 import { gatewayError } from '../../core/errors.ts';
 import type { Project, Projects } from '../../projects/projects.ts';
-import { badge, csvLink, cutPage, pageParameter, pager, form as renderForm, table, textField, time, usd } from '../frame/components.ts';
+import { parseRange, type Range } from '../../usage/analytics/range.ts';
+import {
+  badge,
+  csvLink,
+  cutPage,
+  exactUsd,
+  formatCount,
+  meter,
+  pageParameter,
+  pager,
+  form as renderForm,
+  table,
+  textField,
+  time,
+  total,
+  totalUsd,
+} from '../frame/components.ts';
 import { type FieldErrors, noErrors } from '../frame/field-errors.ts';
-import { html } from '../frame/html.ts';
+import { type Html, html } from '../frame/html.ts';
 import type { ConsoleContext, ConsoleRoute, CsvValue, PageContent } from '../frame/route.ts';
 
 const path = '/admin/projects';
 const url = `/console${path}`;
 const pageSize = 100;
 
-export function createProjectRoutes({
-  projects,
-}: {
+/** The calls, errors and costs (in nano-dollars) of a project in a period. */
+interface Sums {
+  readonly calls: number;
+  readonly errors: number;
+  readonly costNanos: bigint;
+}
+
+interface ListedProject {
+  readonly project: Project;
+  readonly current: Sums;
+  readonly previous: Sums;
+  /** The spend of this calendar month (UTC). Null if the project has no cap. */
+  readonly monthNanos: bigint | null;
+}
+
+export interface ProjectRoutesDeps {
   readonly projects: Pick<Projects, 'findBySlug' | 'list' | 'put'>;
-}): readonly ConsoleRoute[] {
+  /** Returns the figures of these projects in the same order. */
+  readonly readFigures: (
+    projects: readonly Project[],
+    view: { readonly range: Range; readonly now: number; readonly signal: AbortSignal },
+  ) => Promise<readonly ListedProject[]>;
+}
+
+const days = 30;
+
+export function createProjectRoutes(deps: ProjectRoutesDeps): readonly ConsoleRoute[] {
+  const { projects } = deps;
   return [
-    { method: 'get', path, access: 'admin', handle: async (context) => projectsPage(context, await projects.list()) },
+    { method: 'get', path, access: 'admin', handle: (context) => projectsPage(deps, context) },
     {
       method: 'get',
       path: `${path}.csv`,
       access: 'admin',
-      async handle() {
-        const list = await projects.list();
-        const rows = list.map(({ slug, name, settings, createdAt }): CsvValue[] => [
-          slug,
-          name,
-          settings.mayCall,
-          settings.monthlyCapNanos === null ? null : settings.monthlyCapNanos / 1e9,
-          new Date(createdAt).toISOString(),
-        ]);
+      async handle(context) {
         return {
           kind: 'csv',
           fileName: 'projects.csv',
-          header: ['project', 'name', 'may_call', 'monthly_cap_usd', 'created_at'],
-          rows,
+          header: [
+            ...['project', 'name', 'may_call', 'monthly_cap_usd', 'created_at'],
+            ...[`calls_${days}_days`, `errors_${days}_days`, `cost_usd_${days}_days`, 'month_to_date_usd'],
+          ],
+          rows: projectRows(deps, context),
         };
       },
     },
@@ -63,34 +97,60 @@ export function createProjectRoutes({
   ];
 }
 
-function projectsPage(context: ConsoleContext, projects: readonly Project[]): PageContent {
+async function* projectRows({ projects, readFigures }: ProjectRoutesDeps, context: ConsoleContext): AsyncGenerator<readonly CsvValue[]> {
+  const all = await projects.list();
+  for (let start = 0; start < all.length; start += pageSize) {
+    const listed = await readFigures(all.slice(start, start + pageSize), viewOf(context));
+    for (const { project, current, monthNanos } of listed) {
+      const { slug, name, settings, createdAt } = project;
+      yield [
+        ...[slug, name, settings.mayCall, settings.monthlyCapNanos === null ? null : exactUsd(settings.monthlyCapNanos)],
+        ...[new Date(createdAt).toISOString(), current.calls, current.errors, exactUsd(current.costNanos)],
+        monthNanos === null ? null : exactUsd(monthNanos),
+      ];
+    }
+  }
+}
+
+function viewOf({ zone, now, signal }: ConsoleContext) {
+  return { range: parseRange(new URLSearchParams({ range: `${days}d` }), { zone, now }), now, signal };
+}
+
+async function projectsPage({ projects, readFigures }: ProjectRoutesDeps, context: ConsoleContext): Promise<PageContent> {
   const after = context.url.searchParams.get(pageParameter) ?? '';
-  const following = projects.filter(({ slug }) => slug > after);
+  const following = (await projects.list()).filter(({ slug }) => slug > after);
   const { shown, next } = cutPage(following, pageSize, ({ slug }) => slug);
+  const rows = await readFigures(shown, viewOf(context));
   return {
     kind: 'page',
     title: 'Projects',
-    actions: html`${csvLink(context)}<a class="button primary" href="${url}/new">New project</a>`,
-    content: html`${table<Project>({
+    actions: html`${csvLink(context)}<a class="button" href="/console/admin/overview?range=${days}d">Overview</a><a class="button primary" href="${url}/new">New project</a>`,
+    content: html`${table<ListedProject>({
       caption: 'Projects',
       hideCaption: true,
-      rows: shown,
+      rows,
       empty: 'A project has its own keys, routing, memory and members.',
-      rowHref: ({ slug }) => `/console/p/${slug}`,
+      rowHref: ({ project }) => `/console/p/${project.slug}`,
       columns: [
-        { label: 'Name', value: ({ name }) => name, grow: true },
-        { label: 'Project', value: ({ slug }) => html`<code>${slug}</code>` },
-        { label: 'Calls', value: ({ settings }) => (settings.mayCall ? badge('allowed', 'good') : badge('refused', 'bad')) },
-        {
-          label: 'Monthly cap',
-          align: 'end',
-          value: ({ settings }) =>
-            settings.monthlyCapNanos === null ? html`<span class="muted">None</span>` : usd(settings.monthlyCapNanos),
-        },
-        { label: `Created (${context.zone})`, value: ({ createdAt }) => time(createdAt, context.zone, 'date'), wideOnly: true },
+        { label: 'Name', value: ({ project }) => project.name, grow: true },
+        { label: 'Project', value: ({ project }) => html`<code>${project.slug}</code>` },
+        { label: 'Calls', value: ({ project }) => (project.settings.mayCall ? badge('allowed', 'good') : badge('refused', 'bad')) },
+        { label: `Calls, ${days} days`, align: 'end', value: ({ current }) => formatCount(current.calls) },
+        { label: 'Errors', align: 'end', value: ({ current }) => formatCount(current.errors), wideOnly: true },
+        { label: `Spend, ${days} days`, align: 'end', value: ({ current }) => total(current.costNanos) },
+        { label: `${days} days before`, align: 'end', value: ({ previous }) => total(previous.costNanos), wideOnly: true },
+        { label: 'Monthly cap', value: capOf },
+        { label: `Created (${context.zone})`, value: ({ project }) => time(project.createdAt, context.zone, 'date'), wideOnly: true },
       ],
     })}${pager(context, next, { first: 'First', next: 'Next' })}`,
   };
+}
+
+function capOf({ project, monthNanos }: ListedProject): Html {
+  const cap = project.settings.monthlyCapNanos;
+  if (cap === null || monthNanos === null) return html`<span class="muted">None</span>`;
+  const text = `${totalUsd(monthNanos)} of ${totalUsd(cap)} this month`;
+  return meter({ label: `Monthly cap of ${project.name}`, value: Number(monthNanos), max: cap, text });
 }
 
 function newProjectPage(context: ConsoleContext, form: URLSearchParams, errors: FieldErrors = noErrors): PageContent {

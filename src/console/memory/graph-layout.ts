@@ -11,16 +11,17 @@ export interface Point {
 
 /** This is half of d3-force's default, because the time that a layout takes is proportional to it. */
 const ticks = 150;
-/** Keeps the labels of two nodes apart. */
-const nodeRadius = 70;
 /** Labels are wide and low, so nodes need less vertical than horizontal distance. */
 const flatness = 0.6;
 
-/** Each edge is a pair of node indexes. The height depends on the layout. */
+/**
+ * Each edge is a pair of node indexes. `nodeRadius` keeps the labels of two nodes apart. In a narrow picture, nodes only
+ * get out of each other's way if we try it several times per step (`passes`). The height depends on the layout.
+ */
 export function layoutGraph(
   nodes: number,
   edges: readonly (readonly [number, number])[],
-  width: number,
+  { width, nodeRadius, passes }: { readonly width: number; readonly nodeRadius: number; readonly passes: number },
 ): { readonly points: readonly Point[]; readonly height: number } {
   const placed = Array.from({ length: nodes }, (): SimulationNodeDatum => ({}));
   const simulation = forceSimulation(placed)
@@ -28,7 +29,7 @@ export function layoutGraph(
     .force('edges', forceLink(edges.map(([source, target]) => ({ source, target }))).distance(2 * nodeRadius))
     .force('x', forceX(width / 2).strength(0.05))
     .force('y', forceY(0).strength(0.1))
-    .force('labels', forceCollide(nodeRadius))
+    .force('labels', forceCollide(nodeRadius).iterations(passes))
     // With this decay, the simulation reaches d3-force's default minimum of 0.001 at the last tick.
     .alphaDecay(1 - 0.001 ** (1 / ticks))
     .stop();

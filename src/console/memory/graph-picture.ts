@@ -16,14 +16,23 @@ export interface PictureOptions {
   readonly title: string;
 }
 
-const width = 1_000;
-const marginX = 90;
+interface Format {
+  readonly name: 'wide' | 'narrow';
+  readonly width: number;
+  readonly marginX: number;
+  readonly nodeRadius: number;
+  readonly passes: number;
+  readonly maxLabelLength: number;
+  /**
+   * With more arrows than this, their labels would cover each other. The tooltips and the table contain the labels too.
+   */
+  readonly maxLabelledArrows: number;
+}
+
+const wide: Format = { name: 'wide', width: 1_000, marginX: 90, nodeRadius: 70, passes: 1, maxLabelLength: 26, maxLabelledArrows: 12 };
+/** A phone would shrink the wide picture until nobody could read the names. */
+const narrow: Format = { name: 'narrow', width: 360, marginX: 58, nodeRadius: 52, passes: 3, maxLabelLength: 17, maxLabelledArrows: 4 };
 const marginY = 40;
-const maxLabelLength = 22;
-/**
- * With more arrows than this, their labels would cover each other. The tooltips and the table contain the labels too.
- */
-const maxLabelledArrows = 12;
 
 interface Node {
   readonly name: string;
@@ -33,13 +42,19 @@ interface Node {
 
 const radiusOf = ({ degree }: Node): number => 6 + Math.min(7, degree);
 
-export function drawGraph(facts: readonly DrawnFact[], { hrefOf, title }: PictureOptions): Html {
+/** Draws the graph twice, and the style sheet shows the picture that fits the screen. */
+export function drawGraph(facts: readonly DrawnFact[], options: PictureOptions): Html {
+  return html`${drawFormat(facts, options, wide)}${drawFormat(facts, options, narrow)}`;
+}
+
+function drawFormat(facts: readonly DrawnFact[], { hrefOf, title }: PictureOptions, format: Format): Html {
+  const { name, width, marginX, nodeRadius, passes, maxLabelLength, maxLabelledArrows } = format;
   const nodes = countNodes(facts);
   const index = new Map([...nodes.keys()].map((id, position) => [id, position]));
   const indexOf = (id: string): number => index.get(id) ?? 0;
   const arrows = mergeArrows(facts);
   const edges = arrows.map(({ sourceId, targetId }) => [indexOf(sourceId), indexOf(targetId)] as const);
-  const { points, height } = layoutGraph(nodes.size, edges, width - 2 * marginX);
+  const { points, height } = layoutGraph(nodes.size, edges, { width: width - 2 * marginX, nodeRadius, passes });
   const pointOf = (id: string): Point => {
     const { x, y } = points[indexOf(id)] ?? { x: 0, y: 0 };
     return { x: x + marginX, y: y + marginY };
@@ -48,12 +63,14 @@ export function drawGraph(facts: readonly DrawnFact[], { hrefOf, title }: Pictur
   const isLabelled = arrows.length <= maxLabelledArrows;
   const drawnArrows = arrows.map(({ sourceId, targetId, relations }) => {
     const [from, to] = [pointOf(sourceId), pointOf(targetId)];
-    const label = isLabelled ? arrowLabel(from, to, relations.join(', ')) : '';
-    return html`<g class="arrow"><path d="${arrowPath(from, to, targetRadius(targetId))}" marker-end="url(#arrow)"><title>${relations.join(', ')}</title></path>${label}</g>`;
+    const label = isLabelled ? arrowLabel(from, to, cut(relations.join(', '), maxLabelLength)) : '';
+    return html`<g class="arrow"><path d="${arrowPath(from, to, targetRadius(targetId))}" marker-end="url(#arrow-${name})"><title>${relations.join(', ')}</title></path>${label}</g>`;
   });
-  const drawnNodes = [...nodes].map(([id, node]) => drawNode(node, pointOf(id), hrefOf(node.name)));
-  return html`<div class="graph" tabindex="0" role="region" aria-label="Picture of the graph"><svg viewBox="0 0 ${width} ${height + 2 * marginY}" role="group" aria-label="${title}">
-<defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto-start-reverse"><path d="M0 0.5 8 4 0 7.5z"/></marker></defs>
+  const drawnNodes = [...nodes].map(([id, node]) =>
+    drawNode(node, pointOf(id), { href: hrefOf(node.name), label: cut(node.name, maxLabelLength) }),
+  );
+  return html`<div class="graph ${name}" tabindex="0" role="region" aria-label="Picture of the graph"><svg viewBox="0 0 ${width} ${height + 2 * marginY}" role="group" aria-label="${title}">
+<defs><marker id="arrow-${name}" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto-start-reverse"><path d="M0 0.5 8 4 0 7.5z"/></marker></defs>
 ${drawnArrows}${drawnNodes}</svg></div>`;
 }
 
@@ -100,16 +117,16 @@ function arrowPath(from: Point, to: Point, radius: number): string {
 function arrowLabel(from: Point, to: Point, text: string): Html {
   const x = Math.round((from.x + to.x) / 2);
   const y = Math.round((from.y + to.y) / 2) - 3;
-  return html`<text x="${x}" y="${y}" text-anchor="middle" class="relation">${cut(text)}</text>`;
+  return html`<text x="${x}" y="${y}" text-anchor="middle" class="relation">${text}</text>`;
 }
 
-function drawNode(node: Node, { x, y }: Point, href: string): Html {
+function drawNode(node: Node, { x, y }: Point, { href, label }: { readonly href: string; readonly label: string }): Html {
   const radius = radiusOf(node);
   return html`<a href="${href}"><title>${node.name}</title><circle cx="${x}" cy="${y}" r="${radius}"/>
-<text x="${x}" y="${y + radius + 13}" text-anchor="middle">${cut(node.name)}</text></a>`;
+<text x="${x}" y="${y + radius + 13}" text-anchor="middle">${label}</text></a>`;
 }
 
-function cut(text: string): string {
+function cut(text: string, maxLength: number): string {
   const characters = [...text];
-  return characters.length <= maxLabelLength ? text : `${characters.slice(0, maxLabelLength - 1).join('')}…`;
+  return characters.length <= maxLength ? text : `${characters.slice(0, maxLength - 1).join('')}…`;
 }

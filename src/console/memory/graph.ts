@@ -127,10 +127,10 @@ function factTable(context: ConsoleContext, facts: readonly Fact[]): Html {
     caption: 'Live facts',
     hideCaption: true,
     columns: [
+      { label: 'Fact', value: ({ fact }: Fact) => fact, grow: true },
       { label: 'From', value: ({ sourceName }: Fact) => entity(sourceName) },
       { label: 'Relation', value: ({ relation }) => html`<code>${relation}</code>` },
       { label: 'To', value: ({ targetName }) => entity(targetName) },
-      { label: 'Fact', value: ({ fact }) => fact, grow: true },
       { label: 'Subject', value: ({ subject }) => subjectLabel(subject) },
       { label: 'Since', value: ({ validFrom }) => time(validFrom, context.zone, 'date') },
       { label: 'Memories', value: ({ itemIds }) => itemLinks(context, itemIds) },

@@ -13,7 +13,7 @@ import { actionButton, ago, badge, copyable, definitions, form, section, table, 
 import { type Html, html } from '../frame/html.ts';
 import { messagesPerPage } from '../frame/paging.ts';
 import { projectPath } from '../frame/project-path.ts';
-import type { ActionResult, ActionRoute, ConsoleContext, ConsoleRoute, PageContent } from '../frame/route.ts';
+import type { ActionResult, ActionRoute, ConsoleContext, ConsoleRoute, PageContent, RedirectResult } from '../frame/route.ts';
 import { kindLabels, memoryPath, originLabels, ratingsLabel, shorten, stateBadges, styles, subjectLabel } from './item-view.ts';
 
 export interface MemoryDetailDeps {
@@ -23,6 +23,7 @@ export interface MemoryDetailDeps {
     remove(projectId: string, id: string, writer: Writer): Promise<Item>;
     pin(projectId: string, id: string, pinned: boolean, writer: Writer): Promise<Item>;
     confirm(projectId: string, id: string, writer: Writer): Promise<Item>;
+    restore(projectId: string, id: string, writer: Writer): Promise<Item>;
   };
   readonly findNames: FindNames;
 }
@@ -46,10 +47,14 @@ export function createMemoryDetailRoutes({ queries, items, findNames }: MemoryDe
   };
 
   /**
-   * Creates a route that changes a live memory. If two people close the memory at the same time, the second one gets a
+   * Creates a route that changes a memory. If two people close or restore it at the same time, the second one gets a
    * conflict, which the page explains.
    */
-  const action = (verb: string, run: (change: Change) => Promise<ActionResult>): ActionRoute => ({
+  const action = (
+    verb: string,
+    run: (change: Change) => Promise<ActionResult>,
+    conflict = 'the memory was corrected or removed in the meantime',
+  ): ActionRoute => ({
     method: 'post',
     path: `/memory/:id/${verb}`,
     access: 'member',
@@ -62,12 +67,12 @@ export function createMemoryDetailRoutes({ queries, items, findNames }: MemoryDe
       } catch (error) {
         if (!(error instanceof GatewayError && error.code === 'not_found')) throw error;
         await read(context);
-        throw gatewayError('conflict', { message: 'the memory was corrected or removed in the meantime', cause: error });
+        throw gatewayError('conflict', { message: conflict, cause: error });
       }
     },
     invalidForm: (context, fields) => show(context, fields.get('text') ?? undefined),
   });
-  const back = ({ context, id }: Change, notice: string, audit: Record<string, unknown> = {}): ActionResult => ({
+  const back = ({ context, id }: Change, notice: string, audit: Record<string, unknown> = {}): RedirectResult => ({
     kind: 'redirect',
     to: memoryPath(context, id),
     notice,
@@ -96,8 +101,18 @@ export function createMemoryDetailRoutes({ queries, items, findNames }: MemoryDe
     }),
     action('remove', async (change) => {
       await items.remove(change.projectId, change.id, change.writer);
-      return back(change, 'The memory is removed. Recall and search no longer find it.');
+      const undo = { action: `${memoryPath(change.context, change.id)}/restore` };
+      return { ...back(change, 'The memory is removed. Recall and search no longer find it.'), undo };
     }),
+    action(
+      'restore',
+      async (change) => {
+        const restored = await items.restore(change.projectId, change.id, change.writer);
+        const notice = 'The memory is live again, as a new one. Facts that ended with it stay ended.';
+        return back({ ...change, id: restored.id }, notice, { restores: change.id });
+      },
+      'the memory is live',
+    ),
   ];
 }
 
@@ -130,6 +145,7 @@ function detailPage(context: ConsoleContext, shown: Shown): PageContent {
     styles: [styles],
     breadcrumbs: [{ label: 'Memory', href: memoryPath(context) }],
     ...(isLive && { actions: buttons(context, item) }),
+    ...(isRemoved(item) && { actions: restoreButton(context, item) }),
     content: html`<div class="stack">
 <div class="card"><p class="text memory-text">${item.text}</p><p>${badge(kindLabels[item.kind])}${stateBadges(item)}</p></div>
 ${isLive && !item.inRecall ? leftOut(context, item) : ''}${properties(context, shown)}
@@ -144,6 +160,15 @@ function buttons(context: ConsoleContext, { id, pinned }: Item): Html {
   const button = (verb: string, label: string, danger = false) =>
     actionButton({ context, action: `${memoryPath(context, id)}/${verb}`, label, danger, about: 'this memory' });
   return html`${pinned ? button('unpin', 'Unpin') : button('pin', 'Pin')}${button('remove', 'Remove', true)}`;
+}
+
+/** Corrected, merged and restored memories are closed too, but another memory has taken their place. */
+function isRemoved({ state, supersededBy }: Item): boolean {
+  return state === 'closed' && supersededBy === null;
+}
+
+function restoreButton(context: ConsoleContext, { id }: Item): Html {
+  return actionButton({ context, action: `${memoryPath(context, id)}/restore`, label: 'Restore', about: 'this memory' });
 }
 
 function leftOut(context: ConsoleContext, { id, wrong }: Item): Html {
@@ -197,7 +222,7 @@ function highlight(text: string, part: string): Html | string {
 
 function historySection(context: ConsoleContext, current: Item, history: readonly Item[], names: ReadonlyMap<string, string>): Html {
   const rows = table({
-    caption: 'Corrections and merges',
+    caption: 'Corrections, merges and restorations',
     hideCaption: true,
     columns: [
       {
@@ -213,13 +238,15 @@ function historySection(context: ConsoleContext, current: Item, history: readonl
     rowHref: ({ id }) => memoryPath(context, id),
     empty: '',
   });
-  return section('History', rows, { hint: 'Corrections and merges, the oldest first. Nothing is overwritten.' });
+  return section('History', rows, { hint: 'Corrections, merges and restorations, the oldest first. Nothing is overwritten.' });
 }
 
-function historyState({ id, state, supersededBy }: Item, history: readonly Item[]): Html {
+function historyState({ id, state, text, supersededBy }: Item, history: readonly Item[]): Html {
   if (state === 'live') return badge('Live', 'good');
   if (supersededBy === null) return badge('Removed');
-  return badge(history.some(({ supersedes }) => supersedes === id) ? 'Corrected' : 'Merged');
+  const successor = history.find(({ supersedes }) => supersedes === id);
+  if (!successor) return badge('Merged');
+  return badge(successor.text === text ? 'Removed, then restored' : 'Corrected');
 }
 
 function factSection(context: ConsoleContext, facts: readonly Fact[]): Html {

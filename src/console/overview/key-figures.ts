@@ -1,12 +1,17 @@
 /** Shows the key figures of a period and how they've changed since the period before. */
 import type { Figures } from '../../usage/analytics/figures.ts';
 import { cachedInputShare, share } from '../../usage/analytics/metrics.ts';
-import { formatCompact, formatCount, formatDuration, formatPercent, formatUsd, type Stat } from '../frame/components.ts';
+import { formatCompact, formatCount, formatDuration, formatPercent, type Stat, total, totalUsd } from '../frame/components.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext } from '../frame/route.ts';
 import { rangeQuery } from '../frame/time-range.ts';
 
-export function statsOf(context: ConsoleContext, current: Figures, previous: Figures): Stat[] {
+export function statsOf(
+  context: ConsoleContext,
+  current: Figures,
+  previous: Figures,
+  refused: { readonly current: number; readonly previous: number },
+): Stat[] {
   const calls = (query: Record<string, string>): string => projectPath(context, '/calls', { ...rangeQuery(context), ...query });
   const explore = (metric: string): string => projectPath(context, '/explore', { ...rangeQuery(context), metric });
   /** `isGood` says whether an increase is good, or is null if it's neither good nor bad. */
@@ -22,9 +27,9 @@ export function statsOf(context: ConsoleContext, current: Figures, previous: Fig
   return [
     {
       label: 'Spend',
-      value: formatUsd(current.costNanos),
+      value: total(current.costNanos),
       href: explore('cost'),
-      hint: `${formatUsd(previous.costNanos)} in the period before`,
+      hint: `${totalUsd(previous.costNanos)} in the period before`,
       ...delta(Number(current.costNanos), Number(previous.costNanos), null),
     },
     {
@@ -40,6 +45,13 @@ export function statsOf(context: ConsoleContext, current: Figures, previous: Fig
       href: calls({ result: 'error' }),
       hint: `${formatCount(current.errors)} of ${formatCount(current.calls)} calls`,
       ...delta(errorShare, share(previous.errors, previous.calls), false),
+    },
+    {
+      label: 'Refused',
+      value: formatCount(refused.current),
+      href: projectPath(context, '/calls/refused', rangeQuery(context)),
+      hint: `${formatCount(refused.previous)} in the period before`,
+      ...delta(refused.current, refused.previous, false),
     },
     {
       label: 'Latency, median',
@@ -66,7 +78,7 @@ export function statsOf(context: ConsoleContext, current: Figures, previous: Fig
       label: 'Failovers',
       value: formatPercent(failoverShare),
       href: calls({ failover: 'yes' }),
-      hint: `${formatCount(current.failovers)} calls with more than one attempt`,
+      hint: `${formatCount(current.failovers)} ${current.failovers === 1 ? 'call' : 'calls'} with more than one attempt`,
       ...delta(failoverShare, share(previous.failovers, previous.calls), false),
     },
     {

@@ -3,7 +3,6 @@
  * providers' breakers.
  */
 
-import type { KeyRecord } from '../../keys/key-record.ts';
 import type { Project } from '../../projects/projects.ts';
 import type { ReadBreakers } from '../../routing/shared-breakers.ts';
 import type { Analytics } from '../../usage/analytics/analytics.ts';
@@ -26,22 +25,22 @@ import {
   section,
   stats,
   tabs,
+  totalUsd,
   withQuery,
 } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
+import { ownCallsLine, readOwnFigures } from '../frame/own-calls.ts';
 import { projectPath } from '../frame/project-path.ts';
+import { refusedLine } from '../frame/refused-line.ts';
 import type { ConsoleContext, ConsoleRoute, PageResult } from '../frame/route.ts';
 import { describePeriod, periodQuery, rangePicker, rangeQuery, unitLabels, unitName, unitStart } from '../frame/time-range.ts';
 import { type CeilingsDeps, readCeilings } from './ceilings.ts';
-import { firstCall } from './first-call.ts';
+import { createGettingStartedRoutes, emptyProject, type GettingStartedDeps, stepsLeft } from './getting-started.ts';
 import { statsOf } from './key-figures.ts';
 import { breakerTable, ceilingTable } from './limits.ts';
 
-export interface OverviewDeps extends CeilingsDeps {
+export interface OverviewDeps extends CeilingsDeps, GettingStartedDeps {
   readonly analytics: Analytics;
-  /** Waits until all calls that this process answered are stored, and then runs the query. */
-  readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
-  readonly listKeys: (projectId: string) => Promise<readonly KeyRecord[]>;
   readonly readBreakers: ReadBreakers;
   /** Returns the names of the circuit breakers of the project's providers and of the members of their pools. */
   readonly breakersOf: (project: Project) => readonly string[];
@@ -62,6 +61,7 @@ export function createOverviewRoutes(deps: OverviewDeps): readonly ConsoleRoute[
   return [
     { method: 'get', path: '/overview', access: 'member', handle: (context) => deps.readStored(() => showOverview(deps, context)) },
     { method: 'get', path: '/overview.csv', access: 'member', handle: (context) => deps.readStored(() => exportOverview(deps, context)) },
+    ...createGettingStartedRoutes(deps),
   ];
 }
 
@@ -69,24 +69,33 @@ async function showOverview(deps: OverviewDeps, context: ConsoleContext): Promis
   const { analytics, listKeys, readBreakers, breakersOf } = deps;
   const { project, now, signal } = context;
   const view = readView(context);
-  const selection = { projectId: project.id, from: view.range.from, to: view.range.to, signal };
-  if (!(await analytics.hasCalls(project.id))) return { kind: 'page', title: 'Overview', content: firstCall(context) };
+  const everything = { projectId: project.id, from: view.range.from, to: view.range.to, signal };
+  const selection = { ...everything, filter: { own: 'hide' } };
+  if (!(await analytics.hasCalls(project.id))) {
+    const first = html`${refusedLine(context, await analytics.refusedCounts(everything))}${await emptyProject(deps, context)}`;
+    return { kind: 'page', title: 'Overview', content: first };
+  }
   const costly = ['latency', 'firstChunk', 'failovers'] as const;
   const { zone } = context;
-  const [current, previous, chart, models, applications, tasks, keys, breakers] = await Promise.all([
+  const [current, previous, own, chart, models, applications, tasks, keys, breakers, left, refused, refusedBefore] = await Promise.all([
     analytics.figures({ ...selection, zone, costly }),
     analytics.figures({ ...selection, ...view.range.previous, zone, costly }),
+    readOwnFigures(analytics, { ...selection, zone }),
     analytics.figures({ ...selection, zone, unit: view.unit, group: view.stacking }),
     analytics.top({ ...selection, top: shown }, 'model'),
     analytics.top({ ...selection, top: shown }, 'source'),
     analytics.top({ ...selection, top: shown, isNamed: true }, 'task'),
     listKeys(project.id),
     readBreakers(project.id, breakersOf(project)),
+    stepsLeft(deps, context),
+    analytics.refusedCounts(selection),
+    analytics.refusedCounts({ ...selection, ...view.range.previous }),
   ]);
   const ceilings = await readCeilings(deps, { project, keys, now });
-  const content = html`${rangePicker(context, view.range)}
-${stats(statsOf(context, current.total, previous.total))}
+  const content = html`${left}${rangePicker(context, view.range)}
+${stats(statsOf(context, current.total, previous.total, { current: refused.calls, previous: refusedBefore.calls }))}
 <p class="hint">Changes are against the period before: ${describePeriod(view.range.previous, zone)}.</p>
+${ownCallsLine(context, own)}
 ${unknownPrices(context, current.total)}
 ${section('Spend', card(spendChart(context, view, chart)), { actions: html`${stackingTabs(context, view.stacking)}${csvLink(context)}` })}
 <div class="columns narrow">${topOf(context, 'Models', 'model', models)}${topOf(context, 'Applications', 'source', applications)}${topOf(context, 'Tasks', 'task', tasks)}</div>
@@ -101,6 +110,7 @@ async function exportOverview({ analytics }: OverviewDeps, context: ConsoleConte
   const { from, to } = range;
   const report = await analytics.figures({
     projectId: project.id,
+    filter: { own: 'hide' },
     from,
     to,
     zone,
@@ -172,7 +182,7 @@ function topOf(context: ConsoleContext, title: string, stacking: Stacking, group
   }));
   const all = projectPath(context, '/explore', { ...rangeQuery(context), group: stacking });
   const empty = stacking === 'task' ? 'No call of this period has a task id.' : 'No calls in this period.';
-  return section(title, card(ranking({ title: `${title} by spend`, items, format: formatUsd, empty })), {
+  return section(title, card(ranking({ title: `${title} by spend`, items, format: totalUsd, empty })), {
     actions: html`<a href="${all}">All</a>`,
   });
 }

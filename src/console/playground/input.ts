@@ -1,5 +1,8 @@
 /** Parses and validates the playground's form. */
 import { gatewayError } from '../../core/errors.ts';
+import { asArray, asObject, asString, isNestedDeeper, isObject, parseJson } from '../../core/json/narrow.ts';
+import { isSubject } from '../../core/subject.ts';
+import type { PlaygroundPrompt, PlaygroundToolCall, PlaygroundTurn } from '../../pipeline/internal/playground-prompt.ts';
 
 export interface PlaygroundInput {
   /** The name of a tier or model. */
@@ -7,24 +10,100 @@ export interface PlaygroundInput {
   /** The second tier or model for a comparison, or an empty string. */
   readonly other: string;
   readonly system: string;
+  /** The conversation before the message. */
+  readonly turns: readonly PlaygroundTurn[];
+  /** The message. It may be empty if the conversation ends with a turn of the user or the result of a tool. */
   readonly prompt: string;
+  /** URLs of the images of the message. */
+  readonly images: readonly string[];
   readonly temperature: number | null;
   readonly maxTokens: number | null;
+  /** JSON as the person entered it. */
+  readonly tools: string;
+  readonly schema: string;
+  readonly recalls: boolean;
+  readonly subject: string;
 }
 
+/** Forms contain images as `data:` URLs. */
+export const maxFormBytes = 12 * 1024 * 1024;
 const maxModelLength = 300;
+const maxTurns = 200;
+const maxImages = 10;
 
 /** Throws `bad_request`. */
-export function parseInput(fields: URLSearchParams): PlaygroundInput {
+export function parseInput(fields: URLSearchParams): { readonly input: PlaygroundInput; readonly prompt: PlaygroundPrompt } {
   const input = readInput(fields);
   if (input.model === '') throw invalid('choose a model');
   if (input.model.length > maxModelLength || input.other.length > maxModelLength) throw invalid('the name of the model is too long');
-  if (input.prompt.trim() === '') throw invalid('the message must not be empty');
-  const { temperature, maxTokens } = input;
+  const { temperature, maxTokens, subject } = input;
   if (temperature !== null && !(temperature >= 0 && temperature <= 2)) throw invalid('temperature must be a number from 0 to 2');
   if (maxTokens !== null && !(Number.isSafeInteger(maxTokens) && maxTokens > 0))
     throw invalid('max tokens must be a positive whole number');
-  return input;
+  if (subject !== '' && !isSubject(subject)) throw invalid('the end user must have 1 to 256 characters, none of them control characters');
+  const prompt = toPrompt(input);
+  assertTurns(prompt.turns);
+  return { input, prompt };
+}
+
+function assertTurns(turns: readonly PlaygroundTurn[]): void {
+  if (turns.length === 0 || turns.at(-1)?.role === 'assistant') throw invalid('the message must not be empty');
+  if (turns.length > maxTurns) throw invalid(`a conversation may have at most ${maxTurns} turns`);
+  for (const [index, { role, text, images, toolCalls }] of turns.entries()) {
+    if (role !== 'tool' && text.trim() === '' && images.length === 0 && toolCalls.length === 0)
+      throw invalid(`turn ${index + 1} must not be empty`);
+    if (images.length > maxImages) throw invalid(`a message may have at most ${maxImages} images`);
+    if (!images.every(isImageUrl)) throw invalid('the address of an image must begin with https:// or http://');
+  }
+}
+
+/** Parses the JSON of tools and schema. Throws `bad_request` if it's invalid. */
+export function toPrompt({ system, turns, prompt, images, temperature, maxTokens, tools, schema }: PlaygroundInput): PlaygroundPrompt {
+  const hasMessage = prompt.trim() !== '' || images.length > 0;
+  const message: PlaygroundTurn = { role: 'user', text: prompt, images, toolCalls: [], toolCallId: '' };
+  return {
+    ...{ system, temperature, maxTokens },
+    turns: hasMessage ? [...turns, message] : turns,
+    tools: parseTools(tools),
+    schema: parseSchema(schema),
+  };
+}
+
+/** Accepts a list in the format of OpenAI or Anthropic, or a single tool, or functions without the object around them. */
+function parseTools(text: string): object[] {
+  if (text.trim() === '') return [];
+  const value = parseEntered(text, 'the tools');
+  const list = Array.isArray(value) ? value : [value];
+  return list.map((tool) => {
+    if (!isObject(tool)) throw invalid('the tools must be a JSON list of objects');
+    const { type, name, description, parameters, input_schema: inputSchema } = tool;
+    if (type === 'function' && isObject(tool.function) && asString(tool.function.name)) return tool;
+    if (typeof name !== 'string' || name === '') throw invalid('each tool needs a name');
+    const schema = parameters ?? inputSchema;
+    return {
+      type: 'function',
+      function: { name, ...(description !== undefined && { description }), ...(schema !== undefined && { parameters: schema }) },
+    };
+  });
+}
+
+/** Accepts a JSON schema, or the `json_schema` member of a response format, which contains a schema and its name. */
+function parseSchema(text: string): object | null {
+  if (text.trim() === '') return null;
+  const value = parseEntered(text, 'the schema');
+  if (!isObject(value)) throw invalid('the schema must be a JSON object');
+  return isObject(value.schema) && typeof value.name === 'string' ? value : { name: 'response', strict: true, schema: value };
+}
+
+function parseEntered(text: string, what: string): unknown {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (cause) {
+    throw gatewayError('bad_request', { message: `${what} must be JSON: ${cause instanceof Error ? cause.message : ''}`, cause });
+  }
+  if (isNestedDeeper(value)) throw invalid(`${what} must not be nested that deeply`);
+  return value;
 }
 
 /**
@@ -32,17 +111,55 @@ export function parseInput(fields: URLSearchParams): PlaygroundInput {
  * NaN.
  */
 export function readInput(fields: URLSearchParams): PlaygroundInput {
-  const text = (name: string) => fields.get(name) ?? '';
+  // Browsers send line breaks as CRLF.
+  const text = (name: string) => (fields.get(name) ?? '').replaceAll('\r\n', '\n');
   const number = (name: string) => (text(name).trim() === '' ? null : Number(text(name)));
   return {
     model: text('model'),
     other: text('other'),
-    // Browsers send line breaks as CRLF.
-    system: text('system').replaceAll('\r\n', '\n'),
-    prompt: text('prompt').replaceAll('\r\n', '\n'),
+    system: text('system'),
+    turns: readTurns(fields),
+    prompt: text('prompt'),
+    images: fields.getAll('image').filter((url) => url.trim() !== ''),
     temperature: number('temperature'),
     maxTokens: number('max_tokens'),
+    tools: text('tools'),
+    schema: text('schema'),
+    recalls: fields.get('memory') === 'recall',
+    subject: text('subject').trim(),
   };
+}
+
+/** Each turn has all of these fields, so the values of a turn have the same index. */
+function readTurns(fields: URLSearchParams): PlaygroundTurn[] {
+  const all = (name: string) => fields.getAll(`turn_${name}`);
+  const [texts, images, calls, ids] = [all('text'), all('images'), all('calls'), all('call_id')];
+  return all('role').map((given, index) => {
+    const role = given === 'assistant' || given === 'tool' ? given : 'user';
+    return {
+      role,
+      text: (texts[index] ?? '').replaceAll('\r\n', '\n'),
+      images: role === 'user' ? asArray(parseJson(images[index] ?? '')).filter((url) => typeof url === 'string') : [],
+      toolCalls: role === 'assistant' ? readToolCalls(calls[index] ?? '') : [],
+      toolCallId: role === 'tool' ? (ids[index] ?? '') : '',
+    };
+  });
+}
+
+export function readToolCalls(json: string): PlaygroundToolCall[] {
+  return asArray(parseJson(json)).map((call) => {
+    const { id, name, arguments: given } = asObject(call);
+    return { id: asString(id) ?? '', name: asString(name) ?? '', arguments: asString(given) ?? '' };
+  });
+}
+
+/** Our Content-Security-Policy only lets the page show `data:` URLs, so these are the only images with a preview. */
+export function isDataUrl(url: string): boolean {
+  return /^data:image\/[\w.+-]+;base64,[\w+/=]+$/.test(url);
+}
+
+function isImageUrl(url: string): boolean {
+  return isDataUrl(url) || (/^https?:\/\//i.test(url) && URL.canParse(url));
 }
 
 function invalid(message: string) {

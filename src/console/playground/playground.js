@@ -1,18 +1,23 @@
-// Streams the responses of one or two models into the page. Without this script, the form only shows them once they're
-// complete.
+// Streams the responses of one or two models into the page, and attaches image files. Without this script, the form
+// only shows the responses once they're complete, and images need an address.
 {
   const form = document.querySelector('#playground');
   const stop = document.querySelector('#stop');
   const results = document.querySelector('#results');
   const template = document.querySelector('#result');
+  const pictures = document.querySelector('#pictures');
+  /** The server accepts forms of 12 MiB, and a `data:` URL is a third longer than its file. */
+  const maxImageCharacters = 10_000_000;
   let running = null;
 
-  form.addEventListener('submit', async (event) => {
+  form?.addEventListener('submit', async (event) => {
+    // The other buttons change the conversation, which the server does.
+    if (event.submitter?.name === 'do') return;
     event.preventDefault();
     running?.abort();
     const controller = new AbortController();
     running = controller;
-    const fields = new URLSearchParams(new FormData(form));
+    const fields = readFields();
     const models = [fields.get('model'), fields.get('other')].filter(Boolean);
     results.replaceChildren(...models.map(newCard));
     stop.hidden = false;
@@ -22,15 +27,25 @@
     stop.hidden = true;
     form.removeAttribute('aria-busy');
   });
-  stop.addEventListener('click', () => running?.abort());
-  form.addEventListener('keydown', (event) => {
+  stop?.addEventListener('click', () => running?.abort());
+  form?.addEventListener('keydown', (event) => {
     if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) form.requestSubmit();
   });
 
-  function newCard(model) {
+  /** The values of the form, without the responses that are on the page. */
+  function readFields() {
+    const fields = new URLSearchParams(new FormData(form));
+    for (const name of ['answer_text', 'answer_calls']) fields.delete(name);
+    return fields;
+  }
+
+  function newCard(model, index) {
     const card = template.content.cloneNode(true);
     card.querySelector('.result-model').textContent = model;
     card.querySelector('.result-text').replaceChildren();
+    const next = card.querySelector('.result-continue');
+    next.value = `continue.${index}`;
+    next.setAttribute('formaction', `${form.getAttribute('action')}/edit`);
     return card;
   }
 
@@ -46,9 +61,12 @@
       else
         for await (const event of readEvents(response.body)) {
           if (event.name === 'text') text.append(event.data.text);
+          else if (event.name === 'tools') showTools(card, event.data.calls);
           else showEnd(card, event.data);
         }
+      keepAnswer(card, text.textContent);
     } catch (error) {
+      keepAnswer(card, text.textContent);
       if (error.name === 'AbortError') text.append(' (stopped)');
       else showError(card, 'The connection was lost.');
     }
@@ -71,7 +89,29 @@
     }
   }
 
-  function showEnd(card, { error, figures, href }) {
+  /** Keeps the response in hidden fields, so that the form can continue the conversation with it. */
+  function keepAnswer(card, text) {
+    const field = card.querySelector('[name="answer_text"]');
+    field.value = text;
+    card.querySelector('.result-continue').hidden = text === '' && card.querySelector('[name="answer_calls"]').value === '';
+  }
+
+  function showTools(card, calls) {
+    card.querySelector('[name="answer_calls"]').value = JSON.stringify(calls);
+    card.querySelector('.result-tools').replaceChildren(
+      ...calls.map((call) => {
+        const title = element('p', { className: 'muted', textContent: 'Calls ' });
+        title.append(element('code', { textContent: call.name }));
+        const given = element('pre', { className: 'text' });
+        given.append(element('code', { textContent: call.arguments }));
+        const item = element('div', { className: 'tool-call' });
+        item.append(title, given);
+        return item;
+      }),
+    );
+  }
+
+  function showEnd(card, { error, figures, links }) {
     if (error !== null) showError(card, error);
     const list = element('dl', { className: 'definitions' });
     for (const [label, value] of figures) {
@@ -79,9 +119,10 @@
       item.append(element('dt', { textContent: label }), element('dd', { textContent: value }));
       list.append(item);
     }
-    const link = element('p', {});
-    if (href !== null) link.append(element('a', { href, textContent: 'Show the call' }));
-    card.querySelector('.result-figures').replaceChildren(list, link);
+    card.querySelector('.result-figures').replaceChildren(list);
+    card
+      .querySelector('.result-links')
+      .replaceChildren(...links.flatMap(([label, href]) => [element('a', { href, textContent: label }), ' ']));
   }
 
   function showError(card, message) {
@@ -89,6 +130,55 @@
     notice.setAttribute('role', 'alert');
     card.querySelector('.result-error').replaceChildren(notice);
   }
+
+  const files = document.querySelector('#image-files');
+  if (files) {
+    files.hidden = false;
+    files.querySelector('input').addEventListener('change', async (event) => {
+      const input = event.target;
+      for (const file of input.files) await attach(file);
+      input.value = '';
+    });
+  }
+
+  async function attach(file) {
+    const url = await new Promise((resolve, reject) => {
+      const reader = new FileReader();
+      reader.onload = () => resolve(reader.result);
+      reader.onerror = () => reject(reader.error);
+      reader.readAsDataURL(file);
+    });
+    const attached = [...form.querySelectorAll('[name="image"], [name="turn_images"]')].reduce(
+      (sum, { value }) => sum + value.length,
+      url.length,
+    );
+    const item = element('li', {});
+    if (attached > maxImageCharacters)
+      item.append(element('p', { className: 'error', textContent: `${file.name} is too large: all images together may have 7 MB.` }));
+    else {
+      item.append(element('img', { src: url, alt: file.name }), element('input', { type: 'hidden', name: 'image', value: url }));
+      addRemove(item);
+    }
+    pictures.append(item);
+  }
+
+  function addRemove(item) {
+    const remove = element('button', { type: 'button', className: 'button small plain', textContent: 'Remove' });
+    remove.setAttribute('aria-label', `Remove ${item.querySelector('img').alt}`);
+    remove.addEventListener('click', () => item.remove());
+    item.append(remove);
+  }
+  for (const item of pictures?.children ?? []) addRemove(item);
+
+  // The code shows a placeholder for image files, so it doesn't need their bytes after each key press.
+  form?.addEventListener('htmx:config:request', ({ detail }) => {
+    const body = detail.ctx?.request?.body;
+    if (!(body instanceof FormData)) return;
+    for (const name of ['answer_text', 'answer_calls']) body.delete(name);
+    const images = body.getAll('image');
+    body.delete('image');
+    for (const url of images) body.append('image', String(url).replace(/^(data:[^,]*,).*$/s, '$1AAAA'));
+  });
 
   function element(name, properties) {
     return Object.assign(document.createElement(name), properties);

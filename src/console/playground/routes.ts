@@ -1,74 +1,121 @@
 /** Serves `/playground`, where people can try the project's models. */
 
+import { gatewayError } from '../../core/errors.ts';
+import { isUuid } from '../../core/ids.ts';
 import { formatEvent } from '../../core/sse.ts';
+import type { CallText } from '../../memory/conversations/read-call-text.ts';
 import type { Project } from '../../projects/projects.ts';
+import { type Html, html } from '../frame/html.ts';
+import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, ConsoleRoute, PageContent } from '../frame/route.ts';
-import { type PlaygroundInput, parseInput, readInput } from './input.ts';
+import { editConversation } from './edit-conversation.ts';
+import { maxFormBytes, type PlaygroundInput, parseInput, readInput } from './input.ts';
 import { codeBlocks, type ModelChoice, playgroundPage, type RunResult } from './page.ts';
-import { type RunDeps, type RunEnd, runModel } from './run.ts';
+import { prefillFrom } from './prefill.ts';
+import { type ParsedInput, type RunDeps, type RunEnd, runModel } from './run.ts';
 
 export interface PlaygroundDeps extends RunDeps {
-  /** Returns the tiers and models that the project may use. */
+  /** Returns the tiers and chat models that the project may use. */
   readonly listModels: (project: Project) => ModelChoice;
+  /** Returns the prompt of a stored call, or null if its text isn't stored. */
+  readonly readText: (projectId: string, callId: string) => Promise<CallText | null>;
   /** Returns the public URL of the gateway. If it's null, we use the origin of the request. */
   readonly publicUrl: () => string | null;
 }
 
 const path = '/playground';
 const action = 'playground.run';
+const form = { method: 'post', access: 'member', maxBytes: maxFormBytes } as const;
 
 export function createPlaygroundRoutes(deps: PlaygroundDeps): readonly ConsoleRoute[] {
   const originFor = ({ url }: ConsoleContext) => deps.publicUrl()?.replace(/\/$/, '') ?? url.origin;
-  const page = (context: ConsoleContext, input: PlaygroundInput, results: readonly RunResult[] = []): PageContent =>
-    playgroundPage(context, { input, results, choice: deps.listModels(context.project), origin: originFor(context) });
+  const page = (context: ConsoleContext, input: PlaygroundInput, results: readonly RunResult[] = [], hint?: Html): PageContent =>
+    playgroundPage(context, {
+      ...{ input, results, choice: deps.listModels(context.project), origin: originFor(context) },
+      ...(hint !== undefined && { hint }),
+    });
 
   return [
-    { method: 'get', path, access: 'member', handle: async (context) => page(context, readInput(context.url.searchParams)) },
     {
-      method: 'post',
+      method: 'get',
       path,
       access: 'member',
+      async handle(context) {
+        const { searchParams } = context.url;
+        const from = searchParams.get('from');
+        return from === null || from === '' ? page(context, readInput(searchParams)) : prefilled(context, from);
+      },
+    },
+    {
+      ...form,
+      path,
       action,
       async handle(context, fields) {
-        const input = parseInput(fields);
-        const results = await Promise.all(modelsOf(input).map((model) => runToEnd(context, input, model)));
-        return { kind: 'page', page: page(context, input, results), audit: { models: modelsOf(input) } };
+        const parsed = parseInput(fields);
+        const models = modelsOf(parsed.input);
+        const results = await Promise.all(models.map((model) => runToEnd(context, parsed, model)));
+        return { kind: 'page', page: page(context, parsed.input, results), audit: { models } };
       },
       invalidForm: async (context, fields) => page(context, readInput(fields)),
     },
     {
-      // Runs one model and streams its response as server-sent events. These are `text` events while it responds, and
-      // then an `end` event.
-      method: 'post',
+      // Runs one model and streams its response as server-sent events. These are `text` events while it responds, a
+      // `tools` event if it calls tools, and then an `end` event.
+      ...form,
       path: `${path}/stream`,
-      access: 'member',
       action,
       async handle(context, fields) {
-        const input = parseInput(fields);
-        return { kind: 'stream', contentType: 'text/event-stream', chunks: toEvents(context, input), audit: { models: [input.model] } };
+        const parsed = parseInput(fields);
+        return {
+          kind: 'stream',
+          contentType: 'text/event-stream',
+          chunks: toEvents(context, parsed),
+          audit: { models: [parsed.input.model] },
+        };
       },
     },
     {
-      method: 'post',
+      // Changes the conversation, which only exists in the form.
+      ...form,
+      path: `${path}/edit`,
+      action: null,
+      handle: async (context, fields) => ({ kind: 'page', page: page(context, editConversation(fields)) }),
+    },
+    {
+      ...form,
       path: `${path}/code`,
-      access: 'member',
       action: null,
       handle: async (context, fields) => ({ kind: 'fragment', content: codeBlocks(readInput(fields), originFor(context)) }),
     },
   ];
 
-  async function runToEnd(context: ConsoleContext, input: PlaygroundInput, model: string): Promise<RunResult> {
-    let text = '';
-    let end: RunEnd | null = null;
-    for await (const event of runModel(context, input, model, deps)) {
-      if (event.kind === 'text') text += event.text;
-      else end = event;
-    }
-    return { model, text, end };
+  /** Fills the form with a stored call. Throws `not_found` if the project has no such call. */
+  async function prefilled(context: ConsoleContext, callId: string): Promise<PageContent> {
+    const projectId = context.project.id;
+    const call = isUuid(callId) ? await deps.readCall(projectId, callId) : null;
+    if (call === null) throw gatewayError('not_found');
+    const { input, gaps } = prefillFrom(call, await deps.readText(projectId, callId));
+    const link = html`<a href="${projectPath(context, `/calls/${callId}`)}">a stored call</a>`;
+    const list = gaps.length === 0 ? '' : html`<ul>${gaps.map((gap) => html`<li>${gap}</li>`)}</ul>`;
+    const tone = gaps.length === 0 ? 'neutral' : 'warning';
+    const hint = html`<div class="notice ${tone}" role="status"><p>This is the prompt of ${link}. A run makes a new call.</p>${list}</div>`;
+    return page(context, input, [], hint);
   }
 
-  async function* toEvents(context: ConsoleContext, input: PlaygroundInput): AsyncGenerator<Uint8Array> {
-    for await (const { kind, ...data } of runModel(context, input, input.model, deps)) yield Buffer.from(formatEvent(kind, data));
+  async function runToEnd(context: ConsoleContext, parsed: ParsedInput, model: string): Promise<RunResult> {
+    let text = '';
+    let toolCalls: RunResult['toolCalls'] = [];
+    let end: RunEnd | null = null;
+    for await (const event of runModel(context, parsed, model, deps)) {
+      if (event.kind === 'text') text += event.text;
+      else if (event.kind === 'tools') toolCalls = event.calls;
+      else end = event;
+    }
+    return { model, text, toolCalls, end };
+  }
+
+  async function* toEvents(context: ConsoleContext, parsed: ParsedInput): AsyncGenerator<Uint8Array> {
+    for await (const { kind, ...data } of runModel(context, parsed, parsed.input.model, deps)) yield Buffer.from(formatEvent(kind, data));
   }
 }
 

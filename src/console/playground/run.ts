@@ -1,8 +1,10 @@
 /** Runs a model for the playground. Streams the text first, and then the figures of the recorded call. */
 import { GatewayError } from '../../core/errors.ts';
 import type { RunInPlayground } from '../../pipeline/internal/playground.ts';
+import type { PlaygroundPrompt, PlaygroundToolCall } from '../../pipeline/internal/playground-prompt.ts';
 import type { CallDetail } from '../../usage/analytics/call-detail.ts';
 import { formatCount, formatDuration, formatUsd, sentence } from '../frame/components.ts';
+import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext } from '../frame/route.ts';
 import type { PlaygroundInput } from './input.ts';
 
@@ -13,7 +15,15 @@ export interface RunDeps {
   readonly newCallId: () => string;
 }
 
-export type RunEvent = { readonly kind: 'text'; readonly text: string } | RunEnd;
+export interface ParsedInput {
+  readonly input: PlaygroundInput;
+  readonly prompt: PlaygroundPrompt;
+}
+
+export type RunEvent =
+  | { readonly kind: 'text'; readonly text: string }
+  | { readonly kind: 'tools'; readonly calls: readonly PlaygroundToolCall[] }
+  | RunEnd;
 
 export interface RunEnd {
   readonly kind: 'end';
@@ -21,32 +31,40 @@ export interface RunEnd {
   readonly error: string | null;
   /** The labels and values of the figures. */
   readonly figures: readonly (readonly [label: string, value: string])[];
-  /** The page of the call, or null if we didn't record one. */
-  readonly href: string | null;
+  /** The pages of the call and of the memories that were recalled. */
+  readonly links: readonly (readonly [label: string, href: string])[];
 }
 
 export async function* runModel(
   context: ConsoleContext,
-  input: PlaygroundInput,
+  { input, prompt }: ParsedInput,
   model: string,
   deps: RunDeps,
 ): AsyncGenerator<RunEvent, void> {
   const { project, session, signal } = context;
   const id = deps.newCallId();
+  const { recalls } = input;
+  const subject = input.subject === '' ? null : input.subject;
+  let recalled: readonly string[] = [];
   let error: string | null = null;
   try {
-    for await (const text of deps.run({ ...input, id, project, personId: session.person.id, model, signal })) yield { kind: 'text', text };
+    for await (const event of deps.run({ id, project, personId: session.person.id, model, prompt, recalls, subject, signal })) {
+      if (event.kind === 'recalled') recalled = event.itemIds;
+      else if (event.kind === 'tool_calls') yield { kind: 'tools', calls: event.calls };
+      else yield event;
+    }
   } catch (thrown) {
     if (!(thrown instanceof GatewayError)) throw thrown;
     error = sentence(thrown.message);
   }
   const call = await deps.readCall(project.id, id);
   if (call !== null && error === null && call.outcome !== 'ok') error = 'The response ended before it was complete.';
+  const memories = recalled.map((item, index) => [`Memory ${index + 1}`, projectPath(context, `/memory/${item}`)] as const);
   yield {
     kind: 'end',
     error,
-    figures: call === null ? [] : figuresOf(call),
-    href: call === null ? null : `/console/p/${project.slug}/calls/${id}`,
+    figures: call === null ? [] : [...figuresOf(call), ...(recalls ? [['Memories', formatCount(recalled.length)] as const] : [])],
+    links: call === null ? memories : [['Show the call', projectPath(context, `/calls/${id}`)], ...memories],
   };
 }
 

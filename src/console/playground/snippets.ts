@@ -1,44 +1,78 @@
 /** Turns the playground's call into code that people can copy. The key is a placeholder. */
-import { chatMembers } from '../../pipeline/internal/playground.ts';
-import type { PlaygroundInput } from './input.ts';
+import { chatMembers, type PlaygroundTurn } from '../../pipeline/internal/playground-prompt.ts';
+import { isDataUrl, type PlaygroundInput, toPrompt } from './input.ts';
 
 const keyVariable = 'GATEWAY_KEY';
 const keyFromEnvironment = 'process.env.GATEWAY_KEY';
 
-/** `origin` is the scheme and host of the gateway. */
-export function curlSnippet(input: PlaygroundInput, origin: string): string {
-  const body = JSON.stringify(requestBody(input), null, 2);
+export interface Snippet {
+  readonly title: string;
+  readonly text: string;
+}
+
+/** `origin` is the scheme and host of the gateway. Throws `bad_request` if tools or schema aren't valid. */
+export function snippetsOf(input: PlaygroundInput, origin: string): readonly Snippet[] {
+  const prompt = toPrompt(shorten(input));
+  // While the form is empty, the code shows where the message belongs.
+  const turns = prompt.turns.length > 0 ? prompt.turns : [emptyMessage];
+  const request: Request = { origin, body: { model: input.model, ...chatMembers({ ...prompt, turns }) }, headers: headersOf(input) };
+  return [
+    { title: 'curl', text: curlSnippet(request) },
+    { title: 'TypeScript', text: typescriptSnippet(request) },
+    { title: 'Python', text: pythonSnippet(request) },
+  ];
+}
+
+const emptyMessage: PlaygroundTurn = { role: 'user', text: '', images: [], toolCalls: [], toolCallId: '' };
+
+interface Request {
+  readonly origin: string;
+  readonly body: Readonly<Record<string, unknown>>;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+function headersOf({ recalls, subject }: PlaygroundInput): Record<string, string> {
+  return { ...(recalls && { 'x-gateway-memory': 'recall' }), ...(subject !== '' && { 'x-gateway-memory-subject': subject }) };
+}
+
+/** Nobody wants to copy the bytes of an image, so the code only says where they belong. */
+function shorten(input: PlaygroundInput): PlaygroundInput {
+  const cut = (images: readonly string[]) => images.map((url) => (isDataUrl(url) ? `${url.slice(0, url.indexOf(',') + 1)}<BASE64>` : url));
+  return { ...input, images: cut(input.images), turns: input.turns.map((turn) => ({ ...turn, images: cut(turn.images) })) };
+}
+
+function curlSnippet({ origin, body, headers }: Request): string {
+  const lines = Object.entries(headers).map(([name, value]) => `  -H ${shellQuote(`${name}: ${value}`)} \\\n`);
   return `curl ${shellQuote(`${origin}/v1/chat/completions`)} \\
   -H "Authorization: Bearer $${keyVariable}" \\
   -H 'Content-Type: application/json' \\
-  -d ${shellQuote(body)}
+${lines.join('')}  -d ${shellQuote(JSON.stringify(body, null, 2))}
 `;
 }
 
-export function typescriptSnippet(input: PlaygroundInput, origin: string): string {
+function typescriptSnippet({ origin, body, headers }: Request): string {
   return `import OpenAI from 'openai';
 
 const client = new OpenAI({
   baseURL: ${JSON.stringify(`${origin}/v1`)},
-  apiKey: ${keyFromEnvironment},
+  apiKey: ${keyFromEnvironment},${isEmpty(headers) ? '' : `\n  defaultHeaders: ${indent(JSON.stringify(headers, null, 2), 2)},`}
 });
 
-const stream = await client.chat.completions.create(${indent(JSON.stringify({ ...requestBody(input), stream: true }, null, 2))});
+const stream = await client.chat.completions.create(${JSON.stringify({ ...body, stream: true }, null, 2)});
 for await (const chunk of stream) {
   process.stdout.write(chunk.choices[0]?.delta?.content ?? '');
 }
 `;
 }
 
-export function pythonSnippet(input: PlaygroundInput, origin: string): string {
-  // A JSON string is also a valid Python string. All other values are lists, dictionaries and numbers.
-  const members = Object.entries(requestBody(input)).map(([name, value]) => `    ${name}=${indent(JSON.stringify(value, null, 4), 4)},`);
+function pythonSnippet({ origin, body, headers }: Request): string {
+  const members = Object.entries(body).map(([name, value]) => `    ${name}=${indent(toPython(value), 4)},`);
   return `import os
 from openai import OpenAI
 
 client = OpenAI(
     base_url=${JSON.stringify(`${origin}/v1`)},
-    api_key=os.environ["${keyVariable}"],
+    api_key=os.environ["${keyVariable}"],${isEmpty(headers) ? '' : `\n    default_headers=${indent(toPython(headers), 4)},`}
 )
 
 stream = client.chat.completions.create(
@@ -51,14 +85,21 @@ for chunk in stream:
 `;
 }
 
-function requestBody(input: PlaygroundInput) {
-  return { model: input.model, ...chatMembers(input) };
+/** A JSON string is also a valid Python string, and so are lists, dictionaries and numbers. */
+function toPython(value: unknown): string {
+  return JSON.stringify(value, null, 4).replaceAll(/"(?:[^"\\]|\\.)*"|\b(?:true|false|null)\b/g, (token) => pythonWords[token] ?? token);
+}
+
+const pythonWords: Readonly<Record<string, string>> = { true: 'True', false: 'False', null: 'None' };
+
+function isEmpty(record: object): boolean {
+  return Object.keys(record).length === 0;
 }
 
 function shellQuote(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
-function indent(text: string, by = 0): string {
+function indent(text: string, by: number): string {
   return text.replaceAll('\n', `\n${' '.repeat(by)}`);
 }

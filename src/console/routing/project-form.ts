@@ -56,8 +56,7 @@ export function createProjectSettingsRoutes(deps: ProjectSettingsDeps): readonly
         const edit = editOf(form);
         const to = projectPath(context, '/project');
         if (Object.keys(edit.change).length === 0) return { kind: 'redirect', to, notice: 'Nothing was changed.' };
-        const { name: _name, ...read } = edit.read;
-        await deps.projects.put(context.project.slug, edit.change, read);
+        await deps.projects.put(context.project.slug, edit.change, edit.read);
         return { kind: 'redirect', to, notice: 'Saved.', audit: { changed: auditOf(edit) } };
       },
       invalidForm: async (context, form, errors) => projectForm(deps, context, { form, errors }),

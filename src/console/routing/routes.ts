@@ -1,10 +1,11 @@
 /** Shows a project's routing and dry runs, and lets owners change the routing. */
+import { parseProjectChange } from '../../projects/project-settings.ts';
 import type { Projects } from '../../projects/projects.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleRoute } from '../frame/route.ts';
 import { auditOf } from '../frame/settings-edit.ts';
 import { type DryRunPageDeps, showDryRun } from './dry-run-page.ts';
-import { assertTiers, editOf, routingForm } from './routing-form.ts';
+import { arrangedForm, assertRouting, assertTiers, editOf, rejectedForm, routingForm } from './routing-form.ts';
 import { exportTiers, type RoutingPageDeps, showRouting } from './routing-page.ts';
 
 export interface RoutingRoutesDeps extends RoutingPageDeps, Omit<DryRunPageDeps, 'tierNames'> {
@@ -28,6 +29,8 @@ export function createRoutingRoutes(deps: RoutingRoutesDeps): readonly ConsoleRo
         const edit = editOf(form);
         const to = projectPath(context, '/routing');
         if (Object.keys(edit.change).length === 0) return { kind: 'redirect', to, notice: 'Nothing was changed.' };
+        parseProjectChange(context.project.slug, edit.change);
+        assertRouting(deps, context, form);
         await deps.projects.put(context.project.slug, edit.change, edit.read);
         return {
           kind: 'redirect',
@@ -37,7 +40,14 @@ export function createRoutingRoutes(deps: RoutingRoutesDeps): readonly ConsoleRo
         };
       },
       // Show the project's current state, because somebody else may have changed it in the meantime.
-      invalidForm: async (context, form, errors) => routingForm(deps, context, { form, errors }),
+      invalidForm: async (context, form, errors) => rejectedForm(deps, context, form, errors),
+    },
+    {
+      method: 'post',
+      path: '/routing/edit/arrange',
+      access: 'owner',
+      action: null,
+      handle: async (context, form) => ({ kind: 'page', page: arrangedForm(deps, context, form) }),
     },
   ];
 }

@@ -1,20 +1,25 @@
 /** Renders and parses the form of the project's routing settings. */
 import { type StoredSettings, toSettingsJson } from '../../projects/project-settings.ts';
+import { checkProjectChange, type RoutingFindings } from '../../routing/check-change.ts';
+import { configuredTiers, listUsableModels, type ModelScope, type TierKind, type TierSets } from '../../routing/check-models.ts';
+import { arrangeTiers } from '../frame/arrange-tiers.ts';
 import { checkboxField, fieldset, form as renderForm, selectField, textArea, textField } from '../frame/components.ts';
 import { type FieldErrors, noErrors } from '../frame/field-errors.ts';
 import { listOf } from '../frame/form-values.ts';
 import { html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, PageContent } from '../frame/route.ts';
+import { compareSettings, parseSettingsField, rebaseSettings, type SettingsEdit, settingsField } from '../frame/settings-edit.ts';
+import { assertSafeChange, confirmationOf, markModel } from '../frame/tier-checks.ts';
 import {
-  compareSettings,
-  parseSettingsField,
-  rebaseSettings,
-  type Settings,
-  type SettingsEdit,
-  settingsField,
-} from '../frame/settings-edit.ts';
-import { assertDistinctTiers, readTiers, setTiers, tierFields } from '../frame/tier-fields.ts';
+  assertDistinctTiers,
+  defaultButton,
+  type InheritedTier,
+  readTiers,
+  setTiers,
+  tierFields,
+  tierScript,
+} from '../frame/tier-fields.ts';
 import type { RoutingPageDeps } from './routing-page.ts';
 
 const kinds = [
@@ -24,20 +29,30 @@ const kinds = [
   ['transcription_tiers', 'Tiers for transcription'],
 ] as const;
 
+type RoutingSettings = Pick<StoredSettings, 'providers' | 'required_tags' | 'retired' | 'catalog_fill'> & TierSets;
+
+/** The maximum number of models to choose from, which keeps the page small. */
+const maxChoices = 300;
+
 /** Returns the project's settings that this form can change. */
-function routingOf(settings: StoredSettings) {
+function routingOf(settings: StoredSettings): RoutingSettings {
   const { providers, required_tags, tiers, image_tiers, speech_tiers, transcription_tiers, retired, catalog_fill } = settings;
   return { providers, required_tags, tiers, image_tiers, speech_tiers, transcription_tiers, retired, catalog_fill };
 }
 
-export function routingForm(
-  deps: RoutingPageDeps,
-  context: ConsoleContext,
-  rejected?: { readonly form: URLSearchParams; readonly errors: FieldErrors },
-): PageContent {
+interface RejectedForm {
+  readonly form: URLSearchParams;
+  readonly errors: FieldErrors;
+  /** The person has to confirm the warnings. */
+  readonly findings?: RoutingFindings;
+}
+
+export function routingForm(deps: RoutingPageDeps, context: ConsoleContext, rejected?: RejectedForm): PageContent {
   const current = routingOf(toSettingsJson(context.project.settings));
   const rebased = rebaseSettings(rejected?.form, editOf, current);
   const form = rejected?.form ?? toForm(current);
+  const { providers, required_tags: requiredTags } = readRouting(form);
+  const scope: ModelScope = { catalog: deps.catalog(), project: { providers, requiredTags } };
   const errors = rejected?.errors ?? noErrors;
   const chosen = form.getAll('providers');
   // List the chosen providers first. If the choice doesn't change, the browser then sends them in the order in which
@@ -54,6 +69,7 @@ export function routingForm(
       submit: 'Save',
       cancelHref: path,
       fields: [
+        defaultButton,
         settingsField(rebased.read),
         ...kinds.map(([name, legend]) =>
           tierFields({
@@ -61,7 +77,12 @@ export function routingForm(
             legend,
             form,
             errors,
-            hint: 'Replaces the tier of the same name of the configuration. Clear name and models of a tier to remove it.',
+            hint: 'Models are tried from top to bottom. A tier replaces the one of the same name in the configuration file.',
+            arrangePath: `${path}/edit/arrange`,
+            choices: listUsableModels(scope, name).slice(0, maxChoices),
+            inherited: inheritedTiers(deps, name),
+            isOpen: inheritedTiers(deps, name).length > 0,
+            mark: (model) => markModel(scope, name, model),
           }),
         ),
         fieldset(
@@ -109,9 +130,54 @@ export function routingForm(
             { value: 'off', label: 'Off' },
           ],
         }),
+        html`${rejected?.findings ? confirmationOf(rejected.findings) : ''}`,
       ],
     })}`,
+    scripts: [tierScript],
   };
+}
+
+function inheritedTiers(deps: RoutingPageDeps, name: TierKind): InheritedTier[] {
+  return Object.entries(configuredTiers(deps.catalog())[name]).map(([tier, models]) => ({
+    name: tier,
+    models,
+    origin: 'in the configuration file',
+  }));
+}
+
+/** Returns the form again after a button has moved, added or removed a model or a tier. */
+export function arrangedForm(deps: RoutingPageDeps, context: ConsoleContext, form: URLSearchParams): PageContent {
+  const inherited = (wanted: string) => kinds.flatMap(([name]) => (name === wanted ? inheritedTiers(deps, name) : []));
+  return routingForm(deps, context, { form: arrangeTiers(form, inherited), errors: noErrors });
+}
+
+export function rejectedForm(deps: RoutingPageDeps, context: ConsoleContext, form: URLSearchParams, errors: FieldErrors): PageContent {
+  return routingForm(deps, context, { form, errors, findings: findingsOf(deps, context, form) });
+}
+
+/** Throws `bad_request` if the change contains a mistake, or a warning that the person hasn't confirmed. */
+export function assertRouting(deps: RoutingPageDeps, context: ConsoleContext, form: URLSearchParams): void {
+  assertSafeChange(findingsOf(deps, context, form), form);
+}
+
+function findingsOf(deps: RoutingPageDeps, context: ConsoleContext, form: URLSearchParams): RoutingFindings {
+  const { settings } = context.project;
+  const { change } = editOf(form);
+  const submitted = readRouting(form);
+  const current = routingOf(toSettingsJson(settings));
+  /** Someone else may have changed the other members in the meantime. */
+  const changed = <Name extends keyof RoutingSettings>(name: Name): RoutingSettings[Name] =>
+    Object.hasOwn(change, name) ? submitted[name] : current[name];
+  return checkProjectChange({ catalog: deps.catalog(), catalogFill: deps.catalogFill() }, settings, {
+    providers: changed('providers'),
+    requiredTags: changed('required_tags'),
+    tiers: changed('tiers'),
+    imageTiers: changed('image_tiers'),
+    speechTiers: changed('speech_tiers'),
+    transcriptionTiers: changed('transcription_tiers'),
+    retired: changed('retired'),
+    catalogFill: changed('catalog_fill'),
+  });
 }
 
 /** Throws `bad_request` if two tiers have the same name, because the settings can't express that. */
@@ -135,13 +201,16 @@ function toForm({ providers, required_tags, retired, catalog_fill, ...tiers }: R
   return form;
 }
 
-function readRouting(form: URLSearchParams): Settings {
+function readRouting(form: URLSearchParams): RoutingSettings {
   const fill = form.get('catalog_fill');
   return {
     providers: form.get('allowed') === 'selected' ? form.getAll('providers') : null,
     required_tags: listOf(form, 'required_tags'),
     retired: listOf(form, 'retired'),
     catalog_fill: fill === 'on' ? true : fill === 'off' ? false : null,
-    ...Object.fromEntries(kinds.map(([name]) => [name, readTiers(form, name)])),
+    tiers: readTiers(form, 'tiers'),
+    image_tiers: readTiers(form, 'image_tiers'),
+    speech_tiers: readTiers(form, 'speech_tiers'),
+    transcription_tiers: readTiers(form, 'transcription_tiers'),
   };
 }

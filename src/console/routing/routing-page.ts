@@ -6,12 +6,14 @@
 import type { Tiers } from '../../core/call.ts';
 import type { Breakers } from '../../failover/breaker.ts';
 import type { Canary, Catalog } from '../../routing/catalog.ts';
+import { isUsableTier, type ModelScope, type TierKind } from '../../routing/check-models.ts';
 import { breakerKeys } from '../../routing/pools.ts';
 import type { ReadBreakers } from '../../routing/shared-breakers.ts';
 import { badge, csvLink, emptyState, formatPercent, notice, section, table } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, CsvValue, PageContent, PageResult } from '../frame/route.ts';
+import { markModel } from '../frame/tier-checks.ts';
 
 /** A configured provider. This never includes its key. */
 export interface ProviderSummary {
@@ -37,8 +39,9 @@ interface TierRow {
   readonly name: string;
   readonly models: readonly string[];
   readonly origin: 'project' | 'configuration';
-  /** True if the project replaces a tier of the configuration. */
-  readonly isOverride: boolean;
+  /** The chain of the configuration file if the project replaces it. Null otherwise. */
+  readonly replaced: readonly string[] | null;
+  readonly member: TierKind;
   readonly canary: Canary | null;
 }
 
@@ -47,12 +50,16 @@ export async function showRouting(deps: RoutingPageDeps, context: ConsoleContext
   const { settings } = project;
   const edit = role === 'owner' ? html`<a class="button primary" href="${projectPath(context, '/routing/edit')}">Edit</a>` : '';
   const fill = settings.catalogFill ?? deps.catalogFill();
+  const scope = { catalog: deps.catalog(), project: settings };
+  const tiers = tierRows(deps.catalog(), settings);
+  const unusable = tiers.filter(({ member, models }) => !isUsableTier(scope, member, models));
   return {
     kind: 'page',
     title: 'Routing',
     actions: html`${csvLink(context)}<a class="button" href="${projectPath(context, '/routing/dry-run')}">What would happen to a call</a>${edit}`,
     content: html`${settings.mayCall ? '' : notice('Every call of this project is refused with 402: may_call is off.', 'bad')}
-${section('Tiers', tierTable(tierRows(deps.catalog(), settings)), { hint: 'Models are tried in this order. A call names a tier as its model; auto lets the gateway choose one.' })}
+${unusableNotice(unusable, fill)}
+${section('Tiers', tierTable(scope, tiers), { hint: 'Models are tried in this order. A call names a tier as its model; auto lets the gateway choose one.' })}
 ${section('Providers', html`${requiredTagsLine(settings.requiredTags)}${await providerTable(deps, context)}`, { hint: 'Each breaker is in the worst state that a process has seen. An open breaker moves models to the end of a plan; it removes none.' })}
 ${section('Retired', retiredList(settings.retired), { hint: 'Retired models and providers are called only after all others.' })}
 ${section('Catalog fill', html`<p>${badge(fill ? 'on' : 'off', fill ? 'good' : 'neutral')} ${settings.catalogFill === null ? 'as in the configuration' : 'set for this project'}</p>`, { hint: 'When on, models of the same kind replace a tier none of whose models a provider of the project serves.' })}`,
@@ -61,24 +68,37 @@ ${section('Catalog fill', html`<p>${badge(fill ? 'on' : 'off', fill ? 'good' : '
 
 /** Returns the project's current tiers. */
 function tierRows(catalog: Catalog, settings: ConsoleContext['project']['settings']): TierRow[] {
-  const rowsOf = (kind: string, own: Tiers, configured: ReadonlyMap<string, readonly string[]>): TierRow[] => {
+  const rowsOf = (member: TierKind, kind: string, own: Tiers, configured: ReadonlyMap<string, readonly string[]>): TierRow[] => {
     const names = [...new Set([...configured.keys(), ...Object.keys(own)])];
     return names.map((name) => {
       const isOwn = Object.hasOwn(own, name);
       const models = (isOwn ? own[name] : configured.get(name)) ?? [];
       const canary = (kind === 'text' && !isOwn && catalog.canaries.get(name)) || null;
-      return { kind, name, models, origin: isOwn ? 'project' : 'configuration', isOverride: isOwn && configured.has(name), canary };
+      const replaced = (isOwn && configured.get(name)) || null;
+      return { member, kind, name, models, origin: isOwn ? 'project' : 'configuration', replaced, canary };
     });
   };
   return [
-    ...rowsOf('text', settings.tiers, catalog.tiers),
-    ...rowsOf('images', settings.imageTiers, catalog.media.images.tiers),
-    ...rowsOf('speech', settings.speechTiers, catalog.media.speech.tiers),
-    ...rowsOf('transcription', settings.transcriptionTiers, catalog.media.transcriptions.tiers),
+    ...rowsOf('tiers', 'text', settings.tiers, catalog.tiers),
+    ...rowsOf('image_tiers', 'images', settings.imageTiers, catalog.media.images.tiers),
+    ...rowsOf('speech_tiers', 'speech', settings.speechTiers, catalog.media.speech.tiers),
+    ...rowsOf('transcription_tiers', 'transcription', settings.transcriptionTiers, catalog.media.transcriptions.tiers),
   ];
 }
 
-function tierTable(rows: readonly TierRow[]): Html {
+/** Names the tiers that calls can't use, because their models are all missing or forbidden. */
+function unusableNotice(tiers: readonly TierRow[], fill: boolean): Html | '' {
+  if (tiers.length === 0) return '';
+  const names = tiers.map(({ name }, index) => html`${index === 0 ? '' : ', '}<code>${name}</code>`);
+  const consequence = fill ? 'Calls to them go to other models, because the catalog fill is on.' : 'Calls to them are refused.';
+  return notice(
+    html`${names}: the project can use none of their models. ${consequence}`,
+    fill ? 'warning' : 'bad',
+    tiers.length === 1 ? 'A tier has no usable model' : `${tiers.length} tiers have no usable model`,
+  );
+}
+
+function tierTable(scope: ModelScope, rows: readonly TierRow[]): Html {
   return table<TierRow>({
     caption: 'Tiers in force',
     hideCaption: true,
@@ -87,8 +107,19 @@ function tierTable(rows: readonly TierRow[]): Html {
     columns: [
       { label: 'Tier', value: ({ name }) => html`<code>${name}</code>` },
       { label: 'Kind', value: ({ kind }) => kind },
-      { label: 'Models', value: ({ models, canary }) => html`${modelChain(models)}${canary && canaryLine(canary)}`, grow: true },
-      { label: 'Defined by', value: ({ origin, isOverride }) => (isOverride ? 'project, instead of configuration' : origin) },
+      {
+        label: 'Models',
+        value: ({ models, canary, member }) =>
+          html`${modelChain(models, (model) => markModel(scope, member, model))}${canary && canaryLine(canary)}`,
+        grow: true,
+      },
+      {
+        label: 'Defined by',
+        value: ({ origin, replaced }) =>
+          origin === 'project'
+            ? html`Project${replaced && html`<p class="hint">instead of the configuration file:</p>${modelChain(replaced)}`}`
+            : 'Configuration file',
+      },
     ],
   });
 }
@@ -97,9 +128,9 @@ function canaryLine({ model, share }: Canary): Html {
   return html`<p class="hint">In ${formatPercent(share)} of the conversations, the canary <code>${model}</code> is tried first.</p>`;
 }
 
-function modelChain(models: readonly string[]): Html {
+function modelChain(models: readonly string[], mark: (model: string) => Html | '' = () => ''): Html {
   if (models.length === 0) return html`<span class="muted">None</span>`;
-  return html`<ol class="chain">${models.map((model) => html`<li><code>${model}</code></li>`)}</ol>`;
+  return html`<ol class="chain">${models.map((model) => html`<li><code>${model}</code> ${mark(model)}</li>`)}</ol>`;
 }
 
 async function providerTable(deps: RoutingPageDeps, { project }: ConsoleContext): Promise<Html> {

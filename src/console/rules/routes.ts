@@ -1,43 +1,47 @@
-/** Lets people list, change and test the content rules of a project. */
-import type { ContentRule } from '../../guardrails/content-rule.ts';
+/** Lets people list, add, change, remove and test the content rules of a project, and shows how often they matched. */
+import { gatewayError } from '../../core/errors.ts';
+import { type ContentRule, ruleIdOf } from '../../guardrails/content-rule.ts';
 import type { ContentRules } from '../../projects/content-rules.ts';
-import { badge, csvLink, table } from '../frame/components.ts';
-import { html } from '../frame/html.ts';
+import { type RuleUse, ruleHitsDays } from '../../projects/rule-hits.ts';
+import { actionButton, badge, type Column, csvLink, emptyState, formatCount, table } from '../frame/components.ts';
+import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, ConsoleRoute, CsvValue, PageContent } from '../frame/route.ts';
-import { auditOf } from '../frame/settings-edit.ts';
-import { classLabels, editOf, ruleForm } from './rule-form.ts';
+import { classLabels, describeRule, editRuleForm, readRule, readRuleEdit, ruleForm } from './rule-form.ts';
+import { type RuleHitsPageDeps, ruleHitsPage } from './rule-hits-page.ts';
 import { ruleTest } from './rule-test.ts';
 
-export interface RuleRoutesDeps {
+export interface RuleRoutesDeps extends RuleHitsPageDeps {
   readonly contentRules: ContentRules;
 }
 
-export function createRuleRoutes({ contentRules }: RuleRoutesDeps): readonly ConsoleRoute[] {
+const saved = 'Calls that start from now on are checked with these rules.';
+
+export function createRuleRoutes(deps: RuleRoutesDeps): readonly ConsoleRoute[] {
+  const { contentRules, ruleHits } = deps;
   const showRules = async (context: ConsoleContext, tested: URLSearchParams | null): Promise<PageContent> => {
-    const rules = await contentRules.find(context.project.id);
-    const edit = context.role === 'owner' ? html`<a class="button primary" href="${projectPath(context, '/rules/edit')}">Edit</a>` : '';
+    const [rules, uses] = await Promise.all([contentRules.find(context.project.id), ruleHits.count(context.project.id)]);
+    const isOwner = context.role === 'owner';
+    const add = isOwner ? html`<a class="button primary" href="${projectPath(context, '/rules/new')}">Add rule</a>` : undefined;
     return {
       kind: 'page',
       title: 'Content rules',
-      actions: html`${tested === null ? csvLink(context) : ''}${edit}`,
-      content: html`${table<ContentRule>({
-        caption: 'Rules',
-        hideCaption: true,
-        rows: rules,
-        empty: 'Rules find personal data, credentials and your own expressions in prompts and responses, and block or observe them.',
-        columns: [
-          { label: 'Place', value: ({ place }) => (place === 'input' ? 'Input' : 'Output') },
-          { label: 'Class', value: (rule) => classLabels[rule.class] },
-          {
-            label: 'Expression',
-            value: ({ expression }) => (expression === undefined ? null : html`<code>${expression}</code>`),
-            grow: true,
-          },
-          { label: 'Action', value: ({ action }) => badge(action, action === 'block' ? 'bad' : 'warning') },
-        ],
-      })}${rules.length === 0 ? '' : await ruleTest(context, rules, tested)}`,
+      actions: html`${tested === null ? csvLink(context) : ''}${add}`,
+      content: html`${
+        rules.length === 0
+          ? emptyState(
+              'No content rules yet',
+              'Rules find personal data, credentials and your own expressions in prompts and responses, and block or observe them.',
+              add,
+            )
+          : table<ContentRule>({ caption: 'Rules', hideCaption: true, rows: rules, empty: '', columns: columns(context, uses) })
+      }${rules.length === 0 ? '' : await ruleTest(context, rules, tested)}`,
     };
+  };
+  const find = async (context: ConsoleContext): Promise<ContentRule> => {
+    const rule = (await contentRules.find(context.project.id)).find((found) => ruleIdOf(found) === ruleOf(context));
+    if (!rule) throw gatewayError('not_found', { message: 'no such rule' });
+    return rule;
   };
 
   return [
@@ -47,14 +51,17 @@ export function createRuleRoutes({ contentRules }: RuleRoutesDeps): readonly Con
       path: '/rules.csv',
       access: 'member',
       async handle({ project }) {
-        const rules = await contentRules.find(project.id);
-        const rows = rules.map(({ place, class: ruleClass, action, expression = null }): CsvValue[] => [
-          place,
-          ruleClass,
-          action,
-          expression,
-        ]);
-        return { kind: 'csv', fileName: `rules-${project.slug}.csv`, header: ['place', 'class', 'action', 'expression'], rows };
+        const [rules, uses] = await Promise.all([contentRules.find(project.id), ruleHits.count(project.id)]);
+        const rows = rules.map((rule): CsvValue[] => {
+          const { place, class: ruleClass, action, expression = null } = rule;
+          return [place, ruleClass, action, expression, uses.get(ruleIdOf(rule))?.hits ?? 0];
+        });
+        return {
+          kind: 'csv',
+          fileName: `rules-${project.slug}.csv`,
+          header: ['place', 'class', 'action', 'expression', `hits_${ruleHitsDays}_days`],
+          rows,
+        };
       },
     },
     {
@@ -64,30 +71,105 @@ export function createRuleRoutes({ contentRules }: RuleRoutesDeps): readonly Con
       action: null,
       handle: async (context, form) => ({ kind: 'page', page: await showRules(context, form) }),
     },
+    { method: 'get', path: '/rules/:rule/hits', access: 'member', handle: (context) => ruleHitsPage(deps, context) },
     {
       method: 'get',
-      path: '/rules/edit',
+      path: '/rules/new',
       access: 'owner',
-      handle: async (context) => ruleForm(context, await contentRules.find(context.project.id)),
+      handle: async (context) => ruleForm(context, { action: '/rules', form: new URLSearchParams({ action: 'observe' }) }),
     },
     {
       method: 'post',
-      path: '/rules/edit',
+      path: '/rules',
       access: 'owner',
       action: 'rules.change',
       async handle(context, form) {
-        const edit = editOf(form);
+        const position = form.has('position') ? Number(form.get('position')) : undefined;
+        const rule = await contentRules.add(context.project.id, readRule(form), position);
+        return { kind: 'redirect', to: projectPath(context, '/rules'), notice: `The rule is added. ${saved}`, audit: { added: rule } };
+      },
+      invalidForm: async (context, form, errors) => ruleForm(context, { action: '/rules', form, errors }),
+    },
+    {
+      method: 'get',
+      path: '/rules/:rule/edit',
+      access: 'owner',
+      handle: async (context) => editRuleForm(context, { id: ruleOf(context), rule: await find(context) }),
+    },
+    {
+      method: 'post',
+      path: '/rules/:rule/edit',
+      access: 'owner',
+      action: 'rules.change',
+      async handle(context, form) {
+        await find(context);
+        const edit = readRuleEdit(form);
         const to = projectPath(context, '/rules');
-        if (!('rules' in edit.change)) return { kind: 'redirect', to, notice: 'Nothing was changed.' };
-        await contentRules.put(context.project.id, { rules: edit.change.rules }, { rules: edit.read.rules });
+        if (Object.keys(edit.change).length === 0) return { kind: 'redirect', to, notice: 'Nothing was changed.' };
+        const { before, after } = await contentRules.change(context.project.id, ruleOf(context), edit.change, edit.read);
+        return { kind: 'redirect', to, notice: `The rule is saved. ${saved}`, audit: { changed: { rule: { from: before, to: after } } } };
+      },
+      invalidForm: async (context, form, errors) =>
+        editRuleForm(context, { id: ruleOf(context), rule: await find(context), rejected: form, errors }),
+    },
+    {
+      method: 'post',
+      path: '/rules/:rule/remove',
+      access: 'owner',
+      action: 'rules.change',
+      async handle(context) {
+        const { rule, position } = await contentRules.remove(context.project.id, ruleOf(context));
+        const to = projectPath(context, '/rules');
         return {
           kind: 'redirect',
           to,
-          notice: 'Saved. Calls that start from now on are checked with these rules.',
-          audit: { changed: auditOf(edit) },
+          notice: `The rule is removed: ${describeRule(rule)}.`,
+          undo: { action: to, values: { ...rule, position: String(position) } },
+          audit: { removed: rule },
         };
       },
-      invalidForm: async (context, form, errors) => ruleForm(context, await contentRules.find(context.project.id), { form, errors }),
+      invalidForm: (context) => showRules(context, null),
     },
   ];
+}
+
+function ruleOf({ params }: ConsoleContext): string {
+  return params.rule ?? '';
+}
+
+function columns(context: ConsoleContext, uses: ReadonlyMap<string, RuleUse>): Column<ContentRule>[] {
+  const path = (rule: ContentRule, page: string): string => projectPath(context, `/rules/${ruleIdOf(rule)}/${page}`);
+  return [
+    {
+      label: 'Looks for',
+      value: (rule) => html`${classLabels[rule.class]}${rule.expression === undefined ? '' : html` <code>${rule.expression}</code>`}`,
+      grow: true,
+    },
+    { label: 'In', value: ({ place }) => (place === 'input' ? 'Input' : 'Output') },
+    { label: 'Action', value: ({ action }) => badge(action === 'block' ? 'blocks' : 'observes', action === 'block' ? 'bad' : 'warning') },
+    {
+      label: `Hits, ${ruleHitsDays} days`,
+      align: 'end',
+      value: (rule) => {
+        const hits = uses.get(ruleIdOf(rule))?.hits ?? 0;
+        return hits === 0 ? html`<span class="muted">None</span>` : html`<a href="${path(rule, 'hits')}">${formatCount(hits)}</a>`;
+      },
+    },
+    ...(context.role === 'owner'
+      ? [{ label: 'Actions', align: 'end' as const, value: (rule: ContentRule) => actions(context, rule, path) }]
+      : []),
+  ];
+}
+
+function actions(context: ConsoleContext, rule: ContentRule, path: (rule: ContentRule, page: string) => string): Html {
+  const about = describeRule(rule);
+  return html`<div class="actions"><a class="button small" href="${path(rule, 'edit')}">Edit<span class="hidden"> ${about}</span></a>${actionButton(
+    {
+      context,
+      action: path(rule, 'remove'),
+      label: 'Remove',
+      about,
+      danger: true,
+    },
+  )}</div>`;
 }

@@ -1,17 +1,18 @@
-/** Renders and parses the form of a project's content rules, which has one row per rule. We ignore empty rows. */
+/** Renders and parses the form of a content rule. */
 import { type ContentRule, ruleClasses } from '../../guardrails/content-rule.ts';
 import { type Option, form as renderForm, selectField, textField } from '../frame/components.ts';
 import { type FieldErrors, noErrors } from '../frame/field-errors.ts';
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, PageContent } from '../frame/route.ts';
-import { compareSettings, parseSettingsField, rebaseSettings, type SettingsEdit, settingsField } from '../frame/settings-edit.ts';
-
-/** The class of a spare row. It can't be an empty string, because browsers wouldn't submit the form then. */
-const unset = 'none';
-const removed = 'remove';
-/** The number of empty rows for new rules. */
-const spareRows = 2;
+import {
+  compareSettings,
+  parseSettingsField,
+  rebaseSettings,
+  type Settings,
+  type SettingsEdit,
+  settingsField,
+} from '../frame/settings-edit.ts';
 
 export const classLabels: Readonly<Record<ContentRule['class'], string>> = {
   credential: 'Credential',
@@ -27,95 +28,114 @@ export const placeOptions: readonly Option[] = [
   { value: 'output', label: 'Output' },
 ];
 const actionOptions: readonly Option[] = [
-  { value: 'block', label: 'Block' },
   { value: 'observe', label: 'Observe' },
+  { value: 'block', label: 'Block' },
 ];
 
-export function ruleForm(
-  context: ConsoleContext,
-  rules: readonly ContentRule[],
-  rejected?: { readonly form: URLSearchParams; readonly errors: FieldErrors },
-): PageContent {
-  const rebased = rebaseSettings(rejected?.form, editOf, { rules });
-  const form = rejected?.form ?? toForm(rules);
-  const errors = rejected?.errors ?? noErrors;
+interface RuleFormOptions {
+  /** The path that the form posts to, relative to the project. */
+  readonly action: string;
+  readonly form: URLSearchParams;
+  readonly errors?: FieldErrors;
+  /** The rule to compare the form with, and a notice about changes by others. Absent for a new rule. */
+  readonly edited?: { readonly read: Settings; readonly notice: Html | '' };
+}
+
+export function ruleForm(context: ConsoleContext, { action, form, errors = noErrors, edited }: RuleFormOptions): PageContent {
   const path = projectPath(context, '/rules');
-  // The store numbers only the rules that it received, so we don't count rows that were cleared.
-  let sent = 0;
-  const rows = Array.from({ length: rowCount(form) + spareRows }, (_, row) => {
-    const isSent = isRule(form, row);
-    const error = isSent ? errors.of(`rules.${sent}`) : undefined;
-    if (isSent) sent += 1;
-    return ruleRow(form, row, error);
-  });
+  const classes = ruleClasses.map((value) => ({ value, label: classLabels[value] }));
   return {
     kind: 'page',
-    title: 'Edit content rules',
+    title: edited ? 'Edit a content rule' : 'New content rule',
     breadcrumbs: [{ label: 'Content rules', href: path }],
-    content: html`${rebased.notice}<p class="lead">A rule that blocks refuses the call with 403, or withholds the response. A rule that observes writes a log line without the text.
-An expression is in the syntax of RE2 and is only for the class <em>Expression</em>.</p>${renderForm({ context, action: `${path}/edit`, submit: 'Save', cancelHref: path, fields: [settingsField(rebased.read), ...rows] })}`,
+    content: html`${edited?.notice ?? ''}<p class="lead">A rule that blocks refuses the call with 403, or withholds the response. A rule that observes only counts its hits and writes a log line without the text, so you can try it out first.</p>${renderForm(
+      {
+        context,
+        action: projectPath(context, action),
+        submit: edited ? 'Save' : 'Add rule',
+        cancelHref: path,
+        fields: [
+          edited ? settingsField(edited.read) : html``,
+          selectField({
+            name: 'class',
+            label: 'Looks for',
+            value: form.get('class'),
+            error: errors.of('class'),
+            required: true,
+            options: classes,
+          }),
+          textField({
+            name: 'expression',
+            label: 'Expression',
+            hint: html`Only if the rule looks for an expression, in the <a href="https://github.com/google/re2/wiki/Syntax" rel="noreferrer">syntax of RE2</a>.`,
+            value: form.get('expression'),
+            error: errors.of('expression'),
+            maxLength: 500,
+            autocomplete: 'off',
+          }),
+          selectField({
+            name: 'place',
+            label: 'In',
+            value: form.get('place'),
+            error: errors.of('place'),
+            required: true,
+            options: placeOptions,
+          }),
+          selectField({
+            name: 'action',
+            label: 'Action',
+            value: form.get('action'),
+            error: errors.of('action'),
+            required: true,
+            options: actionOptions,
+          }),
+        ],
+      },
+    )}`,
   };
 }
 
-function ruleRow(form: URLSearchParams, row: number, error: string | undefined): Html {
-  const name = (member: string): string => `rules.${row}.${member}`;
-  const select = (member: string, label: string, options: readonly (Option | string)[]): Html =>
-    selectField({ name: name(member), label, value: form.get(name(member)), required: true, options });
-  const isSpare = (form.get(name('class')) ?? unset) === unset;
-  const none = isSpare ? { value: unset, label: 'None' } : { value: removed, label: 'Remove' };
-  const classes = ruleClasses.map((value) => ({ value, label: classLabels[value] }));
-  return html`<fieldset class="rule-row"><legend class="hidden">Rule ${row + 1}</legend><div class="field-row">${select('class', 'Class', [none, ...classes])}${select(
-    'place',
-    'Place',
-    placeOptions,
-  )}${select('action', 'Action', actionOptions)}</div>${textField({
-    name: name('expression'),
-    label: 'Expression',
-    value: form.get(name('expression')),
-    error,
-    maxLength: 500,
-    autocomplete: 'off',
-  })}</fieldset>`;
+/** Converts the form to the JSON of a rule. */
+export function readRule(form: URLSearchParams): Readonly<Record<string, string>> {
+  // Don't trim this, because a space is part of an expression.
+  const expression = form.get('expression') ?? '';
+  return {
+    class: form.get('class') ?? '',
+    place: form.get('place') ?? '',
+    action: form.get('action') ?? '',
+    ...(expression !== '' && { expression }),
+  };
 }
 
-export function editOf(form: URLSearchParams): SettingsEdit {
-  return compareSettings(parseSettingsField(form), { rules: readRules(form) });
-}
-
-function toForm(rules: readonly ContentRule[]): URLSearchParams {
-  const form = new URLSearchParams();
-  for (const [row, rule] of rules.entries()) for (const [member, value] of Object.entries(rule)) form.set(`rules.${row}.${member}`, value);
-  return form;
-}
-
-function readRules(form: URLSearchParams): Readonly<Record<string, string>>[] {
-  return Array.from({ length: rowCount(form) }, (_, row) => row).flatMap((row) => {
-    const value = (member: string): string => form.get(`rules.${row}.${member}`) ?? '';
-    if (!isRule(form, row)) return [];
-    // Don't trim this, because a space is part of an expression.
-    const expression = value('expression');
-    return [
-      {
-        class: value('class') === unset ? '' : value('class'),
-        place: value('place'),
-        action: value('action'),
-        ...(expression !== '' && { expression }),
-      },
-    ];
+/** Shows the form for an existing rule. If `rejected` is set, it contains the input that was rejected. */
+export function editRuleForm(
+  context: ConsoleContext,
+  {
+    id,
+    rule,
+    rejected,
+    errors,
+  }: { readonly id: string; readonly rule: ContentRule; readonly rejected?: URLSearchParams; readonly errors?: FieldErrors },
+): PageContent {
+  return ruleForm(context, {
+    action: `/rules/${id}/edit`,
+    form: rejected ?? new URLSearchParams({ ...rule }),
+    ...(errors && { errors }),
+    edited: rebaseSettings(rejected, readRuleEdit, toSettings(rule)),
   });
 }
 
-/**
- * Reports whether the row is neither empty nor removed. If a row has an expression but no class, we send it so that the
- * store rejects it.
- */
-function isRule(form: URLSearchParams, row: number): boolean {
-  const ruleClass = form.get(`rules.${row}.class`) ?? unset;
-  return ruleClass !== removed && (ruleClass !== unset || (form.get(`rules.${row}.expression`) ?? '') !== '');
+/** Reads what the editor changed. */
+export function readRuleEdit(form: URLSearchParams): SettingsEdit {
+  return compareSettings(parseSettingsField(form), { expression: null, ...readRule(form) });
 }
 
-function rowCount(form: URLSearchParams): number {
-  let rows = 0;
-  while (form.has(`rules.${rows}.class`)) rows += 1;
-  return rows;
+function toSettings(rule: ContentRule): Settings {
+  return { expression: null, ...rule };
+}
+
+/** Describes a rule in one line, e.g. for a heading. */
+export function describeRule({ class: ruleClass, place, expression }: ContentRule): string {
+  const what = expression === undefined ? classLabels[ruleClass] : `${classLabels[ruleClass]} ${expression}`;
+  return `${what} in the ${place}`;
 }

@@ -16,6 +16,7 @@ import {
   parseMemorySettingsChange,
   type ShownMemorySettings,
 } from '../../memory/records/settings.ts';
+import { assertNotModified } from '../../projects/optimistic-lock.ts';
 import {
   actionButton,
   checkboxField,
@@ -31,6 +32,14 @@ import {
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, ConsoleRoute, PageContent } from '../frame/route.ts';
+import {
+  compareSettings,
+  parseSettingsField,
+  rebaseSettings,
+  type Settings,
+  type SettingsEdit,
+  settingsField,
+} from '../frame/settings-edit.ts';
 import { formatSenders, parseSenders } from './sender-list.ts';
 
 export interface SettingsPageDeps {
@@ -47,11 +56,13 @@ type StricterRule = NonNullable<ParsedSettingsChange['stricter']>;
 
 export function createSettingsRoutes(deps: SettingsPageDeps): readonly ConsoleRoute[] {
   const { settings, previewRetention, countKeptUnlearned, hasMemoryModel } = deps;
-  const showSettings = async (context: ConsoleContext, current: ShownMemorySettings, fields: URLSearchParams): Promise<PageContent> => {
+  const showSettings = async (context: ConsoleContext, current: ShownMemorySettings, sent?: URLSearchParams): Promise<PageContent> => {
     const { id } = context.project;
     const kept = current.delete_conversations_after_days === null ? 0 : await countKeptUnlearned(id);
     const warning = describeUnlearned(context, { current, kept, hasModel: await hasMemoryModel(id) });
-    return settingsPage(context, fields, html`${describePending(context, current)}${warning}`);
+    const { read, notice: conflict } = rebaseSettings(sent, editOf, toSettings(current));
+    const fields = sent ?? toFields(current);
+    return settingsPage(context, { fields, read, notices: html`${conflict}${describePending(context, current)}${warning}` });
   };
   return [
     {
@@ -60,7 +71,7 @@ export function createSettingsRoutes(deps: SettingsPageDeps): readonly ConsoleRo
       access: 'member',
       async handle(context) {
         const current = await settings.read(context.project.id);
-        return showSettings(context, current, toFields(current));
+        return showSettings(context, current);
       },
     },
     {
@@ -86,11 +97,12 @@ export function createSettingsRoutes(deps: SettingsPageDeps): readonly ConsoleRo
       async handle(context, fields) {
         const { id } = context.project;
         const before = await settings.read(id);
-        const change = readChange(fields, before);
-        const rule = newRule(before, change);
+        const edit = editOf(fields);
+        assertNotModified(before, edit.read);
+        const rule = newRule(before, edit.change);
         if (rule !== null && fields.get('confirmed_days') !== confirmationOf(rule))
           throw gatewayError('bad_request', { message: 'nothing is changed yet: confirm the deletion period' });
-        const { previous, settings: next } = await settings.change(id, change);
+        const { previous, settings: next } = await settings.change(id, edit.change, (current) => assertNotModified(current, edit.read));
         const changed = changedMembers(previous, next);
         return {
           kind: 'redirect',
@@ -128,26 +140,28 @@ function toFields(settings: MemorySettings): URLSearchParams {
     ...(unlearned && { delete_unlearned: 'on' }),
     batch_of: String(batch),
     at_least_every_minutes: String(minutes),
-    shown: JSON.stringify(settings),
   });
 }
 
-/**
- * Returns only the settings that differ from what the form showed, so that we don't undo another person's change of a
- * different setting.
- */
-function readChange(fields: URLSearchParams, current: MemorySettings): Partial<MemorySettings> {
+/** Returns the settings as the form remembers them. A planned deletion is one of them, because a new period replaces it. */
+function toSettings(settings: ShownMemorySettings): Settings {
+  return { ...settings };
+}
+
+/** Reads what the editor changed. */
+function editOf(fields: URLSearchParams): SettingsEdit {
   const days = fields.get('delete_conversations_after_days')?.trim() ?? '';
-  const given = {
+  const read = parseSettingsField(fields);
+  const edit = compareSettings(read, {
     enabled: fields.has('enabled'),
     only_senders: parseSenders(fields.get('only_senders') ?? ''),
     delete_conversations_after_days: days === '' ? null : Number(days),
     delete_unlearned: fields.has('delete_unlearned'),
     batch_of: toNumber(fields.get('batch_of')),
     at_least_every_minutes: toNumber(fields.get('at_least_every_minutes')),
-  };
-  const shown = readShown(fields) ?? current;
-  return Object.fromEntries(Object.keys(changedMembers(shown, given)).map((name) => [name, given[name as keyof typeof given]]));
+  });
+  const changesRule = 'delete_conversations_after_days' in edit.change || 'delete_unlearned' in edit.change;
+  return changesRule ? { ...edit, read: { ...edit.read, pending_deletion: read.pending_deletion ?? null } } : edit;
 }
 
 /** Returns NaN for an empty field, which the settings then reject. */
@@ -155,20 +169,11 @@ function toNumber(text: string | null): number {
   return text === null || text.trim() === '' ? Number.NaN : Number(text);
 }
 
-function readShown(fields: URLSearchParams): object | null {
-  try {
-    const shown: unknown = JSON.parse(fields.get('shown') ?? '');
-    return typeof shown === 'object' ? shown : null;
-  } catch {
-    return null; // If this isn't our form, we compare with the current settings.
-  }
-}
-
 /**
  * Returns the new rule if the change deletes more than before. Returns null for other changes, and if the same rule
  * is already pending. Throws `bad_request`.
  */
-function newRule(before: ShownMemorySettings, change: Partial<MemorySettings>): StricterRule | null {
+function newRule(before: ShownMemorySettings, change: Settings): StricterRule | null {
   const { stricter } = parseMemorySettingsChange(change)(before);
   return stricter && !(before.pending_deletion && isSameRule(before.pending_deletion, stricter)) ? stricter : null;
 }
@@ -177,10 +182,12 @@ function confirmationOf({ delete_conversations_after_days: days, delete_unlearne
   return unlearned ? `${days} unlearned` : String(days);
 }
 
-/** Works like `newRule` for a form, but also returns null if the form is invalid. */
+/** Works like `newRule` for a form, but also returns null if the form is invalid or somebody else changed the settings. */
 function newRuleOf(before: ShownMemorySettings, fields: URLSearchParams): StricterRule | null {
   try {
-    return newRule(before, readChange(fields, before));
+    const { change, read } = editOf(fields);
+    assertNotModified(before, read);
+    return newRule(before, change);
   } catch {
     return null; // The page shows the reason above the form.
   }
@@ -232,13 +239,20 @@ function describeUnlearned(context: ConsoleContext, { current, kept, hasModel }:
   );
 }
 
-function settingsPage(context: ConsoleContext, fields: URLSearchParams, notices: Html): PageContent {
+interface SettingsView {
+  readonly fields: URLSearchParams;
+  /** The settings to compare the next submission with. */
+  readonly read: Settings;
+  readonly notices: Html;
+}
+
+function settingsPage(context: ConsoleContext, { fields, read, notices }: SettingsView): PageContent {
   const content = form({
     context,
     action: projectPath(context, '/settings'),
     submit: 'Save',
     fields: [
-      hidden('shown', fields.get('shown') ?? ''),
+      settingsField(read),
       checkboxField({
         name: 'enabled',
         label: 'Memory is on',

@@ -3,6 +3,8 @@
 import { sessionCookieName } from '../../http/cookies.ts';
 import type { Audit } from '../../people/audit.ts';
 import type { People } from '../../people/people.ts';
+import { html } from '../frame/html.ts';
+import { signedInPath } from '../frame/kept-form.ts';
 import type { ActionRoute, ConsoleContext, ConsoleRoute, PageRoute } from '../frame/route.ts';
 import { safePath } from '../frame/same-site.ts';
 import { createLinkRoutes } from './link-routes.ts';
@@ -64,6 +66,16 @@ export function createSignInRoutes(deps: SignInDeps): readonly ConsoleRoute[] {
       return { kind: 'page', page: await view(context, { next, email, ...failure }) };
     },
   };
+  const signedIn: PageRoute = {
+    method: 'get',
+    path: signedInPath,
+    access: 'person',
+    handle: async () => ({
+      kind: 'page',
+      title: 'You are signed in',
+      content: html`<p class="lead">You can close this tab. Go back to the tab with your form and send it again there.</p>`,
+    }),
+  };
   const signOut: ActionRoute = {
     method: 'post',
     path: '/sign-out',
@@ -75,5 +87,5 @@ export function createSignInRoutes(deps: SignInDeps): readonly ConsoleRoute[] {
       return { kind: 'redirect', to: signInPath, setCookies: [{ name, value: '', maxAgeSeconds: 0 }] };
     },
   };
-  return [page, submit, signOut, ...createLinkRoutes(people, startSession), ...createOidcRoutes({ ...deps, startSession })];
+  return [page, submit, signedIn, signOut, ...createLinkRoutes(people, startSession), ...createOidcRoutes({ ...deps, startSession })];
 }

@@ -1,6 +1,6 @@
 /** What the media routes have in common: the order of checks, the error format, and how a request becomes a call. */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
-import type { Caller, MediaCall } from '../../core/call.ts';
+import type { Caller, MediaCall, MediaRoute } from '../../core/call.ts';
 import { newId } from '../../core/ids.ts';
 import { parseKey } from '../authenticate.ts';
 import { checkContentType, maxBodyBytes, readBody, toPlainTextError } from '../body.ts';
@@ -30,9 +30,10 @@ export type MediaHandler = (request: IncomingMessage, response: ServerResponse) 
 /** Returns the handler of a route. `handle` sends the response, and if it throws we send the error to the caller. */
 export function createMediaHandler(
   deps: CallRouteDeps,
+  route: MediaRoute,
   handle: (received: MediaRequestContext, response: ServerResponse) => Promise<void>,
 ): MediaHandler {
-  return createHandler(deps, checkContentType, async (source, request, response) => {
+  return createHandler({ ...deps, route }, checkContentType, async (source, request, response) => {
     const bodies = deps.bodyMemory.of(source.caller.quotaKeyId);
     const body = await readBody(request, maxBodyBytes, bodies);
     try {
@@ -48,30 +49,33 @@ export function createMediaHandler(
 /** Like `createMediaHandler`, but for a multipart body that `handle` reads itself. */
 export function createUploadHandler(
   deps: CallRouteDeps,
+  route: MediaRoute,
   handle: (source: MediaCallSource & { readonly boundary: string }, request: IncomingMessage, response: ServerResponse) => Promise<void>,
 ): MediaHandler {
-  return createHandler(deps, parseBoundary, async (source, request, response, boundary) => {
+  return createHandler({ ...deps, route }, parseBoundary, async (source, request, response, boundary) => {
     const project = await deps.findProject(source.caller.projectId);
     await handle({ ...source, project, boundary }, request, response);
   });
 }
 
 function createHandler<ContentType>(
-  deps: CallRouteDeps,
+  deps: CallRouteDeps & { readonly route: MediaRoute },
   checkType: (request: IncomingMessage) => ContentType,
   handle: (source: Authenticated, request: IncomingMessage, response: ServerResponse, type: ContentType) => Promise<void>,
 ): MediaHandler {
-  const { findCaller, clock } = deps;
+  const { findCaller, recordRefusal, route, clock } = deps;
   return async (request, response) => {
     const startedAt = clock.now();
     const id = newId(startedAt);
     setCallId(response, id, 'chat');
+    const { headers } = request;
+    let caller: Caller | null = null;
     try {
-      const { headers } = request;
-      const caller = await findCaller(parseKey(headers, false));
+      caller = await findCaller(parseKey(headers, false));
       const type = checkType(request);
       await handle({ id, startedAt, caller, headers }, request, response, type);
     } catch (error) {
+      recordRefusal(error, { id, startedAt, route, caller, source: parseSource(headers), requestedModel: null });
       sendError(response, toPlainTextError(error), 'chat', deps, id);
     }
   };

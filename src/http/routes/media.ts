@@ -45,7 +45,7 @@ export function createMediaRoutes(deps: MediaRouteDeps): Readonly<Record<MediaRo
   };
 
   const relay = (kind: UploadKind): MediaHandler =>
-    createUploadHandler(deps, async (source, request, response) => {
+    createUploadHandler(deps, kind.route, async (source, request, response) => {
       const { settings } = source.project;
       const texts: string[] = [];
       const options = {
@@ -69,14 +69,14 @@ export function createMediaRoutes(deps: MediaRouteDeps): Readonly<Record<MediaRo
     });
 
   return {
-    images: createMediaHandler(deps, async (context, response) => {
+    images: createMediaHandler(deps, 'images', async (context, response) => {
       const { call, fields } = parseCall(context, 'images');
       const { settings } = context.project;
       const images = await generateImages(call, settings, fields, settings.rules.input ? whenDisconnected(response) : undefined);
       setFormatWarning(response, parseJson(fields.response_format ?? 'null'));
       sendImages(response, images);
     }),
-    speech: createMediaHandler(deps, async (context, response) => {
+    speech: createMediaHandler(deps, 'speech', async (context, response) => {
       const { call, fields } = parseCall(context, 'speech');
       const cancellation = startStream(response);
       await sendMedia(response, await synthesizeSpeech(call, context.project.settings, { fields, cancellation }));

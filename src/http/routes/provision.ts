@@ -20,15 +20,19 @@ import { addLeaseRoutes, type LeaseRouteDeps } from './provision/lease-routes.ts
 import { addMemoryTransferRoutes, type MemoryTransferRouteDeps } from './provision/memory-routes.ts';
 import { addPeopleRoutes, type PeopleRouteDeps } from './provision/people-routes.ts';
 import { addQuarantineRoutes, type QuarantineRouteDeps } from './provision/quarantine-routes.ts';
+import { addRefusedCallRoutes, type RefusedCallRouteDeps } from './provision/refused-call-routes.ts';
 import { addReportRoutes, type ReportRouteDeps } from './provision/report-routes.ts';
 import { createResponders } from './provision/responders.ts';
 import { addSettingsRoutes, type SettingsRouteDeps } from './provision/settings-routes.ts';
+import { addStatusRoutes, type StatusRouteDeps } from './provision/status-routes.ts';
 
 export interface ProvisionRouteDeps
   extends SettingsRouteDeps,
     ReportRouteDeps,
+    RefusedCallRouteDeps,
     PeopleRouteDeps,
     MemoryTransferRouteDeps,
+    StatusRouteDeps,
     Omit<QuarantineRouteDeps, 'projects'> {
   readonly keyring: Keyring;
   readonly batches: Batches;
@@ -61,9 +65,11 @@ export function createProvisionRoutes(deps: ProvisionRouteDeps): Router {
   addKeyRoutes(router, responders, deps.keyring);
   addBatchRoutes(router, responders, deps.batches);
   addReportRoutes(router, responders, deps);
+  addRefusedCallRoutes(router, responders, deps);
   addLeaseRoutes(router, responders, deps.leases);
   addQuarantineRoutes(router, responders, deps);
   addPeopleRoutes(router, responders, deps);
   addAuditRoutes(router, responders, deps);
+  addStatusRoutes(router, responders, deps);
   return router;
 }

@@ -21,6 +21,7 @@ import { startCancellation } from '../../pipeline/call/cancellation.ts';
 import type { HandleCall } from '../../pipeline/call/handle-call.ts';
 import type { ProjectContext } from '../../pipeline/call/project-context.ts';
 import { noRoute, quoteName } from '../../routing/no-route.ts';
+import type { RecordRefusal } from '../../usage/refusals/recorder.ts';
 import { type FindCaller, parseKey } from '../authenticate.ts';
 import { ClientDisconnectedError, checkContentType, type KeyBodies, maxBodyBytes, readBody, toPlainTextError } from '../body.ts';
 import type { BodyMemory } from '../body-memory.ts';
@@ -54,6 +55,7 @@ export interface CallRouteDeps extends ErrorReports {
   readonly findCaller: FindCaller;
   readonly findProject: FindProject;
   readonly bodyMemory: BodyMemory;
+  readonly recordRefusal: RecordRefusal;
   readonly clock: Clock;
 }
 
@@ -73,7 +75,7 @@ export interface FormatConversion {
 }
 
 export function createTextRoute(route: TextRoute, deps: TextRouteDeps, conversion?: FormatConversion) {
-  const { findCaller, findProject, memorySettings, handleCall, knownPrompts, bodyMemory, clock } = deps;
+  const { findCaller, findProject, memorySettings, handleCall, knownPrompts, bodyMemory, recordRefusal, clock } = deps;
   const codec = routeCodecs[route];
   const style = route === 'messages' ? 'messages' : 'chat';
 
@@ -82,24 +84,27 @@ export function createTextRoute(route: TextRoute, deps: TextRouteDeps, conversio
     const id = newId(startedAt);
     let bodies: KeyBodies | undefined;
     let bodyBytes = 0;
+    let caller: Caller | null = null;
+    let call: Call | null = null;
     let errorCodes = parseErrorCodes(request.headers);
     try {
       const callerLookup = findCaller(parseKey(request.headers, route === 'messages'));
-      const caller = callerLookup instanceof Promise ? await callerLookup : callerLookup;
+      const known = callerLookup instanceof Promise ? await callerLookup : callerLookup;
+      caller = known;
       checkContentType(request);
-      bodies = bodyMemory.of(caller.quotaKeyId);
+      bodies = bodyMemory.of(known.quotaKeyId);
       const received = await readBody(request, maxBodyBytes, bodies);
       bodyBytes = received.length;
       const isLarge = bodyBytes >= largeBytes;
       const body = conversion && !isLarge ? conversion.toRoute(received) : received;
-      const projectLookup = findProject(caller.projectId);
+      const projectLookup = findProject(known.projectId);
       const project = projectLookup instanceof Promise ? await projectLookup : projectLookup;
       errorCodes ??= project.settings.errorCodes;
-      const settingsLookup = isPromptRoute(route) ? memorySettings(caller.projectId) : null;
+      const settingsLookup = isPromptRoute(route) ? memorySettings(known.projectId) : null;
       const settings = settingsLookup instanceof Promise ? await settingsUnlessLate(settingsLookup) : settingsLookup;
-      const scan = (bytes: Buffer): BodySpans => knownPrompts.scan(caller.projectId, route, bytes);
-      const source = { id, startedAt, now: clock.now(), codec, caller, project, settings, headers: request.headers, body, scan };
-      const call = parseCall(isLarge ? { ...source, ...(await inspectLarge(source, conversion !== undefined)) } : source);
+      const scan = (bytes: Buffer): BodySpans => knownPrompts.scan(known.projectId, route, bytes);
+      const source = { id, startedAt, now: clock.now(), codec, caller: known, project, settings, headers: request.headers, body, scan };
+      call = parseCall(isLarge ? { ...source, ...(await inspectLarge(source, conversion !== undefined)) } : source);
       // The client may have disconnected during the inspection.
       if (response.destroyed) throw new ClientDisconnectedError();
       const isChecked = project.settings.rules.input !== null;
@@ -121,6 +126,8 @@ export function createTextRoute(route: TextRoute, deps: TextRouteDeps, conversio
         cancellation.clearDeadline();
       }
     } catch (error) {
+      const { source, requestedModel } = call ?? { source: parseSource(request.headers), requestedModel: null };
+      recordRefusal(error, { id, startedAt, route, caller, source, requestedModel });
       if (!response.headersSent) setCallId(response, id, style);
       const shown = errorCodes === 'vendor' && style === 'chat' ? withVendorCode(error) : error;
       sendError(response, isDialect(route) ? shown : toPlainTextError(shown), style, deps, id);

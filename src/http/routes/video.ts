@@ -22,7 +22,7 @@ export function createVideoRoutes(deps: VideoRouteDeps): VideoRoutes {
   const { startVideo, videoQueries } = deps;
 
   return {
-    generations: createMediaHandler(deps, async (context, response) => {
+    generations: createMediaHandler(deps, 'video', async (context, response) => {
       const { body, project } = context;
       const videoRequest = parseVideoRequest(body, scanJson(body, videoBodyKeys));
       sendVideoStart(
@@ -36,13 +36,13 @@ export function createVideoRoutes(deps: VideoRouteDeps): VideoRoutes {
       );
     }),
 
-    operations: createMediaHandler(deps, async (context, response) => {
+    operations: createMediaHandler(deps, 'video', async (context, response) => {
       const name = parseName(context.body, 'operation');
       if (name === null) throw gatewayError('missing_operation');
       sendJson(response, 200, toOperationJson(await videoQueries.getOperation(requesterOf(context), name)));
     }),
 
-    download: createMediaHandler(deps, async (context, response) => {
+    download: createMediaHandler(deps, 'video', async (context, response) => {
       const uri = parseName(context.body, 'uri');
       if (uri === null) throw gatewayError('missing_uri');
       const abort = new AbortController();

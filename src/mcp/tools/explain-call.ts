@@ -1,30 +1,37 @@
 /** `gateway_why` explains why a call was served by its model, or why it wasn't served at all. */
 import { z } from 'zod';
 import { gatewayError } from '../../core/errors.ts';
-import { callResponse } from '../../http/routes/provision/response-schemas.ts';
+import { toRefusedCallJson } from '../../http/routes/provision/refused-call-routes.ts';
+import { callResponse, refusedCallResponse } from '../../http/routes/provision/response-schemas.ts';
 import type { CallRow } from '../../usage/call-rows.ts';
+import type { RefusedCallRow } from '../../usage/refusals/read-refusals.ts';
 import { type AnyTool, defineTool } from './tool.ts';
 
 export interface ExplainCallToolDeps {
   /** Resolves to null if the project has no such call. */
   readonly findCall: (projectId: string, id: string) => Promise<CallRow | null>;
+  /** Resolves to null if the project has no such refused call. */
+  readonly findRefused: (projectId: string, id: string) => Promise<RefusedCallRow | null>;
 }
 
-export function createExplainCallTool({ findCall }: ExplainCallToolDeps): AnyTool {
+export function createExplainCallTool({ findCall, findRefused }: ExplainCallToolDeps): AnyTool {
   return defineTool({
     name: 'gateway_why',
     title: 'Explain a call',
     description:
       'Returns the plan and the attempts of a call: each model that was considered, why a model was skipped, and the status, latency and ' +
-      'cost of each attempt, with the reason if it failed. Never returns prompts or answers.',
+      'cost of each attempt, with the reason if it failed. For a call that the gateway refused, returns which rule or ceiling refused it ' +
+      'and what to do about it, as `refused_call`. Never returns prompts or answers.',
     scope: 'usage:read',
     isReadOnly: true,
     input: z.object({ call_id: z.uuid().describe('The response header x-gateway-call-id of the call.') }),
-    output: z.object({ call: callResponse }),
+    output: z.object({ call: callResponse.optional(), refused_call: refusedCallResponse.optional() }),
     async run({ call_id: id }, { project }) {
       const call = await findCall(project.projectId, id);
-      if (call === null) throw gatewayError('not_found', { message: 'call_id: the project has no such call' });
-      return { output: { call } };
+      if (call !== null) return { output: { call } };
+      const refused = await findRefused(project.projectId, id);
+      if (refused === null) throw gatewayError('not_found', { message: 'call_id: the project has no such call' });
+      return { output: { refused_call: toRefusedCallJson(refused) } };
     },
   });
 }

@@ -9,6 +9,8 @@ export interface CallText extends CallChains {
   readonly subject: string | null;
   /** The ids of the memory items that recall inserted into the prompt. */
   readonly recalled: readonly string[];
+  /** The JSON of the request's parameters. Null if there are none. */
+  readonly parameters: string | null;
 }
 
 /** Returns the ids whose text is already stored. */
@@ -32,15 +34,16 @@ export async function storeTexts(tx: Queries, texts: readonly CallText[], conver
     ['last_hash', 'bytea', ({ parts }) => parts.at(-1)?.hash ?? null],
     ['answered', 'boolean', ({ parts, promptLength }) => parts.length > promptLength],
     ['created_at', 'float8', ({ startedAt }) => startedAt],
+    ['parameters', 'text', ({ parameters }) => parameters],
     ['recalled_items', 'text', ({ recalled }) => (recalled.length === 0 ? '{}' : `{${recalled.join(',')}}`)],
   ];
   for (const slice of toBatches(texts)) {
     const rows = selectRows(columns, slice);
     await tx.query(
       `insert into call_texts (call_id, project_id, conversation_id, subject, context_hash, extras_hash, last_hash, answered, created_at,
-                               recalled_items, shares_texts)
+                               parameters, recalled_items, shares_texts)
        select call_id, project_id, conversation_id, subject, context_hash, extras_hash, last_hash, answered,
-              to_timestamp(created_at / 1000), recalled_items::uuid[], true
+              to_timestamp(created_at / 1000), parameters, recalled_items::uuid[], true
          from (${rows.text}) as new
        on conflict (call_id) do nothing`,
       rows.values,

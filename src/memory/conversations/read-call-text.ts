@@ -2,6 +2,8 @@
  * Reads the stored text of one call for the console: what memory did for it and, on demand, its prompt and response.
  * All queries use primary keys.
  */
+
+import { asObject, parseJson } from '../../core/json/narrow.ts';
 import type { Queries } from '../../db/database.ts';
 import type { NormalMessage } from '../../dialects/prompt/prompt.ts';
 import type { PartContent } from '../records/conversation-messages.ts';
@@ -40,9 +42,20 @@ export interface CallText {
   /**
    * System prompts, tools, tool results and other parts that aren't messages. Binary content comes without its bytes.
    */
-  readonly extras: readonly { readonly kind: string; readonly type: string; readonly text: string | null; readonly bytes: number | null }[];
+  readonly extras: readonly CallExtra[];
   /** Whether the prompt has more of these parts, which we left out. */
   readonly hasMoreExtras: boolean;
+  /** The parameters of the request, such as the temperature. Null if we don't know them. */
+  readonly parameters: Readonly<Record<string, unknown>> | null;
+}
+
+export interface CallExtra {
+  readonly kind: string;
+  readonly type: string;
+  readonly text: string | null;
+  readonly bytes: number | null;
+  /** The number of messages before it in the whole prompt. Null if it isn't known. */
+  readonly position: number | null;
 }
 
 /**
@@ -55,10 +68,17 @@ export async function readCallText(
   callId: string,
   { maxMessages, maxText }: { readonly maxMessages: number; readonly maxText: number },
 ): Promise<CallText | null> {
-  const [text] = await queries.query<{ answered: boolean; context: Sha256 | null; extras: Sha256 | null; embedded: CallText['extras'] }>(
-    `select answered, encode(context_hash, 'hex') as context, encode(extras_hash, 'hex') as extras,
+  const [text] = await queries.query<{
+    answered: boolean;
+    context: Sha256 | null;
+    extras: Sha256 | null;
+    embedded: CallText['extras'];
+    parameters: string | null;
+  }>(
+    `select answered, encode(context_hash, 'hex') as context, encode(extras_hash, 'hex') as extras, parameters,
             (select coalesce(jsonb_agg(jsonb_build_object('kind', extra ->> 'kind', 'type', extra ->> 'type',
-                                                          'text', left(extra ->> 'text', $3::integer), 'bytes', (extra ->> 'bytes')::bigint)
+                                                          'text', left(extra ->> 'text', $3::integer), 'bytes', (extra ->> 'bytes')::bigint,
+                                                          'position', (extra ->> 'position')::integer)
                                        order by place), '[]')
                from jsonb_array_elements(extras) with ordinality as listed (extra, place) where place <= $4::integer + 1) as embedded
        from call_texts where call_id = $1::uuid and project_id = $2::uuid`,
@@ -101,7 +121,8 @@ export async function readCallText(
     ...message,
     toolCalls: toolCalls.map((call) => ({ ...call, arguments: call.arguments.slice(0, maxText).toWellFormed() })),
   }));
-  return { messages, answered: text.answered, hasOlder, extras, hasMoreExtras };
+  const parameters = text.parameters === null ? null : asObject(parseJson(text.parameters));
+  return { messages, answered: text.answered, hasOlder, extras, hasMoreExtras, parameters };
 }
 
 /**
@@ -125,7 +146,8 @@ async function readExtras(
          join parts part on part.project_id = $1::uuid and part.hash = chain.parent_hash
         where chain.depth <= $3::integer
      )
-     select role as kind, chain.content ->> 'type' as type, (chain.content ->> 'bytes')::float8 as bytes, stored.content,
+     select role as kind, chain.content ->> 'type' as type, (chain.content ->> 'bytes')::float8 as bytes,
+            (chain.content ->> 'position')::integer as position, stored.content,
             stored.is_compressed as "isCompressed"
        from chain
        left join prompt_texts stored on stored.project_id = $1::uuid and stored.hash = chain.text_hash

@@ -23,6 +23,7 @@ import { loadWorkingSet } from './load-working-set.ts';
 import { type CallWithText, hasText, type MaskedText } from './masked-prompt.ts';
 import { matchConversation } from './match-conversation.ts';
 import { createPromptReader } from './prompt-reader.ts';
+import { readParameters } from './request-parameters.ts';
 import { saveWorkingSet } from './save-working-set.ts';
 import { createTextReader } from './text-reader.ts';
 import type { Conversation, ConversationWorkingSet, RecordedCall } from './working-set.ts';
@@ -70,6 +71,7 @@ function toCallText({ metadata, content }: CallWithText, text: MaskedText): Call
     subject: metadata.memory.subject === null ? null : toPostgresText(metadata.memory.subject),
     startedAt: metadata.startedAt,
     recalled: content.recalled ?? [],
+    parameters: readParameters(content.request),
     context: text.context,
     extras: text.extras,
     parts: text.parts,

@@ -128,6 +128,28 @@ export function createItems({ database, clock }: { readonly database: Database; 
         assertMayChange(await lockLive(tx, projectId, id), writer);
         return close(tx, projectId, id, null);
       }),
+    /**
+     * Undoes `remove` by writing the item again as a new live one, with the same text, subject, kind, importance and pin.
+     * The removed item stays closed, and its history leads to the new one. Throws `forbidden` unless the writer is a
+     * person, `not_found` unless the item is closed, `conflict` if another item has taken its place, and like `write`.
+     */
+    async restore(projectId: string, id: string, writer: Writer): Promise<Item> {
+      assertPerson(writer, 'restore');
+      return withProjectLock(projectId, async (tx) => {
+        await assertMemoryEnabled(tx, projectId);
+        await lockMemories(tx, projectId);
+        const { text, kind, importance, subject, pinned } = await lockRemoved(tx, projectId, id);
+        const restored = await insert(tx, projectId, {
+          ...{ text: sanitizeText(text), kind, importance, subject, pinned, ...writer, supersedes: id },
+        });
+        await tx.query('update memory_items set superseded_by = $2::uuid, updated_at = $3::timestamptz where id = $1::uuid', [
+          id,
+          restored.id,
+          new Date(clock.now()),
+        ]);
+        return restored;
+      });
+    },
     /** Pins or unpins an item. Throws `forbidden` unless the writer is a person. */
     async pin(projectId: string, id: string, pinned: boolean, writer: Writer): Promise<Item> {
       assertPerson(writer, pinned ? 'pin' : 'unpin');
@@ -200,12 +222,26 @@ async function lockLive(tx: Queries, projectId: string, id: string): Promise<Ite
   return requireLive(row);
 }
 
+/** The second of two concurrent restorations waits for this lock, and then finds that the first one has succeeded. */
+async function lockRemoved(tx: Queries, projectId: string, id: string): Promise<Item> {
+  const [row] = await tx.query<Item>(
+    `select ${itemColumns} from memory_items as item
+      where item.id = $1::uuid and item.project_id = $2::uuid and item.state = 'closed'
+        for update`,
+    [id, projectId],
+  );
+  if (!row) throw gatewayError('not_found', { message: 'no such removed memory' });
+  if (row.supersededBy !== null)
+    throw gatewayError('conflict', { message: 'another memory has taken the place of this one; its history shows which' });
+  return row;
+}
+
 function requireLive(row: Item | undefined): Item {
   if (!row) throw gatewayError('not_found', { message: 'no such live memory' });
   return row;
 }
 
-function assertPerson({ origin }: Writer, verb: 'pin' | 'unpin' | 'confirm'): void {
+function assertPerson({ origin }: Writer, verb: 'pin' | 'unpin' | 'confirm' | 'restore'): void {
   if (origin === 'agent') throw gatewayError('forbidden', { message: `a virtual key may not ${verb} a memory` });
 }
 

@@ -178,7 +178,18 @@ async function storePrompts(tx: Queries, appended: readonly AppendedPart[]): Pro
       const parts = turn.map((appended) => appended.part);
       const promptLength = callId === null ? parts.length : parts.length - 1;
       const startedAt = turn[0]?.createdAt ?? createdAt;
-      texts.push({ callId: textId, projectId, subject, startedAt, context: [], extras: [], parts, promptLength, recalled: [] });
+      texts.push({
+        callId: textId,
+        projectId,
+        subject,
+        startedAt,
+        context: [],
+        extras: [],
+        parts,
+        promptLength,
+        recalled: [],
+        parameters: null,
+      });
       turn = [];
     }
   }

@@ -107,13 +107,21 @@ export function createMemorySettings({ database, clock, logger }: MemorySettings
   };
   const withDefaults = (row: MemorySettings | null): MemorySettings => row ?? defaultMemorySettings;
 
-  /** Like `update`, but also returns the settings before the change. */
-  const change = async (projectId: string, input: unknown): Promise<MemorySettingsChange> => {
+  /**
+   * Like `update`, but also returns the settings before the change. `check` is called with them in the transaction and
+   * may throw.
+   */
+  const change = async (
+    projectId: string,
+    input: unknown,
+    check?: (current: ShownMemorySettings) => void,
+  ): Promise<MemorySettingsChange> => {
     const apply = parseMemorySettingsChange(input);
     const changed = await database.transaction(async (tx) => {
       // Serialize partial changes, so that they don't overwrite each other.
       await tx.query(`select 1 from projects where id = $1::uuid for update`, [projectId]);
       const previous = await readShownSettings(tx, projectId);
+      check?.(previous);
       const { settings: kept, stricter } = apply(previous);
       const pending = stricter && (await toPending(tx, projectId, stricter, previous.pending_deletion));
       const settings = stricter && !pending ? { ...kept, ...stricter } : kept;

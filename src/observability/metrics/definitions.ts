@@ -52,6 +52,11 @@ export const metrics = {
     'Calls refused because the quota store was down. The reason is policy if on_budget_store_down refuses such calls, or exhausted if no more calls may pass unmetered.',
     ['reason'],
   ),
+  refusedCalls: counter(
+    'gateway_refused_calls_total',
+    'Refused calls of known keys. A call was recorded, only counted because its key was refused too often in a minute, or lost because the database was unavailable for too long.',
+    ['kept'],
+  ),
   unmeteredCalls: counter('gateway_unmetered_calls_total', 'Calls admitted without checking ceilings because the quota store was down.'),
   errorResponses: counter('gateway_error_responses_total', 'Error responses from all routes, by error code.', ['code']),
   bodyMemory: gauge('gateway_body_memory_bytes', 'Memory that request bodies take up.'),

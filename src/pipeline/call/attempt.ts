@@ -114,6 +114,7 @@ export function createAttemptChain({ httpClient, findProvider, breakers, pools, 
     }
     chain.isJournaled = true;
     let isSent = false;
+    let requestId: string | null = null;
     let received: Responded | null = null;
     const wait = contentWaits.begin({ projectId: call.caller.projectId, candidate, isStream: call.stream });
     try {
@@ -141,11 +142,15 @@ export function createAttemptChain({ httpClient, findProvider, breakers, pools, 
         forwardedHeaders: headersFor(candidate, headers),
         now,
         signal: cancellation.signal,
+        onRequestId(id) {
+          requestId = id;
+        },
       });
       const isWithoutContent = vendorResponse.kind === 'stream' && vendorResponse.isWithoutContent === true;
       const firstByteMs = clock.now() - startedAt;
       const contentMs = isWithoutContent ? null : firstByteMs;
-      const attempt: WinningAttempt = { n, candidate, waitMs, startedAt, status: vendorResponse.status, firstByteMs, contentMs };
+      const { status } = vendorResponse;
+      const attempt: WinningAttempt = { n, candidate, waitMs, startedAt, status, requestId, firstByteMs, contentMs };
       received = { response: vendorResponse, attempt, changes, failed: chain.failed, endLoad };
       if (isWithoutContent) {
         const watched = watchContent(vendorResponse, (end) => {
@@ -177,6 +182,7 @@ export function createAttemptChain({ httpClient, findProvider, breakers, pools, 
         // A request that can't be translated was never sent, so it has no vendor status.
         status: vendorError && !(vendorError.cause instanceof UntranslatableError) ? vendorError.status : null,
         outcome,
+        ...(requestId !== null && { requestId }),
         waitMs,
         firstByteMs: null,
         durationMs,

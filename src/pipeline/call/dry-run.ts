@@ -130,7 +130,7 @@ export function createDryRun({ catalog, breakers, pools, catalogFill, classifier
       ceilings,
       cache: isDialect(route) ? (project.cache.enabled ? 'searched' : 'disabled') : 'route_not_cached',
       refusal:
-        error ?? (project.mayCall ? null : gatewayError('subscription_required')) ?? (denied ? ceilingExceeded(denied.counter.key) : null),
+        error ?? (project.mayCall ? null : gatewayError('subscription_required')) ?? (denied ? ceilingExceeded(denied.counter) : null),
     };
   };
 

@@ -7,10 +7,11 @@
 import type { Call, Route } from '../../core/call.ts';
 import { GatewayError, gatewayError, VendorError } from '../../core/errors.ts';
 import { parseJson } from '../../core/json/narrow.ts';
+import type { Refusal } from '../../core/refusal.ts';
 import { createSseParser } from '../../core/sse.ts';
 import { extractResponseTexts, readRequestTexts } from '../../dialects/routes/rule-texts.ts';
 import { createStreamTexts } from '../../dialects/routes/stream-texts.ts';
-import type { RulePlace } from '../../guardrails/content-rule.ts';
+import type { ContentRule, RulePlace } from '../../guardrails/content-rule.ts';
 import type { PlaceRules } from '../../guardrails/rules.ts';
 import { evaluateTexts } from '../../guardrails/rules.ts';
 import type { Logger } from '../../observability/logger.ts';
@@ -23,7 +24,20 @@ type CheckedCall = Pick<Call, 'id' | 'projectSlug' | 'caller'> & { readonly rout
 /** The same as the maximum size of a plain response. */
 const maxBufferedBytes = 64 * 1024 * 1024;
 
-export function createRuleEnforcer({ logger }: { readonly logger: Logger }) {
+/** The rules that matched in a call. */
+export interface RuleHit {
+  readonly projectId: string;
+  readonly callId: string;
+  readonly rules: readonly ContentRule[];
+}
+
+export interface RuleEnforcerDeps {
+  readonly logger: Logger;
+  /** Counts the hits. It must not throw. Absent for requests that aren't calls. */
+  readonly recordRuleHit?: ((hit: RuleHit) => void) | undefined;
+}
+
+export function createRuleEnforcer({ logger, recordRuleHit }: RuleEnforcerDeps) {
   /**
    * Returns an error if a rule blocks the texts, or null if they pass. Rejects with the reason of `signal` when it
    * aborts.
@@ -45,11 +59,15 @@ export function createRuleEnforcer({ logger }: { readonly logger: Logger }) {
       // Rules that only observe never stop a call.
       return rules.blocks ? verdict : null;
     }
-    const { blockedBy, observed, unfinished } = verdict;
+    const { blockedBy, observed, matched, unfinished } = verdict;
+    if (matched.length > 0) recordRuleHit?.({ projectId: call.caller.projectId, callId: call.id, rules: matched });
     for (const observedClass of observed) logger.info({ ...logFields, class: observedClass, action: 'observe' }, 'content rule');
     if (blockedBy !== null) {
       logger.info({ ...logFields, class: blockedBy, action: 'block' }, 'content rule');
-      return gatewayError('guardrail_blocked', { message: `a content rule blocked the call: ${blockedBy} in ${place}` });
+      return gatewayError('guardrail_blocked', {
+        message: `a content rule blocked the call: ${blockedBy} in ${place}`,
+        ...refusedBy('content_rule', blockedBy, place),
+      });
     }
     if (unfinished === null) return null;
     const { class: slowest, reason, cause } = unfinished;
@@ -59,7 +77,7 @@ export function createRuleEnforcer({ logger }: { readonly logger: Logger }) {
     );
     if (!rules.blocks) return null;
     const message = `the content rules cannot check the call: ${unfinished.class} in ${place} ${unfinished.reason}. Shorten the text or simplify the rules`;
-    return gatewayError('guardrail_blocked', { message });
+    return gatewayError('guardrail_blocked', { message, ...refusedBy('content_rule_unfinished', slowest, place) });
   }
 
   /**
@@ -122,6 +140,11 @@ export function createRuleEnforcer({ logger }: { readonly logger: Logger }) {
     checkBytes: (call: Call, rules: PlaceRules, bytes: Buffer): Promise<GatewayError | null> =>
       evaluate(call, rules, 'output', extractTexts(call, bytes)),
   };
+}
+
+/** A call whose response was blocked has a record, so only a blocked input is a refusal. */
+function refusedBy(reason: 'content_rule' | 'content_rule_unfinished', rule: string, place: RulePlace): { readonly refusal?: Refusal } {
+  return place === 'input' ? { refusal: { reason, rule } } : {};
 }
 
 function extractTexts({ route, stream }: Call, bytes: Buffer): string[] {

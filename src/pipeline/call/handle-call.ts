@@ -14,7 +14,6 @@ import { rejectOtherModels } from '../../dialects/json/body-members.ts';
 import { type ChainResult, runChain } from '../../failover/chain.ts';
 import type { PlaceRules } from '../../guardrails/rules.ts';
 import type { Recall } from '../../memory/recall/recall.ts';
-import type { Logger } from '../../observability/logger.ts';
 import type { TierRequest } from '../../routing/classify.ts';
 import type { Plan, Planner } from '../../routing/plan.ts';
 import { requiresTags } from '../../routing/rules.ts';
@@ -31,7 +30,7 @@ import type { CallCancellation } from './cancellation.ts';
 import { toChainFailure } from './chain-error.ts';
 import { conversationPosition } from './conversation-position.ts';
 import { type DeliverStream, deliverStream } from './deliver-stream.ts';
-import { createRuleEnforcer } from './enforce-rules.ts';
+import { createRuleEnforcer, type RuleEnforcerDeps } from './enforce-rules.ts';
 import { createInternalCompletion } from './internal-completion.ts';
 import { limitsFor, type ProjectContext } from './project-context.ts';
 import { type RecalledCall, recallIntoCall } from './recall-step.ts';
@@ -41,7 +40,7 @@ import { cacheStatusFor, logCall, settleFailed, settleResponse, settleUnsent, to
 import { countChoices, usageBounds } from './usage-bounds.ts';
 import type { UsageEstimates } from './usage-estimates.ts';
 
-export interface HandleCallDeps extends AttemptDeps {
+export interface HandleCallDeps extends AttemptDeps, RuleEnforcerDeps {
   readonly planner: Planner;
   /** Chooses the tier for `auto`. Returns a promise only if a model chooses. */
   readonly chooseTier: (request: TierRequest) => string | Promise<string>;
@@ -56,7 +55,6 @@ export interface HandleCallDeps extends AttemptDeps {
   readonly admission: Admission;
   /** Shared by all calls of the process. */
   readonly usageEstimates: UsageEstimates;
-  readonly logger: Logger;
 }
 
 /** Throws a GatewayError. If the call has reached a vendor, it has been recorded by then. */
@@ -69,7 +67,7 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
   const { planner, chooseTier, recall, responseCache, revision, getKeyCeilings, admission, usageEstimates } = deps;
   const { breakers, pools, journal, clock, logger } = deps;
   const toChain = createAttemptChain(deps);
-  const { checkInput, checkResponse, checkBytes } = createRuleEnforcer({ logger });
+  const { checkInput, checkResponse, checkBytes } = createRuleEnforcer(deps);
 
   const respondFromCache = createRespondFromCache({ clock, checkBytes, record });
 
@@ -88,7 +86,7 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
     // We only await what needs I/O. Most calls have no rules and no recall, and are admitted from the local quota.
     try {
       const plan = budget && call.requestedModel === 'auto' ? await planTier(received, budget) : planFor(received, null);
-      if (!project.mayCall) throw gatewayError('subscription_required');
+      if (!project.mayCall) throw gatewayError('subscription_required', { refusal: { reason: 'calls_off' } });
       if (received.requiresPrice || call.caller.models !== null || requiresTags({ project, caller: call.caller }))
         rejectOtherModels(call.spans);
       const { candidates } = plan;

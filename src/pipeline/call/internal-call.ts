@@ -1,6 +1,6 @@
 /** Makes the gateway's own calls to a project's models. They're routed, recorded and charged like any other call. */
 import type { Call, Caller } from '../../core/call.ts';
-import { internalKeyId, noCorrelation, noMemory } from '../../core/call.ts';
+import { internalKeyId, memoryApplication, noCorrelation, noMemory } from '../../core/call.ts';
 import { scanObject } from '../../core/json/spans.ts';
 import type { Clock } from '../../core/time.ts';
 import { chat } from '../../dialects/chat/codec.ts';
@@ -8,9 +8,6 @@ import { findTier, type RoutingView } from '../../routing/rules.ts';
 import type { CallCancellation } from './cancellation.ts';
 import { startCancellation } from './cancellation.ts';
 import type { ProjectContext } from './project-context.ts';
-
-/** The application to which we charge the calls of project memory (docs/api/reference.md#memory-rules). */
-export const memoryApplication = 'gateway-memory';
 
 /** A project whose models are used by project memory. */
 export interface MemoryProject {

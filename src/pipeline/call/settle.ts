@@ -40,6 +40,8 @@ export interface WinningAttempt {
   readonly waitMs: number;
   readonly startedAt: number;
   readonly status: number;
+  /** The id that the vendor gave the request. Null if it sent none. */
+  readonly requestId: string | null;
   readonly firstByteMs: number;
   /** The time until the first content. Null as long as there is no content. */
   contentMs: number | null;
@@ -133,6 +135,7 @@ export function settleResponse(
     model: candidate.model,
     status: attempt.status,
     outcome,
+    ...(attempt.requestId !== null && { requestId: attempt.requestId }),
     waitMs: attempt.waitMs,
     startedAt: attempt.startedAt,
     firstByteMs: attempt.firstByteMs,

@@ -6,7 +6,7 @@
  * treat a response from another model than the first of the chain as an error. A chain may contain the same model at
  * several providers.
  */
-import type { Caller } from '../../core/call.ts';
+import { type Caller, memoryApplication } from '../../core/call.ts';
 import { GatewayError, gatewayError } from '../../core/errors.ts';
 import { newId } from '../../core/ids.ts';
 import { asArray, asObject, isObject, parseJson } from '../../core/json/narrow.ts';
@@ -18,7 +18,7 @@ import { findSkipReason, resolveModel } from '../../routing/rules.ts';
 import { isContentRejected } from '../call/chain-error.ts';
 import type { HandleCall } from '../call/handle-call.ts';
 import type { MemoryProject } from '../call/internal-call.ts';
-import { buildInternalCall, findTierWithChain, memoryApplication, runInternalCall } from '../call/internal-call.ts';
+import { buildInternalCall, findTierWithChain, runInternalCall } from '../call/internal-call.ts';
 import type { ProjectContext } from '../call/project-context.ts';
 
 interface EmbedDeps {

@@ -2,7 +2,7 @@
  * Makes the model calls of the memory worker. They use the project's routing, ceilings and records like any other call,
  * and are charged to the application `gateway-memory`. A job uses the first of its tiers that has a chain.
  */
-import { noCorrelation } from '../../core/call.ts';
+import { memoryApplication, noCorrelation } from '../../core/call.ts';
 import { GatewayError } from '../../core/errors.ts';
 import type { Clock } from '../../core/time.ts';
 import type { GroupFailure } from '../../memory/learning/groups.ts';
@@ -17,7 +17,6 @@ import {
   buildInternalCall,
   completionText,
   findTierWithChain,
-  memoryApplication,
   promptMessages,
   runInternalCall,
 } from '../call/internal-call.ts';

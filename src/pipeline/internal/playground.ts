@@ -1,17 +1,19 @@
 /**
  * Makes the calls of the console's playground. They're routed, recorded and charged like any other call, under the
  * application `gateway-playground`, and limited by the ceilings of the project and the application. They use no virtual
- * key and no memory.
+ * key. Memory never learns from them, but they can recall from it.
  */
 import { noCorrelation } from '../../core/call.ts';
 import { asArray, asObject, asString, parseJson } from '../../core/json/narrow.ts';
 import { createSseParser } from '../../core/sse.ts';
 import type { Clock } from '../../core/time.ts';
+import { createToolCallReader } from '../../dialects/chat/tool-calls.ts';
 import { startCancellation } from '../call/cancellation.ts';
 import type { DeliverStream } from '../call/deliver-stream.ts';
 import type { HandleCall } from '../call/handle-call.ts';
-import { backgroundCaller, buildInternalCall, completionText } from '../call/internal-call.ts';
+import { backgroundCaller, buildInternalCall } from '../call/internal-call.ts';
 import type { ProjectContext } from '../call/project-context.ts';
+import { chatMembers, type PlaygroundPrompt, type PlaygroundToolCall } from './playground-prompt.ts';
 
 export const playgroundApplication = 'gateway-playground';
 
@@ -24,62 +26,59 @@ export interface PlaygroundRequest {
   readonly personId: string;
   /** A tier or model. */
   readonly model: string;
-  /** Empty for no system prompt. */
-  readonly system: string;
-  readonly prompt: string;
-  readonly temperature: number | null;
-  readonly maxTokens: number | null;
+  readonly prompt: PlaygroundPrompt;
+  /** Whether to insert memories into the prompt. */
+  readonly recalls: boolean;
+  /** The end user whose memories are recalled in addition to those of the project. Null for nobody. */
+  readonly subject: string | null;
   readonly signal: AbortSignal;
 }
 
+export type PlaygroundEvent =
+  | { readonly kind: 'recalled'; readonly itemIds: readonly string[] }
+  | { readonly kind: 'text'; readonly text: string }
+  /** Comes once, after the text, if the model called tools. */
+  | { readonly kind: 'tool_calls'; readonly calls: readonly PlaygroundToolCall[] };
+
 /**
- * Yields the text of the response as it arrives. Throws a GatewayError. If the call has reached a vendor, it has been
- * recorded by the time this ends.
+ * Yields the response as it arrives. Throws a GatewayError. If the call has reached a vendor, it has been recorded by
+ * the time this ends.
  */
-export type RunInPlayground = (request: PlaygroundRequest) => AsyncGenerator<string, void>;
+export type RunInPlayground = (request: PlaygroundRequest) => AsyncGenerator<PlaygroundEvent, void>;
 
 export function createPlayground({ handleCall, clock }: { readonly handleCall: HandleCall; readonly clock: Clock }): RunInPlayground {
-  return async function* run({ id, project, personId, model, signal, ...prompt }) {
-    const call = buildInternalCall({
-      id,
-      route: 'chat',
-      caller: backgroundCaller(project.id),
-      slug: project.slug,
-      source: playgroundApplication,
-      model,
-      stream: true,
-      maxOutputTokens: prompt.maxTokens,
-      members: { ...chatMembers(prompt), stream: true },
-      timeoutMs: callTimeoutMs,
-      now: clock.now(),
-      correlation: { ...noCorrelation, triggerKind: 'playground', triggerDetail: personId },
-    });
+  return async function* run({ id, project, personId, model, prompt, recalls, subject, signal }) {
+    const call = {
+      ...buildInternalCall({
+        id,
+        route: 'chat',
+        caller: backgroundCaller(project.id),
+        slug: project.slug,
+        source: playgroundApplication,
+        model,
+        stream: true,
+        maxOutputTokens: prompt.maxTokens,
+        members: { ...chatMembers(prompt), stream: true },
+        timeoutMs: callTimeoutMs,
+        now: clock.now(),
+        correlation: { ...noCorrelation, triggerKind: 'playground', triggerDetail: personId },
+      }),
+      // We keep the subject even without recall, so that an erasure finds the prompt.
+      memory: { mode: recalls ? 'recall' : 'off', explicitWrite: false, subject, isRecorded: false } as const,
+    };
     const cancellation = startCancellation({ stream: true, deadlineAt: call.deadlineAt, clock });
     signal.addEventListener('abort', cancellation.clientDisconnected, { once: true });
     if (signal.aborted) cancellation.clientDisconnected();
     try {
       const response = await handleCall(call, project.settings, cancellation);
       cancellation.clearDeadline();
-      if (response.kind === 'plain') yield completionText(response);
+      if (response.recalled.length > 0) yield { kind: 'recalled', itemIds: response.recalled };
+      if (response.kind === 'plain') yield* readMessage(response.bytes);
       else yield* readDeltas(pullChunks(response.deliver));
     } finally {
       signal.removeEventListener('abort', cancellation.clientDisconnected);
       cancellation.clearDeadline();
     }
-  };
-}
-
-/** Returns the members of a chat completion, without those that aren't set. */
-export function chatMembers({
-  system,
-  prompt,
-  temperature,
-  maxTokens,
-}: Pick<PlaygroundRequest, 'system' | 'prompt' | 'temperature' | 'maxTokens'>) {
-  return {
-    messages: [...(system === '' ? [] : [{ role: 'system', content: system }]), { role: 'user', content: prompt }],
-    ...(temperature !== null && { temperature }),
-    ...(maxTokens !== null && { max_tokens: maxTokens }),
   };
 }
 
@@ -105,19 +104,46 @@ async function* pullChunks(deliver: DeliverStream): AsyncGenerator<Buffer, void>
   }
 }
 
-async function* readDeltas(chunks: AsyncIterable<Buffer>): AsyncGenerator<string, void> {
-  const parser = createSseParser();
-  for await (const chunk of chunks) {
-    const text = parser
-      .push(chunk)
-      .events.map(({ data }) => textOf(data))
-      .join('');
-    if (text !== '') yield text;
-  }
+function* readMessage(bytes: Buffer): Generator<PlaygroundEvent, void> {
+  const message = asObject(asObject(asArray(asObject(parseJson(bytes.toString('utf8'))).choices)[0]).message);
+  const collected = collectToolCalls();
+  collected.add(message);
+  const text = textOf(message);
+  if (text !== '') yield { kind: 'text', text };
+  yield* collected.events();
 }
 
-function textOf(data: string): string {
-  const [choice] = asArray(asObject(parseJson(data)).choices);
-  const { content, refusal } = asObject(asObject(choice).delta);
+async function* readDeltas(chunks: AsyncIterable<Buffer>): AsyncGenerator<PlaygroundEvent, void> {
+  const parser = createSseParser();
+  const collected = collectToolCalls();
+  for await (const chunk of chunks) {
+    const deltas = parser.push(chunk).events.map(({ data }) => asObject(asObject(asArray(asObject(parseJson(data)).choices)[0]).delta));
+    deltas.forEach(collected.add);
+    const text = deltas.map(textOf).join('');
+    if (text !== '') yield { kind: 'text', text };
+  }
+  yield* collected.events();
+}
+
+/** Joins the deltas of tool calls. */
+function collectToolCalls() {
+  const reader = createToolCallReader();
+  const calls: { id: string; name: string; arguments: string }[] = [];
+  return {
+    add(delta: Record<string, unknown>): void {
+      for (const { call, argumentText } of reader.read(delta)) {
+        const known = calls[call.position];
+        // Some vendors send no ids, but the result of a tool needs one to refer to.
+        const id = call.id ?? `call_${call.position + 1}`;
+        calls[call.position] = { id, name: call.name, arguments: `${known?.arguments ?? ''}${argumentText}` };
+      }
+    },
+    *events(): Generator<PlaygroundEvent, void> {
+      if (calls.length > 0) yield { kind: 'tool_calls', calls };
+    },
+  };
+}
+
+function textOf({ content, refusal }: Record<string, unknown>): string {
   return asString(content) ?? asString(refusal) ?? '';
 }

@@ -2,14 +2,14 @@
  * Makes the rerank calls of project memory. They're routed, recorded and charged like any other call, under the
  * application `gateway-memory`. They use the tier `memory-rerank`, and if it has no chain we don't rerank.
  */
-import type { Caller } from '../../core/call.ts';
+import { type Caller, memoryApplication } from '../../core/call.ts';
 import { gatewayError } from '../../core/errors.ts';
 import { newId } from '../../core/ids.ts';
 import { asArray, asObject, isObject, parseJson } from '../../core/json/narrow.ts';
 import type { Clock } from '../../core/time.ts';
 import type { Catalog } from '../../routing/catalog.ts';
 import type { HandleCall } from '../call/handle-call.ts';
-import { buildInternalCall, findTierWithChain, type MemoryProject, memoryApplication, runInternalCall } from '../call/internal-call.ts';
+import { buildInternalCall, findTierWithChain, type MemoryProject, runInternalCall } from '../call/internal-call.ts';
 import type { ProjectContext } from '../call/project-context.ts';
 
 interface RerankDeps {

@@ -14,11 +14,10 @@ import type { Breakers } from '../../failover/breaker.ts';
 import { classifyFailure } from '../../failover/classify-failure.ts';
 import { collapseSpace } from '../../guardrails/echoed-text.ts';
 import type { Journal } from '../../journal/journal.ts';
-import type { Logger } from '../../observability/logger.ts';
 import type { PoolState } from '../../routing/pools.ts';
 import { recordFailure } from '../call/attempt-error.ts';
 import type { CallCancellation } from '../call/cancellation.ts';
-import { createRuleEnforcer } from '../call/enforce-rules.ts';
+import { createRuleEnforcer, type RuleEnforcerDeps } from '../call/enforce-rules.ts';
 import { limitsFor, type ProjectContext } from '../call/project-context.ts';
 import { reportAttempt } from '../call/report-attempt.ts';
 import { logCall } from '../call/settle.ts';
@@ -26,7 +25,7 @@ import type { MediaCallRequest, MediaEnd, RunningMediaCall } from './media-recor
 import { asGatewayError, mediaUsageBounds, settleMediaCall, toMediaCallMetadata } from './media-record.ts';
 import { checkOutput } from './output-rules.ts';
 
-export interface MediaDeps {
+export interface MediaDeps extends RuleEnforcerDeps {
   /** Returns the ceilings of a key, as a promise if they aren't in memory. Throws `limits_unavailable`. */
   readonly getKeyCeilings: (caller: Caller) => Limits['key'] | Promise<Limits['key']>;
   readonly admission: Admission;
@@ -34,7 +33,6 @@ export interface MediaDeps {
   readonly pools: PoolState;
   readonly journal: Journal;
   readonly clock: Clock;
-  readonly logger: Logger;
 }
 
 interface MediaResult<Value> {
@@ -84,8 +82,8 @@ const nothing = Buffer.alloc(0);
 
 export type MediaCalls = ReturnType<typeof createMediaCalls>;
 
-export function createMediaCalls({ getKeyCeilings, admission, breakers, pools, journal, clock, logger }: MediaDeps) {
-  const { checkTexts, checkOutput: checkOutputTexts } = createRuleEnforcer({ logger });
+export function createMediaCalls({ getKeyCeilings, admission, breakers, pools, journal, clock, logger, recordRuleHit }: MediaDeps) {
+  const { checkTexts, checkOutput: checkOutputTexts } = createRuleEnforcer({ logger, recordRuleHit });
 
   return {
     /**
@@ -161,7 +159,7 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, pools, j
   /** Admits the call and writes it to the journal. If this throws, the call leaves no record. */
   async function open(request: MediaCallRequest): Promise<RunningMediaCall> {
     const { call, project, candidate, texts } = request;
-    if (!project.mayCall) throw gatewayError('subscription_required');
+    if (!project.mayCall) throw gatewayError('subscription_required', { refusal: { reason: 'calls_off' } });
     const limits = await readLimits(call, project);
     const reservation = await admission.admit({
       limits,

@@ -93,6 +93,6 @@ export function createGenerateImages({ planMedia, findProvider, mediaCalls, http
 /** Returns the candidate's provider. Throws `no_route` if a reload has removed it since the call was planned. */
 export function requireProvider(candidate: MediaCandidate, findProvider: MediaRouteDeps['findProvider']): MediaProvider {
   const row = findProvider(connectionKey(candidate));
-  if (!row) throw gatewayError('no_route');
+  if (!row) throw gatewayError('no_route', { refusal: { reason: 'no_model' } });
   return row;
 }

@@ -34,6 +34,8 @@ export interface AttemptDetail {
   readonly member: string | null;
   readonly status: number | null;
   readonly outcome: Outcome;
+  /** The id that the vendor gave the request. Null if it sent none. */
+  readonly requestId: string | null;
   /** How long we waited before the attempt. */
   readonly waitMs: number;
   readonly startedAt: Date;
@@ -67,7 +69,7 @@ export async function readCallDetail(queries: Queries, projectId: string, callId
   const tokens: Tokens = { input, cachedInput, cacheWrite, cacheWrite1h, output };
   const [attempts, prices] = await Promise.all([
     queries.query<AttemptDetail>(
-      `select n, provider, model, member, status, outcome, wait_ms as "waitMs", started_at as "startedAt", first_byte_ms as "firstByteMs",
+      `select n, provider, model, member, status, outcome, request_id as "requestId", wait_ms as "waitMs", started_at as "startedAt", first_byte_ms as "firstByteMs",
               duration_ms as "durationMs", tokens_input + tokens_cached_input + tokens_cache_write + tokens_cache_write_1h as input,
               tokens_output as output, cost_nanos as "costNanos", ${attemptErrorSql} as error
          from attempts left join attempt_errors using (call_id, n) where call_id = $1::uuid order by n`,

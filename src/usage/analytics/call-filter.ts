@@ -1,7 +1,8 @@
 /** Parses the filters that select the calls of a view, and turns them into SQL conditions on `calls c`. */
-import { outcomes, routes } from '../../core/call.ts';
+import { memoryApplication, outcomes, routes } from '../../core/call.ts';
 import { gatewayError } from '../../core/errors.ts';
 import { minIdAt } from '../../core/ids.ts';
+import { hashSubjectHex } from '../../core/subject.ts';
 import type { Period } from './range.ts';
 
 /** The filter value that selects calls without a value. */
@@ -15,6 +16,9 @@ export function toFilterValue(value: string | null): string {
   if (value === null) return noValue;
   return /^-+$/.test(value) ? `${value}-` : value;
 }
+
+/** The id of the person who made a call in the playground. Null for all other calls. */
+export const personSql = `(case when c.trigger_kind = 'playground' then c.trigger_detail end)`;
 
 /**
  * Filters that compare a column. If the column is nullable (such as `task`, `model` or `code`), the filter accepts `-`
@@ -33,6 +37,7 @@ const columns = {
   code: 'c.code',
   cache: 'c.cache',
   outcome: 'c.outcome',
+  person: personSql,
 } as const;
 
 type ColumnFilter = keyof typeof columns;
@@ -40,6 +45,25 @@ type ColumnFilter = keyof typeof columns;
 /** Filters that look for a tier in the plan of a call. `control` selects the calls of a tier that don't try its canary. */
 const planFilters = ['canary', 'control'] as const;
 type PlanFilter = (typeof planFilters)[number];
+
+/** Filters that leave out the calls with a value, by the filter that selects them. */
+const exclusions = {
+  not_source: 'source',
+  not_model: 'model',
+  not_key: 'key',
+  not_code: 'code',
+  not_status: 'status',
+} as const;
+export type Exclusion = keyof typeof exclusions;
+
+/** Filters by the lowest and the highest value of a column, inclusive. Latencies are in milliseconds, costs in USD. */
+const bounds = {
+  min_ms: { sql: 'c.duration_ms >=', scale: 1 },
+  max_ms: { sql: 'c.duration_ms <=', scale: 1 },
+  min_cost: { sql: 'c.cost_nanos >=', scale: 1e9 },
+  max_cost: { sql: 'c.cost_nanos <=', scale: 1e9 },
+} as const;
+type BoundFilter = keyof typeof bounds;
 
 /** A call counts as an error if it didn't succeed, unless the caller disconnected. */
 export const isErrorSql = (row: string): string => `${row}.outcome not in ('ok', 'client_left')`;
@@ -65,18 +89,53 @@ const conditions = {
     unknown: (row) => (row === 'c' ? 'c.cost_nanos is null' : 'not stored.priced'),
     known: (row) => (row === 'c' ? 'c.cost_nanos is not null' : 'stored.priced'),
   },
+  /** The calls that the gateway makes for project memory. The stored sums can't tell them from others. */
+  own: { hide: () => `c.source <> '${memoryApplication}'`, show: () => 'true' },
 } as const satisfies Readonly<Record<string, Readonly<Record<string, (row: FilteredRow) => string>>>>;
 
 type FilteredRow = 'c' | 'stored';
 type ConditionFilter = keyof typeof conditions;
 
-export const filterNames: readonly string[] = [...Object.keys(columns), ...planFilters, 'status', ...Object.keys(conditions)];
+export const filterNames: readonly string[] = [
+  ...Object.keys(columns),
+  ...planFilters,
+  ...['status', 'subject', 'attempted'],
+  ...Object.keys(exclusions),
+  ...Object.keys(bounds),
+  ...Object.keys(conditions),
+];
 
-/** The value of each filter by its name. A filter that is absent or undefined selects all calls. */
-export type CallFilter = Readonly<Partial<Record<ColumnFilter | PlanFilter | ConditionFilter | 'status', string>>>;
+/**
+ * The value of each filter by its name. A filter that is absent or undefined selects all calls. `subject` is an end
+ * user, or the SHA-256 of one in hex. `attempted` is a model that was tried, whether or not it answered.
+ */
+export type CallFilter = Readonly<
+  Partial<Record<ColumnFilter | PlanFilter | ConditionFilter | Exclusion | BoundFilter | 'status' | 'subject' | 'attempted', string>>
+>;
 
-export function namesOf(filter: CallFilter): string[] {
+/** Returns the names of the filters, without `own`, which isn't an attribute of calls. */
+export function namesOf({ own: _own, ...filter }: CallFilter): string[] {
   return Object.entries(filter).flatMap(([name, value]) => (value === undefined ? [] : [name]));
+}
+
+/** Returns the filter without the gateway's own calls, unless it selects an application or says whether to show them. */
+export function hideOwnCalls(filter: CallFilter): CallFilter {
+  return filter.own === undefined && filter.source === undefined ? { ...filter, own: 'hide' } : filter;
+}
+
+/** Selects only the gateway's own calls among those that the filter selects. Returns null if there can't be any. */
+export function onlyOwnCalls({ own: _own, ...filter }: CallFilter): CallFilter | null {
+  return intersect(filter, { source: memoryApplication });
+}
+
+/** Returns null if the filters contradict each other. */
+export function intersect(one: CallFilter, other: CallFilter): CallFilter | null {
+  const isContrary = Object.entries(other).some(([name, value]) => {
+    const known = Object.entries(one).find(([each]) => each === name)?.[1];
+    const excluded = Object.entries(exclusions).find(([, positive]) => positive === name)?.[0];
+    return (known !== undefined && known !== value) || Object.entries(one).some(([each, out]) => each === excluded && out === value);
+  });
+  return isContrary ? null : { ...one, ...other };
 }
 
 const accepted: Readonly<Record<string, readonly string[]>> = {
@@ -103,8 +162,11 @@ export function parseCallFilter(query: Pick<URLSearchParams, 'get'>): CallFilter
 function checkValue(name: string, value: string): string {
   const choices = accepted[name];
   if (choices && !choices.includes(value)) throw gatewayError('bad_request', { message: `${name}: must be one of ${choices.join(', ')}` });
-  if (name === 'status' && !/^[1-5](?:\d\d|xx)$/.test(value)) {
-    throw gatewayError('bad_request', { message: 'status: must be a status such as 429, or a class such as 4xx' });
+  if ((name === 'status' || name === 'not_status') && !/^[1-5](?:\d\d|xx)$/.test(value)) {
+    throw gatewayError('bad_request', { message: `${name}: must be a status such as 429, or a class such as 4xx` });
+  }
+  if (isKeyOf(bounds, name) && !/^\d{1,9}(?:\.\d{1,9})?$/.test(value)) {
+    throw gatewayError('bad_request', { message: `${name}: must be a number, for example 0.5` });
   }
   if (value.length > maxLength || /[\0\p{Cs}]/u.test(value))
     throw gatewayError('bad_request', { message: `${name}: is too long, or is not text` });
@@ -150,12 +212,46 @@ export function whereFilter(filter: CallFilter, { add }: Parameters, row: Filter
       if (condition) terms.push(condition(row));
     } else if (planFilters.some((filter) => filter === name)) {
       terms.push(`c.plan @> ${add(JSON.stringify([{ [name]: value }]))}::jsonb`);
-    } else if (name === 'status') {
+    } else if (name === 'status' || name === 'not_status') {
       const [low, high] = statusBounds(value);
-      terms.push(`${row}.status between ${add(low)}::integer and ${add(high)}::integer`);
+      terms.push(`${row}.status ${name === 'status' ? '' : 'not '}between ${add(low)}::integer and ${add(high)}::integer`);
+    } else if (isKeyOf(exclusions, name)) {
+      const excluded = exclusions[name] as ColumnFilter;
+      terms.push(differsFrom(row === 'c' ? columns[excluded] : `stored.${excluded}`, value, { add }));
+    } else if (isKeyOf(bounds, name)) {
+      const { sql, scale } = bounds[name];
+      terms.push(`${sql} ${add(Math.round(Number(value) * scale))}::bigint`);
+    } else if (name === 'attempted') {
+      // See `failoversSql` for why we count.
+      terms.push(
+        `(select count(*) from attempts tried where tried.call_id = c.id and tried.provider || '/' || tried.model = ${add(value)}::text) > 0`,
+      );
+    } else if (name === 'subject') {
+      terms.push(`c.subject_sha256 = ${subjectHash(value, { add })}`);
     }
   }
   return terms.join(' and ');
+}
+
+/** Returns the SQL of the hash under which we store an end user. */
+export function subjectHash(value: string, { add }: Pick<Parameters, 'add'>): string {
+  return `decode(${add(/^[0-9a-f]{64}$/.test(value) ? value : hashSubjectHex(value))}::text, 'hex')`;
+}
+
+/**
+ * Takes one filter that leaves out calls of an application or a key off the filter. The stored sums have no such filter,
+ * so we subtract the sums of the calls that it leaves out. Returns null if there is no such filter.
+ */
+export function splitExclusion(
+  filter: CallFilter,
+): { readonly rest: CallFilter; readonly excluded: CallFilter; readonly isOwn: boolean } | null {
+  const { own, ...others } = filter;
+  if (own === 'hide') return { rest: others, excluded: { source: memoryApplication }, isOwn: true };
+  if (own !== undefined) return splitExclusion(others);
+  const { not_source: source, ...withSource } = filter;
+  if (source !== undefined) return { rest: withSource, excluded: { source }, isOwn: false };
+  const { not_key: key, ...withKey } = filter;
+  return key === undefined ? null : { rest: withKey, excluded: { key }, isOwn: false };
 }
 
 /** Parses a status filter such as `429` or `4xx`. Returns the lowest and the highest status that match. */
@@ -168,6 +264,11 @@ function statusBounds(value: string): readonly [number, number] {
 export function matchesValue(column: string, value: string, { add }: Pick<Parameters, 'add'>): string {
   const stored = fromFilterValue(value);
   return stored === null ? `${column} is null` : `${column} = ${add(stored)}::text`;
+}
+
+function differsFrom(column: string, value: string, { add }: Pick<Parameters, 'add'>): string {
+  const stored = fromFilterValue(value);
+  return stored === null ? `${column} is not null` : `${column} is distinct from ${add(stored)}::text`;
 }
 
 /** Reverses `toFilterValue`. */

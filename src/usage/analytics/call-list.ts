@@ -5,7 +5,7 @@ import type { Queries } from '../../db/database.ts';
 import { findMatchingPeriods } from '../hourly-aggregates/matching-periods.ts';
 import { type CallSelection, createParameters, namesOf, whereFilter } from './call-filter.ts';
 import type { Period } from './range.ts';
-import { assertRowsAtMost } from './row-limit.ts';
+import { assertRowsAtMost, countCalls, TooManyCalls } from './row-limit.ts';
 
 export interface CallSummary {
   readonly id: string;
@@ -56,12 +56,18 @@ export async function readCallPage(queries: Queries, { before = null, limit, ...
   const { from, to, filter = {}, maxRows } = selection;
   const range = { from, to: before === null ? to : Math.min(to, timeOf(before) + 1) };
   const names = namesOf(filter);
-  // An index yields the calls in order if there are no filters, or if we only filter by application or by task.
-  const isIndexed = names.length === 0 || (names.length === 1 && (names[0] === 'source' || names[0] === 'task'));
-  const matching = isIndexed ? null : await findMatchingPeriods(queries, { ...selection, ...range }, wanted);
+  // An index yields the calls in order if there are no filters, or if we only filter by one of these.
+  const isIndexed = names.length === 0 || (names.length === 1 && indexedFilters.has(names[0] ?? ''));
+  const isWhole = isIndexed && (names.length > 0 || filter.own !== 'hide');
+  const matching = isWhole ? null : await findMatchingPeriods(queries, { ...selection, ...range }, wanted);
   const rows: CallSummary[] = [];
   if (matching) {
-    for await (const periods of matching) {
+    let candidates = 0;
+    for await (const { periods, calls } of matching) {
+      // The other filters may leave out almost all of the calls that we find.
+      if (maxRows !== undefined && candidates > maxRows)
+        throw new TooManyCalls(await countCalls(queries, { ...selection, periods: [range] }));
+      candidates += calls;
       rows.push(...(await readPeriods(queries, selection, periods, before, wanted - rows.length)));
       if (rows.length >= wanted) break;
     }
@@ -72,6 +78,8 @@ export async function readCallPage(queries: Queries, { before = null, limit, ...
   const calls = rows.slice(0, limit);
   return { calls, next: rows.length > limit ? (calls.at(-1)?.id ?? null) : null };
 }
+
+const indexedFilters: ReadonlySet<string> = new Set(['source', 'task', 'subject']);
 
 /** Reads the newest calls of the periods, up to `limit`. */
 function readPeriods(
@@ -109,6 +117,20 @@ function readPeriods(
       order by page.id desc`,
     parameters.values,
   );
+}
+
+/** Reads single calls. Ids that the project has no stored call for are missing from the result. */
+export async function readCallsById(
+  queries: Queries,
+  projectId: string,
+  callIds: readonly string[],
+): Promise<ReadonlyMap<string, Pick<CallSummary, 'source' | 'requestedModel' | 'status' | 'outcome'>>> {
+  const rows = await queries.query<Pick<CallSummary, 'id' | 'source' | 'requestedModel' | 'status' | 'outcome'>>(
+    `select c.id, c.source, c.model_asked as "requestedModel", c.status, c.outcome from calls c
+      where c.id = any($1::uuid[]) and c.project_id = $2::uuid`,
+    [callIds, projectId],
+  );
+  return new Map(rows.map(({ id, ...call }) => [id, call]));
 }
 
 /**

@@ -4,7 +4,7 @@
  */
 import type { CalendarUnit } from '../../core/time-zone.ts';
 import type { Figures } from './figures.ts';
-import type { Group } from './figures-request.ts';
+import { type Group, isOfAttempts } from './figures-request.ts';
 import { groupLabels, totalTokens } from './metrics.ts';
 import type { FiguresReport } from './read-figures.ts';
 
@@ -38,7 +38,7 @@ export function figureHeader({ zone, unit, group }: FigureRowsOptions): string[]
   return [
     ...(unit === null ? [] : [`${unit} (${zone})`]),
     ...(group === null ? [] : [groupLabels[group].toLowerCase()]),
-    group === 'provider' ? 'attempts' : 'calls',
+    isOfAttempts(group) ? 'attempts' : 'calls',
     ...figureNames,
   ];
 }

@@ -11,8 +11,18 @@ import { aggregateScopeOf } from '../hourly-aggregates/aggregate-scope.ts';
 import { aggregatesOf, coverByAggregates, isMostlyRows } from '../hourly-aggregates/aggregates.ts';
 import { rollupsOf, type Scope } from '../rollups/rollup-sums.ts';
 import type { Addends } from '../sums.ts';
-import { type CallFilter, fromFilterValue, matchesValue, namesOf, type Parameters, whereCalls } from './call-filter.ts';
-import { type FiguresRequest, type Group, groupColumns } from './figures-request.ts';
+import {
+  type CallFilter,
+  fromFilterValue,
+  intersect,
+  matchesValue,
+  namesOf,
+  noValue,
+  type Parameters,
+  splitExclusion,
+  whereCalls,
+} from './call-filter.ts';
+import { type FiguresRequest, type Group, groupColumns, isOfAttempts } from './figures-request.ts';
 import type { Period } from './range.ts';
 import { assertRowsAtMost, countCalls } from './row-limit.ts';
 
@@ -34,8 +44,54 @@ export interface FigureSource {
   readonly addends: (parameters: Parameters) => readonly Addends[];
 }
 
-/** Throws `TooManyCalls` if more than `maxRows` call rows would have to be read. */
+/**
+ * Throws `TooManyCalls` if more than `maxRows` call rows would have to be read.
+ *
+ * If the filter leaves out an application or a key, we read the sums of all calls and of those left out, and subtract.
+ */
 export async function findSource(queries: Queries, request: SourceRequest): Promise<FigureSource> {
+  const split = splitExclusion(request.filter ?? {});
+  if (split === null) return findSummedSource(queries, request);
+  const whole = await findSource(queries, { ...request, filter: split.rest });
+  if (whole.isRows) return rowsOf(request);
+  const excluded = intersect(split.rest, split.excluded);
+  const part = excluded && toPart({ ...request, filter: excluded }, split.isOwn);
+  if (part === null) return whole;
+  const { addends } = await findSource(queries, part);
+  // Sums without a group may be named after the filter.
+  const name = (each: Addends): string => ((part.group ?? null) === null ? 'null::text' : each.name);
+  return {
+    isRows: false,
+    addends: (parameters) => [
+      ...whole.addends(parameters),
+      ...addends(parameters).map(({ isSubtracted, ...each }) => ({
+        ...each,
+        name: name(each),
+        ...(!isSubtracted && { isSubtracted: true as const }),
+      })),
+    ],
+  };
+}
+
+/** The gateway's own calls have no correlation, so we don't need the attributes to select or group them. */
+const withoutCorrelation = ['task', 'turn', 'agent', 'trigger'] as const;
+
+/**
+ * Returns the request for the sums that we subtract, or null if nothing has to be subtracted. Percentiles of all calls
+ * come from histograms, so we never need those of the part exactly.
+ */
+function toPart(request: SourceRequest, isOwn: boolean): SourceRequest | null {
+  const { filter = {}, group = null, costly = [], names } = request;
+  const part = { ...request, costly: costly.filter((name) => name === 'failovers') };
+  if (!isOwn) return part;
+  if (withoutCorrelation.some((name) => filter[name] !== undefined && filter[name] !== noValue)) return null;
+  if (group === 'task' && names !== undefined && !names.includes(null)) return null;
+  const { task: _task, turn: _turn, agent: _agent, trigger: _trigger, ...others } = filter;
+  // Without a group, the name of all calls is null, and so is their task.
+  return { ...part, filter: others, group: group === 'task' ? null : group, names: undefined };
+}
+
+async function findSummedSource(queries: Queries, request: SourceRequest): Promise<FigureSource> {
   const { projectId, filter = {}, group = null, unit = null, costly = [], maxRows, periods } = request;
   const hasPercentiles = costly.some((name) => name !== 'failovers');
   const rollup = rollupScopeOf(filter, group);
@@ -100,7 +156,7 @@ async function withoutLateEdge(queries: Queries, projectId: string, periods: rea
 function rowsOf(request: SourceRequest): FigureSource {
   const { from, to, group = null, costly = [] } = request;
   const addends = (parameters: Parameters): readonly Addends[] => {
-    const isByAttempt = group === 'provider';
+    const isByAttempt = isOfAttempts(group);
     const where = whereCalls(request, parameters);
     const idAt = (at: number): string => `${parameters.add(minIdAt(at))}::uuid`;
     const join = (attempts: string): string =>

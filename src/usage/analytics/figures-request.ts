@@ -1,9 +1,9 @@
 /** Requests for figures about calls. */
 import type { CalendarUnit } from '../../core/time-zone.ts';
-import type { CallSelection } from './call-filter.ts';
+import { type CallSelection, personSql } from './call-filter.ts';
 import type { CostlyFigure } from './figures.ts';
 
-/** The SQL expression of each group. `provider` groups attempts, and all other groups are of calls. */
+/** The SQL expression of each group. `provider` and `attempted` group attempts, and all other groups are of calls. */
 export const groupColumns = {
   model: 'c.model',
   source: 'c.source',
@@ -14,7 +14,15 @@ export const groupColumns = {
   code: 'c.code',
   outcome: 'c.outcome',
   provider: 'a.provider',
+  attempted: `(a.provider || '/' || a.model)`,
+  subject: `encode(c.subject_sha256, 'hex')`,
+  person: personSql,
 } as const;
+
+/** Reports whether the figures of a group count attempts instead of calls. */
+export function isOfAttempts(group: Group | null): boolean {
+  return group === 'provider' || group === 'attempted';
+}
 
 export type Group = keyof typeof groupColumns;
 export const groupNames = Object.keys(groupColumns).filter((name): name is Group => Object.hasOwn(groupColumns, name));

@@ -74,6 +74,9 @@ export const groupLabels: Readonly<Record<Group, string>> = {
   code: 'Error code',
   outcome: 'Outcome',
   provider: 'Provider (attempts)',
+  attempted: 'Attempted model (attempts)',
+  subject: 'End user',
+  person: 'Person (playground)',
 };
 
 export function totalTokens({ tokens: { input, cachedInput, cacheWrite, output } }: Figures): number {

@@ -123,7 +123,7 @@ async function readRows(
             ${exact.map((name) => `, percentile_disc(array[0.5, 0.95]) within group (order by ${histograms[name]}) as "${name}"`).join('')}
        from (${sums}) as part
       ${dimensions.length === 0 ? '' : `group by cube (${dimensions.join(', ')})`}
-     having sum(calls) <> 0`,
+     having sum(calls) > 0`,
     parameters.values,
   );
   // We don't read the other tasks, because there may be any number of them. We subtract the top tasks from the
@@ -188,7 +188,7 @@ export async function readTop(queries: Queries, request: TopRequest, group: Grou
     return queries.query<NamedRow>(
       `select name ${selected} from (${selectSums(addends(parameters), wanted)}) as part
         ${isNamed ? 'where name is not null' : ''}
-        group by 1 having sum(calls) <> 0 order by ${sql} desc, sum(calls) desc, 1 limit ${parameters.add(top)}::integer`,
+        group by 1 having sum(calls) > 0 order by ${sql} desc, sum(calls) desc, 1 limit ${parameters.add(top)}::integer`,
       parameters.values,
     );
   };

@@ -1,7 +1,7 @@
 /** Limits how many call rows a page reads for figures that are neither in the rollups nor in the hourly aggregates. */
 import type { Queries } from '../../db/database.ts';
 import { selectRollupSums } from '../rollups/rollup-sums.ts';
-import { createParameters, fromFilterValue } from './call-filter.ts';
+import { createParameters, fromFilterValue, whereCalls } from './call-filter.ts';
 import type { FiguresRequest } from './figures-request.ts';
 import type { Period } from './range.ts';
 
@@ -35,8 +35,11 @@ export async function assertRowsAtMost(queries: Queries, rows: CallRows, maxRows
  * rows.
  */
 export async function countCalls(queries: Queries, { projectId, filter = {}, periods }: CallRows): Promise<number> {
-  const counts = await Promise.all(
-    (['project', 'source', 'task'] as const).map(async (scope) => {
+  const { subject } = filter;
+  const ofSubject = subject === undefined ? [] : [countCallsOfSubject(queries, projectId, subject, periods)];
+  const counts = await Promise.all([
+    ...ofSubject,
+    ...(['project', 'source', 'task'] as const).map(async (scope) => {
       const value = scope === 'project' ? undefined : filter[scope];
       if (scope !== 'project' && value === undefined) return Number.POSITIVE_INFINITY;
       const parameters = createParameters();
@@ -47,6 +50,18 @@ export async function countCalls(queries: Queries, { projectId, filter = {}, per
       );
       return row?.calls ?? 0;
     }),
-  );
+  ]);
   return Math.min(...counts);
+}
+
+/** Counts the calls of an end user in the index, and stops when there are more than a page may read. */
+async function countCallsOfSubject(queries: Queries, projectId: string, subject: string, periods: readonly Period[]): Promise<number> {
+  const parameters = createParameters();
+  const period = { from: Math.min(...periods.map(({ from }) => from)), to: Math.max(...periods.map(({ to }) => to)) };
+  const where = whereCalls({ projectId, ...period, filter: { subject } }, parameters);
+  const [row] = await queries.query<{ calls: number }>(
+    `select count(*) as calls from (select 1 from calls c where ${where} limit ${maxPageRows + 1}) as counted`,
+    parameters.values,
+  );
+  return row?.calls ?? 0;
 }

@@ -175,7 +175,7 @@ const summed = [
   ...(['calls', 'errors', 'unpriced', 'cost_nanos', 'tokens_input', 'tokens_cached_input', 'tokens_cache_write', 'tokens_output'] as const),
   ...(['cache_hits', 'cache_lookups', 'failovers'] as const),
 ] as const;
-const columns = ['project_id, scope, span, start, name', ...attributes, ...summed, 'durations, first_chunks'].join(', ');
+const columns = ['project_id, scope, span, start, name, attempted', ...attributes, ...summed, 'durations, first_chunks'].join(', ');
 
 const sums = (measures: Readonly<Record<Measure | Histogram, string>>): string =>
   [...summed.map((name) => `sum(${measures[name]})`), histogram(measures.durations), histogram(measures.first_chunks)].join(', ');
@@ -207,7 +207,7 @@ export function insertHours(condition: string): readonly string[] {
               .join(' ')} else 'project' end,
             'hour', start, case ${Object.values(owners)
               .map((owner) => `when ${isOf(owner)} then ${owner}`)
-              .join(' ')} end,
+              .join(' ')} end, null,
             ${attributes.join(', ')}, ${sums({ ...callMeasures, failovers: 'c.failed_over::integer' })}
        from (
          select c.*, ${hour} as start, second.n is not null as failed_over, c.cost_nanos is not null as priced
@@ -217,12 +217,13 @@ export function insertHours(condition: string): readonly string[] {
        ) as c
       group by grouping sets (${sets.map(grouped).join(', ')})`,
     `insert into usage_cells (${columns})
-     select c.project_id, 'provider', 'hour', ${hour}, a.provider, c.model, c.status, c.code, c.outcome, null, null, null, null,
+     select c.project_id, 'provider', 'hour', ${hour}, a.provider, a.provider || '/' || a.model, c.model, c.status, c.code, c.outcome,
+            null, null, null, null,
             ${sums(attemptMeasures)}
        from calls c
        join attempts a on a.call_id = c.id and ${inPeriod('a.call_id')}
       where ${condition} ${inPeriod('c.id')}
-      group by c.project_id, 4, a.provider, c.model, c.status, c.code, c.outcome`,
+      group by c.project_id, 4, a.provider, a.model, c.model, c.status, c.code, c.outcome`,
   ];
 }
 
@@ -234,8 +235,8 @@ export function insertDays(hours: string): string {
   const merged = (column: string): string => `usage_add_histograms(usage_concat(${column}), null)`;
   return `
     insert into usage_cells (${columns})
-    select project_id, scope, 'day', date_trunc('day', start, 'UTC'), name, ${attributes.join(', ')},
+    select project_id, scope, 'day', date_trunc('day', start, 'UTC'), name, attempted, ${attributes.join(', ')},
            ${summed.map((name) => `sum(${name})`).join(', ')}, ${merged('durations')}, ${merged('first_chunks')}
       from ${hours}
-     group by project_id, scope, 4, name, ${attributes.join(', ')}`;
+     group by project_id, scope, 4, name, attempted, ${attributes.join(', ')}`;
 }

@@ -1,12 +1,18 @@
 /** Finds the hours that have calls which match the filters, so that a list reads only these and not the whole range. */
 import { hourMs } from '../../core/time.ts';
 import type { Queries } from '../../db/database.ts';
-import { type CallSelection, createParameters } from '../analytics/call-filter.ts';
+import { type CallSelection, createParameters, onlyOwnCalls } from '../analytics/call-filter.ts';
 import type { Period } from '../analytics/range.ts';
 import type { Segment } from '../rollups/spans.ts';
 import { selectSums } from '../sums.ts';
-import { aggregateFilterOf } from './aggregate-scope.ts';
+import { aggregateFilterOf, aggregateScopeOf } from './aggregate-scope.ts';
 import { aggregatesOf, coverByAggregates, isMostlyRows } from './aggregates.ts';
+
+export interface MatchingPeriods {
+  readonly periods: readonly Period[];
+  /** The number of calls that match the filters that aggregates support, without those of incomplete hours. */
+  readonly calls: number;
+}
 
 /**
  * Yields lists of periods, latest first. The periods of each list have at least `wanted` calls that match the filters
@@ -16,17 +22,24 @@ export async function findMatchingPeriods(
   queries: Queries,
   { projectId, filter = {}, from, to }: CallSelection,
   wanted: number,
-): Promise<AsyncGenerator<readonly Period[]> | null> {
+): Promise<AsyncGenerator<MatchingPeriods> | null> {
   const { scope, filter: known } = aggregateFilterOf(filter);
-  if (Object.keys(known).length === 0) return null;
+  // The aggregates of applications tell us how many of the calls are the gateway's own, if they have the other filters.
+  const own = filter.own === 'hide' && scope === 'project' ? onlyOwnCalls(known) : null;
+  const subtracted = own !== null && aggregateScopeOf(own, null) === 'source' ? own : null;
+  if (Object.keys(known).length === 0 && subtracted === null) return null;
   const cover = await coverByAggregates(queries, projectId, [{ from, to }]);
   if (isMostlyRows(cover)) return null;
 
   const readMatching = async (segments: readonly Segment[]): Promise<(Segment & { readonly calls: number })[]> => {
     const parameters = createParameters();
     const request = { projectId, scope, filter: known, group: null, cover: { segments, edges: [] } };
+    const whole = aggregatesOf(request, parameters);
+    const part = subtracted === null ? [] : aggregatesOf({ ...request, scope: 'source', filter: subtracted }, parameters);
+    const addends = [...whole, ...part.map((each) => ({ ...each, isSubtracted: true as const }))];
     const rows = await queries.query<{ at: Date; calls: number }>(
-      `select at, sum(calls)::bigint as calls from (${selectSums(aggregatesOf(request, parameters), ['calls'])}) as part group by at order by at desc`,
+      `select at, sum(calls)::bigint as calls from (${selectSums(addends, ['calls'])}) as part
+        group by at having sum(calls) > 0 order by at desc`,
       parameters.values,
     );
     return rows.map(({ at, calls }) => {
@@ -54,7 +67,8 @@ export async function findMatchingPeriods(
       const days = spans.filter(({ span }) => span === 'day').map(({ from, to }) => ({ span: 'hour' as const, from, to }));
       const hours = days.length === 0 ? [] : await readMatching(days.toReversed());
       left.unshift(...[...spans.filter(({ span }) => span === 'hour'), ...hours].toSorted((one, other) => other.from - one.from));
-      yield take();
+      const taken = take();
+      yield { periods: taken, calls: taken.reduce((sum, { calls }) => sum + calls, 0) };
     }
   })();
 }

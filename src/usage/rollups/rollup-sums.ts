@@ -1,5 +1,5 @@
 /**
- * Builds SQL that selects rows which add up to the calls of a project. They are rollups, the increments that
+ * Builds SQL that selects rows which add up to the calls of a project, or of several projects. They are rollups, the increments that
  * transactions have appended to them, and call rows. We read call rows where a period begins or ends within a span, or
  * where the rollups haven't been filled in yet. A single statement reads everything, so each call is counted exactly
  * once.
@@ -17,7 +17,8 @@ import { coverPeriods, joinAdjacent, splitSegments } from './spans.ts';
 export type Scope = 'project' | 'key' | 'source' | 'model' | 'task';
 
 export interface RollupRequest {
-  readonly projectId: string;
+  /** With several ids, the sums of the scope `project` have the id of their project as their name. */
+  readonly projectId: string | readonly string[];
   readonly scope: Scope;
   /** Each period begins where the previous one ends. No row belongs to two periods. */
   readonly periods: readonly Period[];
@@ -50,7 +51,10 @@ export function rollupsOf(request: RollupRequest, { add }: Parameters): readonly
   const { edges } = cover;
   const segments = names ? splitSegments(cover.segments) : cover.segments;
   const covered = joinAdjacent(cover.segments);
-  const project = `${add(projectId)}::uuid`;
+  const isSingle = typeof projectId === 'string';
+  const project = isSingle ? `${add(projectId)}::uuid` : 'project.id';
+  /** For each project, PostgreSQL scans the same ranges of the index. */
+  const ofProjects = isSingle ? '' : `unnest(${add(projectId)}::uuid[]) as project (id) cross join `;
   const times = (ranges: readonly Period[], side: keyof Period): string =>
     `${add(ranges.map((period) => new Date(period[side])))}::timestamptz[]`;
   const ids = (ranges: readonly Period[], side: keyof Period): string => `${add(ranges.map((period) => minIdAt(period[side])))}::uuid[]`;
@@ -59,15 +63,16 @@ export function rollupsOf(request: RollupRequest, { add }: Parameters): readonly
       ? [`${name} = any(${add(names.filter((given) => given !== null))}::text[])`, ...(names.includes(null) ? [`${name} is null`] : [])]
       : ['true'];
   const inSegment = names ? 'r.start = segment.first' : 'r.start >= segment.first and r.start < segment.after';
-  const storedName = byPrefix ? 'stored.key_prefix' : 'stored.name';
-  const rowName = byPrefix ? 'c.key_prefix' : nameColumns[scope];
+  const isNamedByProject = scope === 'project' && !isSingle;
+  const storedName = isNamedByProject ? 'project.id::text' : byPrefix ? 'stored.key_prefix' : 'stored.name';
+  const rowName = isNamedByProject ? 'project.id::text' : byPrefix ? 'c.key_prefix' : nameColumns[scope];
   // `offset 0` makes PostgreSQL scan a range of the index for each period. Without it, the planner may choose a join
   // that reads all rows of the project.
   return [
     {
       row: 'stored',
       name: storedName,
-      from: `unnest(${add(segments.map(({ span }) => span))}::text[], ${times(segments, 'from')}, ${times(segments, 'to')})
+      from: `${ofProjects}unnest(${add(segments.map(({ span }) => span))}::text[], ${times(segments, 'from')}, ${times(segments, 'to')})
              as segment (span, first, after)
        cross join lateral (${isNamed('r.name')
          .map(
@@ -83,7 +88,7 @@ export function rollupsOf(request: RollupRequest, { add }: Parameters): readonly
     {
       row: 'stored',
       name: storedName,
-      from: `unnest(${times(covered, 'from')}, ${times(covered, 'to')}) as covered (first, after)
+      from: `${ofProjects}unnest(${times(covered, 'from')}, ${times(covered, 'to')}) as covered (first, after)
        cross join lateral (
          select i.* from usage_increments i
           where i.project_id = ${project} and i.scope = '${scope}' and i.start >= covered.first and i.start < covered.after
@@ -94,7 +99,7 @@ export function rollupsOf(request: RollupRequest, { add }: Parameters): readonly
     {
       row: 'c',
       name: rowName,
-      from: `(
+      from: `${ofProjects}(
          select first, after, true as is_edge from unnest(${ids(edges, 'from')}, ${ids(edges, 'to')}) as edge (first, after)
          union all
          select first, least(after, (select filled_from from usage_rollup_fill)), false

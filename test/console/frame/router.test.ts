@@ -191,6 +191,35 @@ describe('responses', () => {
     expect(lines.length).toBe(5_002);
   });
 
+  test.each([
+    ['gzip, deflate, br', 'gzip'],
+    ['br', null],
+    ['br;q=0, gzip;q=1.0', 'gzip'],
+    ['br, gzip;q=0', null],
+    ['identity', null],
+    ['', null],
+  ])('compresses pages for accept-encoding %j', async (accepted, encoding) => {
+    const plain = await site.get('/console/p/acme/keys', 'member', { 'accept-encoding': 'identity' });
+    const response = await site.get('/console/p/acme/keys', 'member', { 'accept-encoding': accepted });
+    expect([response.headers.get('content-encoding'), response.headers.get('vary')]).toEqual([encoding, 'accept-encoding']);
+    const [whole, sent] = [plain, response].map(({ headers }) => Number(headers.get('content-length')));
+    if (encoding !== null) expect(sent).toBeLessThan((whole ?? 0) / 2);
+    const withoutTokens = async (page: Response) => (await page.text()).replaceAll(/value="[\w-]{86}"/g, '');
+    expect(await withoutTokens(response)).toBe(await withoutTokens(plain));
+  });
+
+  test('writes another token into each page, so that compression does not reveal it', async () => {
+    const tokens = await Promise.all(
+      [1, 2].map(async () => /name="csrf" value="([^"]+)"/.exec(await (await site.get('/console/p/acme/keys', 'owner')).text())?.[1] ?? ''),
+    );
+    expect(new Set(tokens).size).toBe(2);
+    for (const csrf of tokens)
+      expect((await site.post('/console/p/acme/keys/k1/revoke', 'owner', { fields: { confirmation: 'acme' }, csrf })).status).toBe(200);
+    const [first = '', second = ''] = tokens;
+    const mixed = first.slice(0, 43) + second.slice(43);
+    expect((await site.post('/console/p/acme/keys/k1/revoke', 'owner', { csrf: mixed })).status).toBe(403);
+  });
+
   test('compress assets and cache them forever, and return 404 for an unknown one', async () => {
     const page = await (await site.get('/console/p/acme/keys', 'member')).text();
     const hrefs = [...page.matchAll(/(?:href|src)="(\/console\/assets\/[^"]+)"/g)].map(([, href]) => href ?? '');

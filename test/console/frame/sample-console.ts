@@ -8,6 +8,7 @@ import { createErrorHandler } from '../../../src/http/error-handler.ts';
 import { listenOn } from '../../../src/http/listen.ts';
 import { createLogger } from '../../../src/observability/logger.ts';
 import type { Role, Session } from '../../../src/people/person.ts';
+import { noPreferences } from '../../../src/people/preferences.ts';
 import type { Project } from '../../../src/projects/projects.ts';
 import { sampleRoutes } from './sample-pages.ts';
 
@@ -93,5 +94,5 @@ export async function startSampleConsole(): Promise<SampleConsole> {
 
 function sessionOf(id: string): Session {
   const person = { id, email: `${id}@example.com`, name: id, isAdmin: id === 'admin' };
-  return { id, person, createdAt: 0, lastSeenAt: 0, expiresAt: Number.MAX_SAFE_INTEGER };
+  return { id, person, preferences: noPreferences, createdAt: 0, lastSeenAt: 0, expiresAt: Number.MAX_SAFE_INTEGER };
 }

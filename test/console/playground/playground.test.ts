@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { sharedChromium } from '../../support/chromium.ts';
-import { expectAccessible, signIn } from '../../support/console.ts';
+import { expectAccessible, type SignedIn, signIn } from '../../support/console.ts';
 import { type CallRow, jsonOf, shareGateway } from '../../support/gateway.ts';
 import { hostileText } from '../frame/sample-pages.ts';
 
@@ -15,13 +15,37 @@ async function latestCalls(): Promise<readonly (CallRow & { readonly source: str
     .data;
 }
 
+/** Runs a model without a browser and returns its response with the figures and links of the call. */
+async function runStreamed(person: SignedIn, fields: readonly (readonly [string, string])[]) {
+  const body = new URLSearchParams();
+  for (const [name, value] of fields) body.append(name, value);
+  const token = /name="csrf" value="([^"]+)"/.exec(await (await person.get(path)).text())?.[1] ?? '';
+  body.set('csrf', token);
+  const headers = { cookie: person.cookie, 'sec-fetch-site': 'same-origin' };
+  const response = await fetch(`${gateway().url}${path}/stream`, { method: 'POST', headers, body });
+  const blocks = (await response.text()).split('\n\n').filter((block) => block !== '');
+  const events = blocks.map((block) => {
+    const [, kind = '', data = ''] = /^event: (\w+)\ndata: (.*)$/s.exec(block) ?? [];
+    return { kind, data: JSON.parse(data) };
+  });
+  const text = events.map(({ kind, data }) => (kind === 'text' ? data.text : '')).join('');
+  const { error, figures, links }: Ended = events.at(-1)?.data ?? { error: null, figures: [], links: [] };
+  return { text, error, figures, links, href: links[0]?.[1] ?? '' };
+}
+
+interface Ended {
+  readonly error: string | null;
+  readonly figures: readonly (readonly [string, string])[];
+  readonly links: readonly (readonly [string, string])[];
+}
+
 describe('playground', () => {
   test('shows both responses with the figures of their calls without JavaScript', async () => {
     const person = await signIn(gateway(), 'member');
     const response = await person.post(path, { ...message, model: 'one/echo', other: 'three/echo' });
     const text = await response.text();
     expect(response.status).toBe(200);
-    expect(text.match(/You said: hello there/g)).toHaveLength(2);
+    expect(text.match(/result-text">You said: hello there/g)).toHaveLength(2);
     const calls = (await latestCalls()).slice(0, 2);
     expect(calls.map(({ source }) => source)).toEqual(['gateway-playground', 'gateway-playground']);
     for (const { id, cost } of calls) {
@@ -75,6 +99,187 @@ describe('playground', () => {
     const text = await response.text();
     expect(text).toContain(problem);
     expect(text).toContain('Be brief.');
+  });
+
+  test.each([
+    [{ tools: '[{' }, 'The tools must be JSON'],
+    [{ tools: '[{"parameters": {}}]' }, 'Each tool needs a name.'],
+    [{ schema: '[]' }, 'The schema must be a JSON object.'],
+    [{ image: 'ftp://example.com/cat.png' }, 'The address of an image must begin with https:// or http://.'],
+    [{ subject: 'a\tb' }, 'The end user must have 1 to 256 characters'],
+    [{ turn_role: 'assistant', turn_text: '', turn_images: '', turn_calls: '', turn_call_id: '' }, 'Turn 1 must not be empty.'],
+  ])('refuses %j', async (change, problem) => {
+    const person = await signIn(gateway(), 'member');
+    const response = await person.post(path, { ...message, model: 'one/echo', ...change });
+    expect([response.status, await response.text()]).toEqual([422, expect.stringContaining(problem)]);
+  });
+
+  test('sends the whole conversation, tools, an image and a schema', async () => {
+    const person = await signIn(gateway(), 'member');
+    const turn = (role: string, text: string, more: Readonly<Record<string, string>> = {}) => ({
+      ...{ turn_role: role, turn_text: text, turn_images: '', turn_calls: '', turn_call_id: '', ...more },
+    });
+    const call = { id: 'call_1', name: 'get_weather', arguments: '{"city":"Oslo"}' };
+    const fields = [
+      {
+        ...message,
+        model: 'one/echo-body',
+        image: 'https://example.com/cat.png',
+        tools: '{"name": "get_weather", "input_schema": {"type": "object"}}',
+      },
+      { schema: '{"type": "object", "properties": {"city": {"type": "string"}}}' },
+      turn('user', 'How is Oslo?'),
+      turn('assistant', '', { turn_calls: JSON.stringify([call]) }),
+      turn('tool', 'Sunny', { turn_call_id: 'call_1' }),
+      turn('assistant', 'It is sunny.'),
+    ];
+    const { text, href } = await runStreamed(
+      person,
+      fields.flatMap((group) => Object.entries(group)),
+    );
+    expect(href).toContain('/console/p/acme/calls/');
+    expect(JSON.parse(text)).toMatchObject({
+      messages: [
+        { role: 'system', content: 'Be brief.' },
+        { role: 'user', content: 'How is Oslo?' },
+        {
+          role: 'assistant',
+          content: null,
+          tool_calls: [{ id: 'call_1', type: 'function', function: { name: 'get_weather', arguments: '{"city":"Oslo"}' } }],
+        },
+        { role: 'tool', tool_call_id: 'call_1', content: 'Sunny' },
+        { role: 'assistant', content: 'It is sunny.' },
+        {
+          role: 'user',
+          content: [
+            { type: 'text', text: 'hello there' },
+            { type: 'image_url', image_url: { url: 'https://example.com/cat.png' } },
+          ],
+        },
+      ],
+      tools: [{ type: 'function', function: { name: 'get_weather', parameters: { type: 'object' } } }],
+      response_format: { type: 'json_schema', json_schema: { name: 'response', strict: true, schema: { type: 'object' } } },
+    });
+  });
+
+  test('continues a conversation with a tool call and its result, without JavaScript', async () => {
+    const context = await chromium().newContext({ javaScriptEnabled: false });
+    const page = await context.newPage();
+    await (await signIn(gateway(), 'member')).useIn(context);
+    await page.goto(gateway().url + path);
+    await page.getByLabel('Model', { exact: true }).selectOption('one/echo');
+    await page.getByText('Tools', { exact: true }).click();
+    await page.getByLabel('Tools as JSON').fill('{"name": "get_weather", "parameters": {"type": "object"}}');
+    await page.getByLabel('Message').fill('What is the get_weather in Oslo?');
+    await page.getByRole('button', { name: 'Run' }).click();
+    await page.getByText('Calls get_weather').waitFor();
+    await page.getByRole('button', { name: 'Continue with this response' }).click();
+    await page.getByLabel('Result of get_weather').fill('Sunny');
+    await page.getByRole('button', { name: 'Run' }).click();
+    await page.getByText('The tool said: Sunny').waitFor();
+    await page.getByRole('button', { name: 'Continue with this response' }).click();
+    expect(await page.getByRole('list', { name: 'Conversation' }).getByRole('listitem').count()).toBe(4);
+    await page.getByLabel('Message').fill('Thanks');
+    await page.getByRole('button', { name: 'Run' }).click();
+    await page.getByText('You said: Thanks').waitFor();
+    await page.getByRole('button', { name: 'Remove turn 1' }).click();
+    expect(await page.getByRole('list', { name: 'Conversation' }).getByRole('listitem').count()).toBe(3);
+    await page.getByRole('button', { name: 'Start over' }).click();
+    expect(await page.getByRole('list', { name: 'Conversation' }).count()).toBe(0);
+    await context.close();
+  });
+
+  test('recalls memories only if asked to, and memory never learns from its calls', async () => {
+    const { database, call } = gateway();
+    await (await call('/v1/memory/items', { text: 'Ann drinks green tea', subject: 'ann' })).arrayBuffer();
+    const person = await signIn(gateway(), 'member');
+    const asked = { ...message, system: '', model: 'one/echo-body', prompt: 'Which tea does Ann drink?', subject: 'ann' };
+    const plain = await runStreamed(person, Object.entries(asked));
+    expect(plain.text).not.toContain('green tea');
+    const recalled = await runStreamed(person, Object.entries({ ...asked, memory: 'recall' }));
+    expect(recalled.text).toContain('Ann drinks green tea');
+    expect(recalled.figures).toContainEqual(['Memories', '1']);
+    expect(recalled.links[1]?.[1]).toMatch(/^\/console\/p\/acme\/memory\//);
+    const rows = await database.query(`select conversation_id as conversation from call_texts where call_id = any ($1::uuid[])`, [
+      [plain.href, recalled.href].map((href) => href.split('/').at(-1)),
+    ]);
+    expect(rows).toEqual([{ conversation: null }, { conversation: null }]);
+  });
+
+  test('is filled in from a stored call, and says what is missing', async () => {
+    const person = await signIn(gateway(), 'member');
+    const { call, admin } = gateway();
+    const body = {
+      model: 'one/echo',
+      tools: [{ type: 'function', function: { name: 'lookup', parameters: { type: 'object' } } }],
+      messages: [
+        { role: 'system', content: 'Be kind.' },
+        { role: 'user', content: 'Look it up' },
+        { role: 'assistant', content: null, tool_calls: [{ id: 'x', type: 'function', function: { name: 'lookup', arguments: '{}' } }] },
+        { role: 'tool', tool_call_id: 'x', content: 'Found <b>it</b>' },
+        {
+          role: 'user',
+          content: [
+            { type: 'text', text: 'And this?' },
+            { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } },
+          ],
+        },
+      ],
+    };
+    const answered = await call('/v1/chat/completions', body);
+    await answered.arrayBuffer();
+    const id = answered.headers.get('x-gateway-call-id') ?? '';
+    await admin('GET', '/provision/teams/acme/calls'); // Waits until the call is stored.
+    const context = await chromium().newContext();
+    const page = await context.newPage();
+    await person.useIn(context);
+    await page.goto(`${gateway().url}${path}?from=${id}`);
+    expect(await page.getByLabel('System prompt').inputValue()).toBe('Be kind.');
+    expect(await page.getByLabel('Message').inputValue()).toBe('And this?');
+    expect(await page.evaluate(`[...document.querySelectorAll('[name="turn_text"]')].map(({ value }) => value)`)).toEqual([
+      'Look it up',
+      '',
+      'Found <b>it</b>',
+    ]);
+    expect(JSON.parse(await page.getByLabel('Tools as JSON').inputValue())).toEqual(body.tools);
+    await page.getByText('Images and files are missing').waitFor();
+    await expectAccessible(page);
+    await page.getByRole('button', { name: 'Run' }).click();
+    await page.getByText('You said: And this?').waitFor();
+    await context.close();
+  });
+
+  test('returns 404 for a call of another project and for an id that is not one', async () => {
+    const person = await signIn(gateway(), 'member');
+    const statuses = await Promise.all(
+      ['019aa000-0000-7000-8000-000000000000', 'x'].map(async (id) => (await person.get(`${path}?from=${id}`)).status),
+    );
+    expect(statuses).toEqual([404, 404]);
+  });
+
+  test('attaches an image file in a browser, and the code has a placeholder for it', async () => {
+    const context = await chromium().newContext();
+    const page = await context.newPage();
+    await (await signIn(gateway(), 'member')).useIn(context);
+    await page.goto(gateway().url + path);
+    await page.getByLabel('Model', { exact: true }).selectOption('one/echo');
+    await page.getByText('Images', { exact: true }).click();
+    await page.getByLabel('File').setInputFiles({ name: 'dot.png', mimeType: 'image/png', buffer: Buffer.from('iVBORw0KGgo=', 'base64') });
+    await page.getByRole('button', { name: 'Remove dot.png' }).waitFor();
+    await page.getByLabel('Message').fill('Look');
+    await page.locator('#code').getByText('data:image/png;base64,<BASE64>').first().waitFor();
+    await page.getByRole('button', { name: 'Run' }).click();
+    await page.getByText('You said: Look (and sent 1 attachment)').waitFor();
+    await page.getByRole('button', { name: 'Continue with this response' }).click();
+    await page.locator('.turns img').waitFor();
+    await context.close();
+  });
+
+  test('offers no embedding models', async () => {
+    const person = await signIn(gateway(), 'member');
+    const options = (await (await person.get(path)).text()).match(/<option value="[^"]*"/g);
+    expect(options).toContain('<option value="one/echo"');
+    expect(options?.filter((option) => option.includes('embed'))).toEqual([]);
   });
 
   test('returns 404 for a stranger without calling a model', async () => {

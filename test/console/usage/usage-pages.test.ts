@@ -1,7 +1,7 @@
 /** Tests Overview, Explore, Calls and Call over HTTP. What they show has to equal the stored rows. */
 import { randomUUID } from 'node:crypto';
 import { beforeAll, expect, test } from '@jest/globals';
-import { formatTimeIn, formatUsd } from '../../../src/console/frame/values.ts';
+import { formatTimeIn, formatUsd, totalUsd } from '../../../src/console/frame/values.ts';
 import type { Attempt } from '../../../src/core/call.ts';
 import { newId } from '../../../src/core/ids.ts';
 import { storeCalls } from '../../../src/usage/store-calls.ts';
@@ -133,7 +133,7 @@ const sumOfColumn = (rows: readonly string[][], name: string): number => {
 test('shows the sums of the stored rows in the overview, with ceilings, providers and unknown costs', async () => {
   const { calls, cost, unpriced } = await sums();
   const text = await textOf('/overview');
-  expect(text).toContain(`Spend ${formatUsd(cost)}`);
+  expect(text).toContain(`Spend ${totalUsd(cost)}`);
   expect(text).toContain(`Calls ${calls}`);
   expect(text).toContain(`The cost of ${unpriced} calls is unknown`);
   expect(text).toContain(zone);
@@ -168,7 +168,7 @@ test('shows a metric by group in Explore with the total of the rows', async () =
   const { cost } = await sums(`source = 'web'`);
   const text = await textOf('/explore?metric=cost&group=model&source=web');
   expect(text).toContain('Cost per day, by model');
-  expect(text).toMatch(new RegExp(`Total.*${formatUsd(cost).replace('$', '\\$')}`));
+  expect(text).toMatch(new RegExp(`Total.*${totalUsd(cost).replace('$', '\\$')}`));
   expect(await textOf('/explore?metric=latency_p95&group=provider&unit=hour')).toContain('Figures by provider count attempts');
   expect(await textOf('/explore?metric=cache_hits&group=none&unit=month')).toContain('Cache hit rate per month');
   for (const query of ['metric=x', 'group=x', 'unit=x', 'range=x', 'status=9']) {
@@ -213,7 +213,7 @@ test('shows the attempts, plan, ceilings, cost lines and correlation of a call',
   const text = await textOf(`/calls/${ids.failover}`);
   expect(text).toMatch(/1\. one\/big .* 503 failed/);
   expect(text).toMatch(/Wait before attempt 2/);
-  expect(text).toContain(`1. one/big status server_error overloaded Busy ${hostile}`);
+  expect(text).toContain(`1. one/big The vendor responded with an error (503) server_error overloaded Busy ${hostile}`);
   expect(text).toContain('It failed with status 503.');
   expect(text).toContain('It served the call.');
   expect(text).toContain('The key does not permit this model.');

@@ -70,7 +70,7 @@ describe('the Temporal dev server', () => {
     await rm(dataDir, { recursive: true });
   });
 
-  test('serves a namespace named after the data directory and the web UI, and ends when the gateway stops', async () => {
+  test('serves the web UI and stops along with the gateway', async () => {
     const server = await start();
     const id = (await readFile(join(dataDir, 'id'), 'utf8')).trim();
     expect(server.namespace).toBe(`gateway-${id}`);
@@ -84,13 +84,13 @@ describe('the Temporal dev server', () => {
     expect(await identifyProcess(pid)).toBeNull();
   });
 
-  test('inherits no environment variables and therefore no vendor keys', async () => {
+  test('passes no vendor keys to the Temporal dev server', async () => {
     const server = await start();
     const environment = await readFile(`/proc/${server.pid()}/environ`, 'utf8').catch(() => `HOME=${dataDir}\0`); // Only Linux shows it.
     expect(environment).toBe(`HOME=${dataDir}\0`);
   });
 
-  test('survives a kill -9 of the gateway, and the next start reattaches to it', async () => {
+  test('reattaches to the dev server after a kill -9 of the gateway', async () => {
     const parent = await startInOtherProcess();
     await parent.kill('SIGKILL');
     const server = await start();
@@ -100,7 +100,7 @@ describe('the Temporal dev server', () => {
     expect(await identifyProcess(parent.server.pid)).toBeNull();
   });
 
-  test('replaces a server that an earlier process started with another namespace', async () => {
+  test('replaces a dev server that runs with a different namespace', async () => {
     const parent = await startInOtherProcess();
     await parent.kill('SIGKILL');
     await writeFile(join(dataDir, 'id'), '0123456789ab\n');
@@ -109,7 +109,7 @@ describe('the Temporal dev server', () => {
     expect(await identifyProcess(parent.server.pid)).toBeNull();
   });
 
-  test('does not terminate another program that has its process id', async () => {
+  test("doesn't kill another program that has reused the process id", async () => {
     const other = spawn('sleep', ['60'], { stdio: 'ignore' });
     try {
       const record = { pid: other.pid, startTime: '1', address: '127.0.0.1:1', uiUrl: 'http://127.0.0.1:2', namespace: 'gateway-x' };
@@ -122,7 +122,7 @@ describe('the Temporal dev server', () => {
     }
   });
 
-  test('restarts at the same address with its state if it dies', async () => {
+  test('restarts a dead dev server at the same address', async () => {
     let restarts = 0;
     const server = await start(() => restarts++);
     const { pid, startTime } = await identity(server);
@@ -133,7 +133,7 @@ describe('the Temporal dev server', () => {
     expect(lines.filter(({ level }) => level === 'warn')).toHaveLength(1);
   });
 
-  test.each(['SIGTERM', 'SIGINT'] as const)('stays down if somebody stops it with %s', async (signal) => {
+  test.each(['SIGTERM', 'SIGINT'] as const)("doesn't restart a dev server that somebody stopped with %s", async (signal) => {
     const server = await start();
     process.kill(server.pid(), signal);
     await until('its end is noticed', () => server.isStopped());
@@ -143,13 +143,13 @@ describe('the Temporal dev server', () => {
     ]);
   });
 
-  test('exits when the gateway exits without having stopped it', async () => {
+  test('ends the dev server when the gateway exits without stopping it', async () => {
     const parent = await startInOtherProcess();
     await parent.kill('SIGUSR2');
     await until('it has ended', async () => (await identifyProcess(parent.server.pid)) === null);
   });
 
-  test('does not receive Ctrl-C from the terminal, and exits when the gateway receives SIGTERM', async () => {
+  test("doesn't pass Ctrl-C from the terminal on to the dev server", async () => {
     const parent = await startInOtherProcess();
     process.kill(-parent.pid, 'SIGINT'); // Sent to the whole group, like a terminal does.
     expect(await servesNamespace(parent.server.address, parent.server.namespace)).toBe(true);
@@ -157,7 +157,7 @@ describe('the Temporal dev server', () => {
     expect(await identifyProcess(parent.server.pid)).toBeNull();
   });
 
-  test('runs once per data directory and rejects a second process', async () => {
+  test('refuses to start a second dev server in a data directory', async () => {
     const parent = await startInOtherProcess();
     try {
       await expect(start()).rejects.toThrow('another gateway process runs the Temporal dev server');
@@ -166,7 +166,7 @@ describe('the Temporal dev server', () => {
     }
   });
 
-  test('rejects and does not leave a process behind if it fails to start', async () => {
+  test('leaves no process behind if the dev server fails to start', async () => {
     await expect(startDevServer({ binary: '/bin/false', dataDir, logger, servesNamespace })).rejects.toThrow(
       /did not come up|exited immediately/,
     );

@@ -76,14 +76,14 @@ function fakeGo(home: string): string {
 }
 
 describe('the Temporal binary', () => {
-  test('comes from the PATH before the cache', () =>
+  test('prefers the Temporal binary on the PATH over the cache', () =>
     withMachine(async ({ path, cacheDir, put, find }) => {
       const program = await put(join(path, 'temporal'), '1.0.0');
       await put(join(cacheDir, 'temporal-1.5.1', 'temporal'), '1.5.1');
       expect(await find()).toBe(program);
     }));
 
-  test('is the newest version in the cache that runs', () =>
+  test('uses the newest working Temporal binary in the cache', () =>
     withMachine(async ({ path, cacheDir, put, find }) => {
       await writeProgram(join(path, 'temporal'), 'echo "another program of that name"');
       await put(join(cacheDir, 'temporal-1.5.1', 'temporal'), '1.5.1');
@@ -92,7 +92,7 @@ describe('the Temporal binary', () => {
       expect(await find()).toBe(newest);
     }));
 
-  test('downloads into an empty cache', async () => {
+  test('downloads the Temporal binary if the cache is empty', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'gateway-archive-'));
     await writeProgram(join(folder, 'temporal'), 'echo "temporal version 1.6.0 (Server 1.30.0, UI 2.44.0)"');
     await run('tar', ['-czf', join(folder, 'archive.tar.gz'), '-C', folder, 'temporal']);
@@ -120,7 +120,7 @@ describe('the Temporal binary', () => {
     await rm(folder, { recursive: true });
   });
 
-  test('runs go install without vendor keys in its environment if the download fails', () =>
+  test('runs go install without vendor keys if the download fails', () =>
     withMachine(async ({ home, path, cacheDir, find, lines }) => {
       await writeProgram(join(path, 'go'), fakeGo(home));
       expect(await find()).toBe(join(cacheDir, 'temporal-1.5.1', 'temporal'));
@@ -129,7 +129,7 @@ describe('the Temporal binary', () => {
       expect(failedInstalls(lines)).toEqual([['official download', 'status 403']]);
     }));
 
-  test('installs once for two concurrent starts', () =>
+  test('installs the Temporal binary once for two concurrent starts', () =>
     withMachine(async ({ home, path, find }) => {
       await writeProgram(join(path, 'go'), `echo built >> ${home}/builds; sleep 0.5; ${fakeGo(home)}`);
       const [first, second] = await Promise.all([find(), find()]);
@@ -137,7 +137,7 @@ describe('the Temporal binary', () => {
       expect(await readFile(join(home, 'builds'), 'utf8')).toBe('built\n');
     }));
 
-  test('names each source in the error and removes a partial installation if it fails', () =>
+  test('removes a partial installation that fails', () =>
     withMachine(async ({ path, cacheDir, find, lines }) => {
       await writeProgram(join(path, 'go'), 'echo "go: no network" >&2; exit 1');
       await expect(find()).rejects.toThrow(/official download: status 403; go install: go exited with 1: go: no network/);
@@ -148,7 +148,7 @@ describe('the Temporal binary', () => {
       expect(await readdir(cacheDir)).toEqual(['temporal.lock']);
     }));
 
-  test('aborts the installation, including the build and its child processes', () =>
+  test('stops the build and its child processes when it aborts an installation', () =>
     withMachine(async ({ home, path, cacheDir, find }) => {
       await writeProgram(join(path, 'go'), `sleep 60 & echo $! > ${home}/compiler; echo started > ${home}/started; wait`);
       const stopping = new AbortController();

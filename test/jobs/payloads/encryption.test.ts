@@ -12,10 +12,10 @@ async function roundTrip(writing: Uint8Array, reading: readonly [Uint8Array, ...
   return defaultPayloadConverter.fromPayload(read as Payload);
 }
 
-describe('an encrypted payload', () => {
+describe('encrypted payloads', () => {
   const [old, young] = [randomBytes(32), randomBytes(32)];
 
-  test('decrypts with its key and reveals nothing without it', async () => {
+  test('decrypts a payload only with its key', async () => {
     expect(await roundTrip(old, [old])).toEqual(value);
     const [written] = await createEncryptionCodec([old]).encode([payload()]);
     expect(Buffer.from(written?.metadata?.['encoding'] ?? []).toString()).toBe('binary/encrypted');
@@ -26,7 +26,7 @@ describe('an encrypted payload', () => {
     expect(bytes.includes(old)).toBe(false);
   });
 
-  test('encrypts with the first current key and decrypts with every current key', async () => {
+  test('encrypts with the first key and decrypts with every key', async () => {
     let keys = [old];
     const codec = createEncryptionCodec(() => keys);
     const before = await codec.encode([payload()]);
@@ -38,7 +38,7 @@ describe('an encrypted payload', () => {
     await expect(codec.decode(before)).rejects.toThrow('TEMPORAL_PAYLOAD_KEY does not contain the key');
   });
 
-  test('does not encrypt notes and metadata of a workflow, which operators read without the key', async () => {
+  test("doesn't encrypt the notes that operators read", async () => {
     const codec = createEncryptionCodec([old]);
     for (const open of ['cleanup: old conversations', { definition: { type: 'learningBatch' }, currentDetails: '' }]) {
       const [written] = await codec.encode([defaultPayloadConverter.toPayload(open)]);
@@ -50,17 +50,17 @@ describe('an encrypted payload', () => {
     }
   });
 
-  test('differs each time the same value is encrypted', async () => {
+  test('encrypts the same value differently each time', async () => {
     const [first, second] = await createEncryptionCodec([old]).encode([payload(), payload()]);
     expect(Buffer.from(first?.data ?? [])).not.toEqual(Buffer.from(second?.data ?? []));
   });
 
-  test('decrypts with the previous key during a key rotation, in either order', async () => {
+  test('decrypts with the previous key during a key rotation', async () => {
     expect(await roundTrip(old, [young, old])).toEqual(value);
     expect(await roundTrip(young, [old, young])).toEqual(value);
   });
 
-  test("names the setting and the key's fingerprint in the error if its key is unknown", async () => {
+  test('names the fingerprint of an unknown key in the error', async () => {
     await expect(roundTrip(old, [young])).rejects.toThrow(/^TEMPORAL_PAYLOAD_KEY does not contain the key [0-9a-f]{16}$/);
   });
 

@@ -10,7 +10,7 @@ async function encode(value: unknown): Promise<Payload[]> {
   return codec.encode([defaultPayloadConverter.toPayload(value)]);
 }
 
-describe('a workflow payload', () => {
+describe('workflow payloads', () => {
   test.each([
     ['undefined', undefined],
     ['null', null],
@@ -19,11 +19,11 @@ describe('a workflow payload', () => {
     ['an id', '0198c5f2-7d2e-7000-8000-000000000001'],
     ['a workflow id', 'conversation/0198c5f2-7d2e-7000-8000-000000000001/3'],
     ['a time', '2026-11-20T10:00:00.123+01:00'],
-    ['a hash in base64 of URLs', 'n4bQgYhMfWWaL-qgxVrQFaO_TxsrC4Is0V1sFbDwCgg'],
+    ['a hash in base64url', 'n4bQgYhMfWWaL-qgxVrQFaO_TxsrC4Is0V1sFbDwCgg'],
     ['a model id', 'openai/gpt-4o-mini'],
     ['a note', 'cleanup: old conversations'],
     ['ids, counts and hashes in objects and lists', { ids: ['a1', 'b2'], counts: { waiting: 3 }, at: null }],
-  ])('accepts %s', async (_name, value) => {
+  ])('accepts a payload with %s', async (_name, value) => {
     checkPayload(value);
     expect(defaultPayloadConverter.fromPayload((await encode(value))[0] as Payload)).toEqual(value);
   });
@@ -32,19 +32,19 @@ describe('a workflow payload', () => {
     ['text', planted],
     ['a note with text', `cleanup: old conversations ${planted}`],
     ['a note inside an object', { title: 'cleanup: old conversations' }],
-    ['text inside', { conversation_id: 'a', title: planted }],
+    ['text inside an object', { conversation_id: 'a', title: planted }],
     ['text in a list', [[{ deep: ['a', planted] }]]],
     ['text as a key', { [planted]: 1 }],
     ['a string longer than an id', 'a'.repeat(129)],
     ['an address', 'a@b.example'],
-    ['another script', 'Grüße'],
+    ['text in another script', 'Grüße'],
     ['a line break after an id', 'abc\n'],
     ['bytes', new TextEncoder().encode(planted)],
     ['more than 16 KiB', Array.from({ length: 200 }, () => 'a'.repeat(100))],
-    ['text in the form of a stack', `    at first\n${planted}`],
-    ['text in the form of a definition', { definition: { type: 'a', queryDefinitions: [{ name: 'a', description: planted }] } }],
+    ['text that looks like a stack trace', `    at first\n${planted}`],
+    ['text that looks like a definition', { definition: { type: 'a', queryDefinitions: [{ name: 'a', description: planted }] } }],
     ['a definition with details', { definition: { type: 'a' }, currentDetails: planted }],
-  ])('rejects %s', async (_name, value) => {
+  ])('rejects a payload with %s', async (_name, value) => {
     const error = await encode(value).catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(PayloadRejectedError);
     expect(String(error)).not.toContain('4111');
@@ -74,7 +74,7 @@ describe('a workflow payload', () => {
     );
   });
 
-  test('accepts a message and a stack for a failure, but its marker lets no other text pass', async () => {
+  test('accepts the message and stack of a failure', async () => {
     const marked = (content: unknown): Payload => {
       const payload = defaultPayloadConverter.toPayload(content);
       return { ...payload, metadata: { ...payload?.metadata, 'gateway-failure': Uint8Array.of(1) } };
@@ -85,7 +85,7 @@ describe('a workflow payload', () => {
     await expect(encode({ message: planted, stack_trace: '' })).rejects.toBeInstanceOf(PayloadRejectedError);
   });
 
-  test('accepts notes in workflow metadata as details and descriptions, but no other text', async () => {
+  test('accepts notes in workflow metadata, but no other text', async () => {
     const metadata = (currentDetails: string, description: string) => ({
       definition: { type: 'learningBatch', queryDefinitions: [{ name: 'status', description }] },
       currentDetails,
@@ -101,7 +101,7 @@ describe('a workflow payload', () => {
     expect(() => checkPayload(deep('two terms'))).toThrow(PayloadRejectedError);
   });
 
-  test('rejects a payload that is not JSON', () => {
+  test("rejects a payload that isn't JSON", () => {
     expect(() => checkPayload({ big: 1n })).toThrow(PayloadRejectedError);
   });
 });

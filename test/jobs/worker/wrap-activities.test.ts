@@ -15,13 +15,13 @@ async function failureOf(activity: () => Promise<unknown>): Promise<{ error: unk
   return { error, proto, logged: lines[0]?.fields['err'] };
 }
 
-describe('a wrapped activity', () => {
-  test("returns the activity's result", async () => {
+describe('wrapped activities', () => {
+  test('returns the result of the activity', async () => {
     const { logger } = createTestLog();
     expect(await wrapActivities({ count: async () => ({ kind: 'read' }) }, logger)['count']?.()).toEqual({ kind: 'read' });
   });
 
-  test('fails with the code and fixed sentence of a gateway error, and logs the original message, cause and stack', async () => {
+  test('replaces the message of a gateway error with a fixed sentence', async () => {
     const original = gatewayError('query_failed', { message: planted, cause: new Error(planted) });
     const { error, proto, logged } = await failureOf(() => Promise.reject(original));
     expect(error).toBeInstanceOf(ApplicationFailure);
@@ -31,7 +31,7 @@ describe('a wrapped activity', () => {
     expect(logged).toBe(original);
   });
 
-  test('fails as internal_error for all other errors', async () => {
+  test('reports unknown errors as internal_error', async () => {
     const { error, proto } = await failureOf(() => Promise.reject(new TypeError(planted, { cause: planted })));
     expect(error).toMatchObject({ type: 'internal_error', message: 'internal error' });
     expect(proto).not.toContain('patient');
@@ -43,7 +43,7 @@ describe('a wrapped activity', () => {
     expect(proto).not.toContain('patient');
   });
 
-  test('stays cancelled if the activity was cancelled', async () => {
+  test('leaves a cancelled activity cancelled', async () => {
     const { error, proto } = await failureOf(() => Promise.reject(new CancelledFailure(planted)));
     expect(error).toBeInstanceOf(CancelledFailure);
     expect(proto).not.toContain('patient');

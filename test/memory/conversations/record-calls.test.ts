@@ -149,7 +149,7 @@ describeDatabases('recording calls', (database) => {
     expect(await listConversations(database(), projectId)).toEqual([]);
     expect(await textOf(call)).toEqual({
       subject: 'ann',
-      extras: [{ kind: 'system', type: 'system', text: 'Be brief.', bytes: null }],
+      extras: [{ kind: 'system', type: 'system', text: 'Be brief.', bytes: null, position: 0 }],
       answered: true,
       lines: ['user q1', 'assistant r1'],
     });

@@ -45,7 +45,12 @@ describeDatabases('texts of an earlier tokenizer version', (database) => {
     expect(await find()).toEqual([0, 0]);
 
     const { logger } = createTestLog();
-    const steps = createCleanupSteps({ database: database(), clock: systemClock, logger, errorRetentionMs: () => 1 });
+    const steps = createCleanupSteps({
+      database: database(),
+      clock: systemClock,
+      logger,
+      periods: () => ({ errorRetentionMs: 1, refusedCallRetentionMs: 1 }),
+    });
     const step = steps.find(({ name }) => name === 'old-words');
     const counts: (number | undefined)[] = [];
     do counts.push(await step?.run(AbortSignal.timeout(60_000)));

@@ -30,7 +30,7 @@ function settle(
   const body = Buffer.from(JSON.stringify({ model: 'one/m', ...members }));
   const call = { route, body, spans: scanObject(body, bodyKeys), isInternal: true, startedAt: 0 } as unknown as Call;
   const candidate: Candidate = { id: 'one/m', provider: 'one', model: 'm', dialect, responses, price: prices, maxOutputTokens: null };
-  const attempt = { n: 1, candidate, waitMs: 0, startedAt: 0, status: 200, firstByteMs: 1, contentMs: null };
+  const attempt = { n: 1, candidate, waitMs: 0, startedAt: 0, status: 200, requestId: null, firstByteMs: 1, contentMs: null };
   const end = { call, sent: call, recalled: [], metadata: {} as CallMetadata, failed: [], endedAt: 2 };
   const tokens = { ...noTokens, output: 1_000 };
   const { result } = settleResponse(

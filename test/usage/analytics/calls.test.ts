@@ -6,9 +6,10 @@ import type { Database } from '../../../src/db/database.ts';
 import { readCallDetail } from '../../../src/usage/analytics/call-detail.ts';
 import { type CallFilter, parseCallFilter, toFilterValue } from '../../../src/usage/analytics/call-filter.ts';
 import { readCallPage, streamCalls } from '../../../src/usage/analytics/call-list.ts';
+import { readKeyUse } from '../../../src/usage/analytics/key-use.ts';
 import { readFigures } from '../../../src/usage/analytics/read-figures.ts';
 import { readRecentUse } from '../../../src/usage/analytics/recent-use.ts';
-import { lastCalls } from '../../../src/usage/last-calls.ts';
+import { lastCalls, lastErrors } from '../../../src/usage/last-calls.ts';
 import { ensurePartitions } from '../../../src/usage/partitions.ts';
 import { storeCalls } from '../../../src/usage/store-calls.ts';
 import { describeDatabases } from '../../db/databases.ts';
@@ -80,6 +81,46 @@ describeDatabases('the list of calls', (database) => {
     const plan = await database().query(`explain (analyze, format json) ${text}`, values);
     expect(JSON.stringify(plan)).toContain('Index');
     expect(JSON.stringify(plan)).not.toContain('Removed by Filter');
+  });
+
+  test("finds a key's latest error without reading the calls that succeeded since", async () => {
+    const [busy, fine] = [newProject(), newProject()];
+    const failed = (code: string, at: number, outcome: 'failed' | 'client_left' = 'failed'): SettledCall =>
+      busy.call({ metadata: { startedAt: at }, result: { status: 502, code, outcome } });
+    const latest = failed('upstream_failed', noon + 1);
+    await store(database(), [
+      ...[failed('deadline_exceeded', noon), latest, failed('client_left', noon + 5_000, 'client_left'), fine.call()],
+      ...Array.from({ length: 2_000 }, (_value, index) => busy.call({ metadata: { startedAt: noon + 2 + index } })),
+    ]);
+    await database().query('analyze calls');
+    const statements: [string, readonly unknown[]][] = [];
+    const recorded = {
+      query: <Row>(text: string, values: readonly unknown[] = []): Promise<Row[]> => {
+        statements.push([text, values]);
+        return database().query<Row>(text, values);
+      },
+    };
+    expect([...(await lastErrors(recorded, [busy.keyId, fine.keyId, randomUUID()]))]).toEqual([
+      [busy.keyId, { callId: latest.metadata.id, at: noon + 1, status: 502, code: 'upstream_failed' }],
+    ]);
+    const [[text, values] = ['', []]] = statements;
+    const plan = await database().query(`explain (analyze, format json) ${text}`, values);
+    expect(JSON.stringify(plan)).toContain('Index');
+    expect(JSON.stringify(plan)).not.toMatch(/Removed by Filter|Seq Scan/);
+  });
+
+  test('sums up what single keys have spent in a period', async () => {
+    const owner = newProject();
+    const other = randomUUID();
+    await store(database(), [
+      owner.call({ result: { costNanos: 5 } }),
+      owner.call({ result: { costNanos: null, status: 502, outcome: 'failed' } }),
+      owner.call({ metadata: { startedAt: from - 1 }, result: { costNanos: 7 } }),
+      owner.call({ metadata: { keyId: other }, result: { costNanos: 11 } }),
+    ]);
+    const use = await readKeyUse(database(), owner.projectId, { from, to, keyIds: [owner.keyId, randomUUID()] });
+    expect([...use]).toEqual([[owner.keyId, { calls: 2, errors: 1, costNanos: 5n }]]);
+    expect((await readKeyUse(database(), owner.projectId, { from, to, keyIds: [] })).size).toBe(0);
   });
 
   test('uses the same filters as its figures', async () => {

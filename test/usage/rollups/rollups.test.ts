@@ -3,14 +3,14 @@ import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import { createLeaseStore } from '../../../src/ceilings/lease-store.ts';
 import type { Outcome, SettledCall } from '../../../src/core/call.ts';
-import { noCorrelation } from '../../../src/core/call.ts';
+import { memoryApplication, noCorrelation } from '../../../src/core/call.ts';
 import { noTokens } from '../../../src/core/pricing.ts';
 import { type CeilingName, type WindowKind, windowAt } from '../../../src/core/windows.ts';
 import type { Database } from '../../../src/db/database.ts';
 import { createErase } from '../../../src/memory/erasure/erase.ts';
 import { type CallFilter, createParameters, whereCalls } from '../../../src/usage/analytics/call-filter.ts';
 import { type CallPage, readCallPage } from '../../../src/usage/analytics/call-list.ts';
-import type { FiguresRequest } from '../../../src/usage/analytics/figures-request.ts';
+import { type FiguresRequest, groupNames } from '../../../src/usage/analytics/figures-request.ts';
 import type { Period } from '../../../src/usage/analytics/range.ts';
 import { readFigures } from '../../../src/usage/analytics/read-figures.ts';
 import { correctCalls } from '../../../src/usage/correct-calls.ts';
@@ -70,7 +70,7 @@ async function compare(database: Database, projectId: string, scope: Scope, peri
 
 /** Requests about several attributes, or about one that only hourly aggregates have. */
 const aggregateRequests: readonly Partial<FiguresRequest>[] = [
-  ...(['route', 'status', 'code', 'outcome', 'provider'] as const).map((group) => ({ group, unit: 'day' as const })),
+  ...(['route', 'status', 'code', 'outcome', 'provider', 'attempted'] as const).map((group) => ({ group, unit: 'day' as const })),
   { filter: { agent: 'a1' }, group: 'model', unit: 'hour' },
   { filter: { agent: '-' } },
   { filter: { source: 's1', result: 'error' }, group: 'model', unit: 'week' },
@@ -78,9 +78,27 @@ const aggregateRequests: readonly Partial<FiguresRequest>[] = [
   { filter: { failover: 'yes', price: 'known' }, group: 'route', unit: 'day' },
   { filter: { cache: '-', result: 'ok', model: 'm/1' }, unit: 'hour' },
   { filter: { model: 'm/0' }, group: 'provider', unit: 'day', rank: 'tokens' },
+  { filter: { result: 'error' }, group: 'attempted', unit: 'day', rank: 'errors' },
   { zone: 'Asia/Kathmandu', group: 'status', unit: 'day' },
+  { filter: { not_model: 'm/1', not_status: '5xx' }, group: 'code', unit: 'day' },
+  { filter: { not_code: '-' }, group: 'source' },
+  // The sums of these are differences.
+  ...groupNames.map((group) => ({ filter: { own: 'hide' }, group, unit: 'day' as const })),
+  { filter: { own: 'hide' }, unit: 'hour' },
+  { filter: { own: 'hide', model: 'm/1', result: 'ok' }, unit: 'hour' },
+  { filter: { own: 'hide', task: '-' }, group: 'model' },
+  { filter: { own: 'hide', task: 't1' }, unit: 'day' },
+  { filter: { own: 'hide', agent: '-' }, group: 'model' },
+  { filter: { own: 'hide', not_source: 's1' }, group: 'source', unit: 'day' },
+  { filter: { own: 'show', not_source: memoryApplication, not_key: 'k0000000' }, group: 'model' },
+  { filter: { not_key: 'k7f3a9c2' } },
+  { filter: { source: 's2', own: 'hide', not_source: 's1' }, unit: 'day' },
 ];
 const aggregateFilters: readonly CallFilter[] = [
+  { own: 'hide' },
+  { own: 'hide', status: '5xx' },
+  { own: 'hide', route: 'messages' },
+  { own: 'hide', not_source: 's0', not_model: 'm/1' },
   { agent: 'a2' },
   { code: 'rate_limited' },
   { failover: 'yes' },
@@ -112,15 +130,16 @@ describeDatabases('rollups', (database) => {
         number += 1;
         const attempts = settledCall().result.attempts.slice(0, 1);
         const second = attempts.map((attempt) => ({ ...attempt, n: 2, provider: 'second' }));
+        const isOwn = number % 5 === 4;
         return call({
           metadata: {
             startedAt: from - 5_000 + Math.floor((((number * 7_919) % 1_000) / 1_000) * (to - from + 10_000)),
-            source: `s${number % 3}`,
+            source: isOwn ? memoryApplication : `s${number % 3}`,
             route: number % 13 === 0 ? 'messages' : 'chat',
             correlation: {
               ...noCorrelation,
-              taskId: number % 4 === 0 ? null : `t${number % 5}`,
-              agentId: number % 3 === 0 ? null : `a${number % 4}`,
+              taskId: isOwn || number % 4 === 0 ? null : `t${number % 5}`,
+              agentId: isOwn || number % 3 === 0 ? null : `a${number % 4}`,
             },
             ...(number % 11 === 0 && { takesNoSlot: true }),
           },

@@ -5,6 +5,7 @@
 
 import { isDialect, isPromptRoute, type TextRoute } from '../../../core/call.ts';
 import type { JsonObject } from '../../../core/json/narrow.ts';
+import { refusalReasons } from '../../../core/refusal.ts';
 
 const text = { type: 'string' };
 const integer = { type: 'integer' };
@@ -143,6 +144,16 @@ const otherParameters: Readonly<Record<string, JsonObject>> = {
     'only calls in which an attempt failed, even if another model then served the call; older calls whose reasons were deleted are not found',
   ),
   source_only: queryParameter('source', boundedName, 'only calls of this application'),
+  request_only: queryParameter(
+    'request_id',
+    { type: 'string', minLength: 1, maxLength: 128 },
+    'only the calls for which a vendor received a request that it gave this id',
+  ),
+  subject_only: queryParameter('subject', boundedName, 'only calls about this end user'),
+  hide_own: queryParameter('hide_own', { type: 'boolean', default: false }, 'leaves out the calls that the gateway made for memory'),
+  call: pathParameter('id', uuid, 'id of the call, from the response header `x-gateway-call-id`'),
+  refusal_reason: queryParameter('reason', { type: 'string', enum: [...refusalReasons] }, 'only calls that were refused for this reason'),
+  key_only: queryParameter('key', { type: 'string', minLength: 1, maxLength: 64 }, 'only calls of the key with this prefix'),
 };
 
 /** Returns `components.parameters` of the document. `parameterRefs` refers to its keys. */

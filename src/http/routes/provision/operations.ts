@@ -6,6 +6,8 @@ const projectRead = { ...provisionRead, codes: [...provisionRead.codes, 'not_fou
 
 const projectWrite = { ...projectRead, plain: [400, 413, 415] } as const;
 const team = '/provision/teams/{project}';
+const refusedDetails =
+  'To get the next page, send the id of the last call in `before`. Of each key, a process records at most 60 refused calls per minute and only counts the others, so `counts` says how many calls were refused between `from` and `to`, which is the time that the page covers. With `source`, it only counts recorded calls.';
 
 export const provisionOperations: OperationSpecs = {
   'get /provision/teams': {
@@ -24,10 +26,11 @@ export const provisionOperations: OperationSpecs = {
   [`put ${team}`]: {
     ...projectWrite,
     summary: 'Creates or updates a project',
-    details: 'Omitted members keep their values. A new project has the defaults.',
+    details:
+      'Omitted members keep their values. A new project has the defaults. If the change may break routing, it is saved nevertheless, and `warnings` says why.',
     parameters: ['project'],
     body: { name: 'ProjectBody', optional: true, example: { name: 'Acme', monthly_cap: 500, cache: { enabled: false, ttl_seconds: 600 } } },
-    responses: { 200: 'Project', 201: 'Project' },
+    responses: { 200: 'ChangedProject', 201: 'ChangedProject' },
   },
   [`get ${team}/keys`]: {
     ...projectRead,
@@ -90,7 +93,7 @@ export const provisionOperations: OperationSpecs = {
     details: 'Omitted members keep their values. Chains are replaced as a whole.',
     parameters: ['project', 'source'],
     body: { name: 'ApplicationBody', optional: true, example: { ceilings: { cost: 20 }, windows: { cost: 'day' } } },
-    responses: { 200: 'Application' },
+    responses: { 200: 'ChangedApplication' },
     codes: [...projectWrite.codes, 'conflict'],
   },
   [`delete ${team}/applications/{source}`]: {
@@ -106,6 +109,13 @@ export const provisionOperations: OperationSpecs = {
     details: 'The rules are in the order in which they were set.',
     parameters: ['project'],
     responses: { 200: 'Rules' },
+  },
+  [`get ${team}/rules/hits`]: {
+    ...projectRead,
+    summary: 'Counts the calls in which each content rule matched in the last seven days',
+    details: 'For each rule, the response lists the ids of the newest 20 calls.',
+    parameters: ['project'],
+    responses: { 200: 'RuleHitsList' },
   },
   [`put ${team}/rules`]: {
     ...projectWrite,
@@ -225,15 +235,43 @@ export const provisionOperations: OperationSpecs = {
     ...projectRead,
     summary: 'Lists calls with their attempts, newest first',
     details: 'To get the next page, send the id of the last call in `before`.',
-    parameters: ['project', 'limit', 'before', 'task_id', 'source_only', 'failed_only'],
+    parameters: ['project', 'limit', 'before', 'task_id', 'source_only', 'request_only', 'subject_only', 'hide_own', 'failed_only'],
     responses: { 200: 'CallList' },
   },
   'get /provision/calls': {
     ...projectRead,
     summary: 'Lists the calls of all projects with their attempts, newest first',
     details: 'To get the next page, send the id of the last call in `before`.',
-    parameters: ['limit', 'before', 'task_id', 'source_only', 'failed_only'],
+    parameters: ['limit', 'before', 'task_id', 'source_only', 'request_only', 'subject_only', 'hide_own', 'failed_only'],
     responses: { 200: 'CallList' },
+  },
+  [`get ${team}/calls/{id}`]: {
+    ...projectRead,
+    summary: 'Gets a call with its attempts',
+    details: 'A refused call has no row here. It is under `refused-calls`.',
+    parameters: ['project', 'call'],
+    responses: { 200: 'Call' },
+  },
+  [`get ${team}/refused-calls`]: {
+    ...projectRead,
+    summary: 'Lists the calls that the gateway refused, newest first',
+    details: refusedDetails,
+    parameters: ['project', 'limit', 'before', 'refusal_reason', 'key_only', 'source_only'],
+    responses: { 200: 'RefusedCallList' },
+  },
+  'get /provision/refused-calls': {
+    ...projectRead,
+    summary: 'Lists the refused calls of all projects, newest first',
+    details: refusedDetails,
+    parameters: ['limit', 'before', 'refusal_reason', 'key_only', 'source_only'],
+    responses: { 200: 'RefusedCallList' },
+  },
+  [`get ${team}/refused-calls/{id}`]: {
+    ...projectRead,
+    summary: 'Gets a refused call',
+    details: 'The response says which rule or ceiling refused the call, and what to do about it. It contains no text of the call.',
+    parameters: ['project', 'call'],
+    responses: { 200: 'RefusedCall' },
   },
   [`get ${team}/usage`]: {
     ...projectRead,
@@ -241,6 +279,20 @@ export const provisionOperations: OperationSpecs = {
     details: 'The report is the same as in `GET /usage/me`.',
     parameters: ['project'],
     responses: { 200: 'Usage' },
+  },
+  'get /provision/status': {
+    tag: 'provision',
+    auth: 'admin',
+    codes: ['missing_key', 'invalid_key'],
+    summary: 'Shows whether the service is ready, and what work is waiting',
+    details: '`reasons` and `degraded` are those of `/readyz`, and `work` is null while the database does not respond.',
+    responses: { 200: 'ServiceStatus' },
+  },
+  'get /provision/usage': {
+    ...provisionRead,
+    summary: 'Gets the usage of all projects in the current calendar month',
+    details: 'The report has the cost, the calls and the errors of each project, key and model.',
+    responses: { 200: 'DeploymentUsage' },
   },
   'get /provision/leases': {
     ...provisionRead,

@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { gatewayError } from '../../../core/errors.ts';
 import { isUuid } from '../../../core/ids.ts';
 import { parseOrBadRequest } from '../../../core/parse-or-bad-request.ts';
+import { isSubject } from '../../../core/subject.ts';
 import type { ErasureReport } from '../../../memory/erasure/erasure-report.ts';
 import type { Project } from '../../../projects/projects.ts';
 import type { Reprice } from '../../../usage/reprice.ts';
@@ -17,6 +18,12 @@ export interface CallsFilter {
   readonly before: string | null;
   readonly taskId: string | null;
   readonly source: string | null;
+  /** Only return calls of which the vendor gave a request this id. */
+  readonly requestId: string | null;
+  /** Only return calls about this end user. */
+  readonly subject: string | null;
+  /** Leaves out the calls that the gateway made for project memory. */
+  readonly hideOwn: boolean;
   /** Only return calls in which an attempt failed. */
   readonly failed: boolean;
 }
@@ -32,15 +39,19 @@ export interface ErasureReports {
 export interface ReportRouteDeps {
   /** Returns rows of the `CallList` schema, newest first. If `projectId` is null, the list covers all projects. */
   readonly listCalls: (projectId: string | null, filter: CallsFilter) => Promise<readonly unknown[]>;
+  /** Resolves to a row of the `Call` schema, or to null if the project has no such call. */
+  readonly findCall: (projectId: string, id: string) => Promise<unknown>;
   /** Returns the usage in the current calendar month, in the `Usage` schema. */
   readonly getUsage: (project: Project) => Promise<unknown>;
+  /** Returns the usage of all projects in the current calendar month, in the `DeploymentUsage` schema. */
+  readonly getDeploymentUsage: () => Promise<unknown>;
   readonly erasures: ErasureReports;
   readonly reprice: Reprice;
 }
 
 export function addReportRoutes(router: Router, responders: Responders, deps: ReportRouteDeps): void {
   const { findProject, read, readProject, change } = responders;
-  const { listCalls, getUsage, erasures, reprice } = deps;
+  const { listCalls, findCall, getUsage, getDeploymentUsage, erasures, reprice } = deps;
   router.get(
     '/teams/:project/calls',
     readProject(async ({ id }, { query }) => ({ object: 'list', data: await listCalls(id, parseCallsFilter(query)) })),
@@ -50,8 +61,20 @@ export function addReportRoutes(router: Router, responders: Responders, deps: Re
     read(async ({ query }) => ({ object: 'list', data: await listCalls(null, parseCallsFilter(query)) })),
   );
   router.get(
+    '/teams/:project/calls/:id',
+    readProject(async (project, request) => {
+      const call = await findCall(project.id, param(request, 'id'));
+      if (call === null) throw gatewayError('not_found', { message: 'no such call' });
+      return call;
+    }),
+  );
+  router.get(
     '/teams/:project/usage',
     readProject((project) => getUsage(project)),
+  );
+  router.get(
+    '/usage',
+    read(() => getDeploymentUsage()),
   );
   router.get(
     '/teams/:project/erasures',
@@ -87,10 +110,14 @@ const callsQuery = z.object({
   before: z.string().refine(isUuid, 'must be the id of a call').optional(),
   task_id: z.string().min(1).max(256).optional(),
   source: z.string().min(1).max(256).optional(),
+  request_id: z.string().min(1).max(128).optional(),
+  subject: z.string().refine(isSubject, 'must be the id of an end user').optional(),
+  hide_own: z.stringbool({ truthy: ['true'], falsy: ['false'] }).default(false),
   failed: z.stringbool({ truthy: ['true'], falsy: ['false'] }).default(false),
 });
 
 function parseCallsFilter(query: unknown): CallsFilter {
-  const { limit, before = null, task_id: taskId = null, source = null, failed } = parseOrBadRequest(callsQuery, query);
-  return { limit, before, taskId, source, failed };
+  const { limit, before = null, task_id: taskId = null, source = null, ...others } = parseOrBadRequest(callsQuery, query);
+  const { request_id: requestId = null, subject = null, hide_own: hideOwn, failed } = others;
+  return { limit, before, taskId, source, requestId, subject, hideOwn, failed };
 }

@@ -1,6 +1,7 @@
 /** Response schemas of the provisioning routes. The objects are open, so we can add members without a new version. */
 import { z } from 'zod';
 import { outcomes } from '../../../core/call.ts';
+import { refusalReasons } from '../../../core/refusal.ts';
 import { count, id, listSchema, text, time, usd, windowName } from '../../openapi/schemas/primitives.ts';
 
 const tiers = z.record(z.string(), z.array(z.string()));
@@ -29,6 +30,11 @@ const project = z.looseObject({
   updated_at: time,
 });
 
+const warnings = z
+  .array(z.looseObject({ path: z.string(), message: z.string() }))
+  .describe('what the change does to routing that may be a mistake, such as a provider that is not configured');
+const changedProject = project.extend({ warnings });
+
 const keyFields = {
   prefix: z.string(),
   name: z.string(),
@@ -55,6 +61,24 @@ const application = z.looseObject({
   updated_at: time.nullable(),
 });
 
+const sums = {
+  cost: usd.describe('the sum of all known costs'),
+  calls: count,
+  errors: count.describe('calls that did not succeed, without those whose caller disconnected'),
+  calls_of_unknown_cost: count,
+};
+const deploymentUsage = z.looseObject({
+  month: z.string(),
+  period: z.looseObject({ start: time, end: time }),
+  currency: z.literal('USD'),
+  spend: usd,
+  calls: count,
+  errors: count,
+  by_project: z.array(z.looseObject({ project: z.string(), name: z.string(), ...sums, monthly_cap: usd.nullable() })),
+  by_key: z.array(z.looseObject({ project: z.string(), prefix: z.string(), name: z.string(), ...sums })),
+  by_model: z.array(z.looseObject({ model: text.describe('null for calls that no model answered'), ...sums })),
+});
+
 const outcome = z.enum(outcomes);
 
 const attempt = z.looseObject({
@@ -64,6 +88,7 @@ const attempt = z.looseObject({
   member: text.describe("the member of the provider's pool; null if it had none"),
   status: z.int().nullable(),
   outcome,
+  request_id: text.describe('the id that the vendor gave the request; null if it sent none'),
   wait_ms: count,
   started_at: time,
   first_byte_ms: count.nullable(),
@@ -124,6 +149,24 @@ export const callResponse = z.looseObject({
   attempts: z.array(attempt),
 });
 
+export const refusedCallResponse = z.looseObject({
+  id: id.describe('the response header `x-gateway-call-id` of the call'),
+  created_at: time,
+  project: z.string().describe('slug of the project'),
+  key: z.string().describe('prefix of the key'),
+  key_name: text.describe('null if the gateway itself made the call'),
+  source: text.describe('the application; null if the key itself was refused and the call named none'),
+  route: z.string(),
+  model_asked: text.describe('null if the call was refused before its body was read'),
+  status: z.int(),
+  code: z.string(),
+  reason: z.enum(refusalReasons as readonly [string, ...string[]]),
+  rule: text.describe('what refused the call: a ceiling with its window such as `calls/day`, the class of a content rule, or missing tags'),
+  limit: z.number().nullable().describe('the limit of the ceiling, in calls, tokens or USD'),
+  explanation: z.string(),
+  advice: z.string(),
+});
+
 const lease = z.looseObject({
   process: z.string(),
   alive: z.boolean().describe('whether the process sent a heartbeat within the last minute'),
@@ -158,20 +201,63 @@ const catalogModel = z.looseObject({
   takes: z.array(z.string()).optional().describe('the optional request fields that the model accepts; absent if they are unknown'),
 });
 
+const contentRule = z.looseObject({ class: z.string(), place: z.enum(['input', 'output']), action: z.enum(['block', 'observe']) });
+
 const ids = z.array(z.string());
 export const provisionResponses = {
   Project: project,
+  ChangedProject: changedProject,
+  DeploymentUsage: deploymentUsage,
   ProjectList: listSchema(project),
   Key: key,
   KeyList: listSchema(key),
   IssuedKey: z.looseObject({ key: z.string().describe('the key itself, which is shown only once'), ...keyFields }),
   Application: application,
+  ChangedApplication: application.extend({ warnings }),
   ApplicationList: listSchema(application),
-  Rules: z.looseObject({
-    rules: z.array(z.looseObject({ class: z.string(), place: z.enum(['input', 'output']), action: z.enum(['block', 'observe']) })),
-  }),
+  Rules: z.looseObject({ rules: z.array(contentRule) }),
+  RuleHitsList: listSchema(
+    contentRule.extend({
+      hits: z.int().describe('calls of the last seven days in which the rule matched'),
+      calls: z.array(z.string()).describe('the ids of the newest of these calls, newest first'),
+    }),
+  ),
+  Call: callResponse,
   CallList: listSchema(callResponse),
+  RefusedCall: refusedCallResponse,
+  RefusedCallList: listSchema(refusedCallResponse).extend({
+    from: time,
+    to: time,
+    counts: z.looseObject({
+      calls: count.describe('calls that were refused between `from` and `to`'),
+      recorded: count.describe('those of them that have a row'),
+      not_recorded: count.describe('those of them that were only counted, because the key was refused too often in a minute'),
+    }),
+  }),
   LeaseList: listSchema(lease),
+  ServiceStatus: z.looseObject({
+    object: z.literal('status'),
+    version: z.string(),
+    status: z.enum(['ready', 'not_ready']),
+    reasons: z.array(z.string()).describe('why it is not ready'),
+    degraded: z.array(z.string()).describe('what does not work at the moment, although it is ready'),
+    work: z
+      .looseObject({
+        outbox_due: count.describe('workflows to start or signal'),
+        outbox_rejected: count.describe('of these, the ones that Temporal rejected'),
+        outbox_lag_seconds: z.number().describe('age of the oldest of them'),
+        batches_running: count,
+        batches_failing: count,
+        batches_failed: count,
+        batches_stopped: count,
+        learning_lag_seconds: z.number().describe('how long the oldest message has been waiting to be learned from'),
+        conversations_kept: count.describe('conversations kept beyond the deletion period because nothing was learned from them'),
+        prompts_to_convert: count.describe('prompts of an older release that are still to be converted; an estimate above 10,000'),
+        leases_without_owner: count,
+        quarantined_records: count.describe('on the host of the process that responds'),
+      })
+      .nullable(),
+  }),
   QuarantineList: listSchema(quarantinedFile),
   ReleasedLeases: z.looseObject({ process: z.string(), released: z.int() }),
   Catalog: z.looseObject({

@@ -1,20 +1,30 @@
 /** Routes for projects and their settings: routing, applications, content rules and memory. */
 import type { Router } from 'express';
 import { changedMembers } from '../../../core/changed-members.ts';
+import type { Issue } from '../../../core/error-messages.ts';
 import { asObject } from '../../../core/json/narrow.ts';
 import type { MemorySettingsStore } from '../../../memory/records/settings.ts';
 import { toApplicationJson } from '../../../projects/applications.ts';
+import { parseStoredSettings, toProjectSettings } from '../../../projects/project-settings.ts';
 import { type Projects, toProjectJson } from '../../../projects/projects.ts';
+import type { Catalog } from '../../../routing/catalog.ts';
+import { checkApplicationChange, checkProjectChange, type RoutingFindings } from '../../../routing/check-change.ts';
 import { param, type Responders, toListJson } from './responders.ts';
+
+/** The number of calls that the response lists for each rule. */
+const newestHits = 20;
 
 export interface SettingsRouteDeps {
   readonly projects: Projects;
   readonly memorySettings: MemorySettingsStore;
+  /** Returns what routing depends on besides the settings of a project. */
+  readonly routing: () => { readonly catalog: Catalog; readonly catalogFill: boolean };
 }
 
-export function addSettingsRoutes(router: Router, responders: Responders, { projects, memorySettings }: SettingsRouteDeps): void {
+export function addSettingsRoutes(router: Router, responders: Responders, deps: SettingsRouteDeps): void {
+  const { projects, memorySettings, routing } = deps;
   const { read, readProject, change, changeProject } = responders;
-  const { applications, contentRules } = projects;
+  const { applications, contentRules, ruleHits } = projects;
 
   router.get(
     '/teams',
@@ -37,7 +47,7 @@ export function addSettingsRoutes(router: Router, responders: Responders, { proj
         const changed = before ? changedMembers(toProjectJson(before), json) : changedMembers({}, Object.fromEntries(written));
         change.note({ changed });
         change.setStatus(created ? 201 : 200);
-        return json;
+        return { ...json, warnings: warningsOf(checkProjectChange(routing(), before?.settings ?? unsetProject, project.settings)) };
       },
     ),
   );
@@ -52,12 +62,13 @@ export function addSettingsRoutes(router: Router, responders: Responders, { proj
   // The status is always 200, because an application exists even without settings, so nothing is created.
   router.put(
     '/teams/:project/applications/:source',
-    changeProject('application.change', async ({ id }, request, change) => {
+    changeProject('application.change', async ({ id, settings }, request, change) => {
       const source = param(request, 'source');
-      const before = toApplicationJson(await applications.find(id, source));
-      const after = toApplicationJson(await applications.put(id, source, request.body));
-      change.note({ changed: changedMembers(before, after) });
-      return after;
+      const before = await applications.find(id, source);
+      const after = await applications.put(id, source, request.body);
+      const json = toApplicationJson(after);
+      change.note({ changed: changedMembers(toApplicationJson(before), json) });
+      return { ...json, warnings: warningsOf(checkApplicationChange(routing(), settings, before.settings, after.settings)) };
     }),
   );
   router.delete(
@@ -73,6 +84,13 @@ export function addSettingsRoutes(router: Router, responders: Responders, { proj
   router.get(
     '/teams/:project/rules',
     readProject(async ({ id }) => ({ rules: await contentRules.find(id) })),
+  );
+  router.get(
+    '/teams/:project/rules/hits',
+    readProject(async ({ id }) => {
+      const rows = await ruleHits.list(id, await contentRules.find(id), newestHits);
+      return toListJson(rows, ({ rule, hits, calls }) => ({ ...rule, hits, calls }));
+    }),
   );
   router.put(
     '/teams/:project/rules',
@@ -95,4 +113,15 @@ export function addSettingsRoutes(router: Router, responders: Responders, { proj
       return settings;
     }),
   );
+}
+
+/** A project without settings, which a new one is compared with. */
+const unsetProject = toProjectSettings(parseStoredSettings({}), new Map());
+
+/**
+ * The API saves a change whatever it does to routing, because tools may write the projects before the configuration with
+ * their providers is loaded. The response says what the console would refuse or ask about.
+ */
+function warningsOf({ mistakes, warnings }: RoutingFindings): readonly Issue[] {
+  return [...mistakes, ...warnings];
 }

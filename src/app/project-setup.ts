@@ -1,0 +1,31 @@
+/** Reads how far a project has been set up, for its first steps in the console. */
+import type { ProjectSetup } from '../console/overview/getting-started.ts';
+import type { Database } from '../db/database.ts';
+import { hasMemories } from '../memory/items/has-memories.ts';
+import { backgroundCaller } from '../pipeline/call/internal-call.ts';
+import type { Project } from '../projects/projects.ts';
+import { listChatModels } from '../routing/list-models.ts';
+import type { ConfigSnapshot } from './config-snapshot.ts';
+
+interface SetupDeps {
+  readonly database: Database;
+  readonly snapshot: () => ConfigSnapshot;
+  readonly providersOf: (project: Project) => readonly string[];
+}
+
+export function createReadSetup({ database, snapshot, providersOf }: SetupDeps) {
+  return async (project: Project): Promise<Pick<ProjectSetup, 'providers' | 'hasDemo' | 'tiers' | 'hasMemories'>> => {
+    const { catalog, config } = snapshot();
+    const { id, slug, settings } = project;
+    const providers = providersOf(project);
+    const { tiers } = listChatModels({
+      ...{ catalog, project: settings, source: slug, caller: backgroundCaller(id), catalogFill: config.catalogFill },
+    });
+    return {
+      providers,
+      hasDemo: providers.includes('demo'),
+      tiers: tiers.filter((name) => name !== 'auto'),
+      hasMemories: await hasMemories(database, id),
+    };
+  };
+}

@@ -1,0 +1,45 @@
+/** Reads the work that is waiting, for `/provision/status`. */
+import { withTimeout } from '../core/time-limit.ts';
+import type { Database } from '../db/database.ts';
+import type { WaitingWork } from '../http/routes/provision/status-routes.ts';
+import { countQuarantined } from '../journal/quarantine.ts';
+import type { Logger } from '../observability/logger.ts';
+import type { ConfigSnapshot } from './config-snapshot.ts';
+import { readStoredWork } from './stored-metrics.ts';
+
+interface WorkReaderDeps {
+  readonly database: Database;
+  readonly snapshot: () => ConfigSnapshot;
+  readonly dataDir: string;
+  readonly logger: Logger;
+}
+
+const timeoutMs = 5_000;
+
+/** Returns a function that resolves to null if the database fails or doesn't respond within five seconds. */
+export function createWorkReader({ database, snapshot, dataDir, logger }: WorkReaderDeps): () => Promise<WaitingWork | null> {
+  const read = async (): Promise<WaitingWork> => {
+    const { outbox, batches, learningLagMs, ...counts } = await readStoredWork(database, snapshot().config.memory.idleMs);
+    return {
+      outbox_due: outbox.due,
+      outbox_rejected: outbox.rejected,
+      outbox_lag_seconds: outbox.lagMs / 1_000,
+      batches_running: batches.running,
+      batches_failing: batches.failing,
+      batches_failed: batches.failed,
+      batches_stopped: batches.stopped,
+      learning_lag_seconds: learningLagMs / 1_000,
+      conversations_kept: counts.conversationsKept,
+      prompts_to_convert: counts.promptsToConvert,
+      leases_without_owner: counts.ownerlessLeases,
+      quarantined_records: await countQuarantined(dataDir),
+    };
+  };
+  return () => {
+    const unavailable = (err: unknown): null => {
+      logger.debug({ err }, 'reading the waiting work failed');
+      return null;
+    };
+    return withTimeout(read().catch(unavailable), timeoutMs, () => unavailable('no response in time'));
+  };
+}

@@ -1,0 +1,102 @@
+/** The section of a call's page with its attempts: a waterfall, a table, and why each of them failed. */
+import type { AttemptDetail, CallDetail } from '../../usage/analytics/call-detail.ts';
+import {
+  card,
+  copyable,
+  definitions,
+  equalUsd,
+  formatCount,
+  formatDuration,
+  type Span,
+  section,
+  table,
+  waterfall,
+} from '../frame/components.ts';
+import { type Html, html } from '../frame/html.ts';
+import { attemptFailure } from './describe-end.ts';
+import { outcomeBadge, toneOf } from './outcome.ts';
+
+export function attemptsSection(call: CallDetail): Html {
+  return section('Attempts', attemptsOf(call));
+}
+
+/** Lists what the vendors said. It comes before everything else on the page, because it's why people open it. */
+export function failuresOf(attempts: readonly AttemptDetail[]): Html | string {
+  const failed = attempts.flatMap((attempt): [string, Html][] => {
+    const failure = attemptFailure(attempt);
+    return failure === null ? [] : [[labelOf(attempt), failure]];
+  });
+  return failed.length === 0 ? '' : section('Why attempts failed', card(html`<div class="failures">${definitions(failed)}</div>`));
+}
+
+function attemptsOf(call: CallDetail): Html {
+  const { attempts, startedAt, durationMs, cache } = call;
+  if (attempts.length === 0)
+    return card(
+      html`<p class="muted">${cache === 'hit' ? 'There were no attempts, because the response came from the response cache.' : 'There were no attempts, because the call ended before a vendor was called.'}</p>`,
+    );
+  const spans = attempts.flatMap((attempt): Span[] => {
+    const start = attempt.startedAt.getTime() - startedAt.getTime();
+    const wait: Span[] =
+      attempt.waitMs === 0
+        ? []
+        : [
+            {
+              label: html`<span class="muted">Wait before attempt ${attempt.n}</span>`,
+              start: start - attempt.waitMs,
+              end: start,
+              tone: 'neutral',
+              detail: formatDuration(attempt.waitMs),
+              title: `The vendor asked us to wait ${formatDuration(attempt.waitMs)}`,
+            },
+          ];
+    return [...wait, toSpan(attempt, start)];
+  });
+  return html`${card(waterfall({ title: 'Attempts over time', spans, totalMs: durationMs, format: formatDuration }))}${attemptTable(attempts)}`;
+}
+
+function labelOf(attempt: Pick<AttemptDetail, 'n' | 'provider' | 'model' | 'member'>): string {
+  return `${attempt.n}. ${modelOf(attempt)}`;
+}
+
+function modelOf({ provider, model, member }: Pick<AttemptDetail, 'provider' | 'model' | 'member'>): string {
+  return member === null ? `${provider}/${model}` : `${provider}/${model} at ${member}`;
+}
+
+function toSpan(attempt: AttemptDetail, start: number): Span {
+  const { outcome, firstByteMs, durationMs } = attempt;
+  const first = firstByteMs === null ? 'no first byte' : `first byte after ${formatDuration(firstByteMs)}`;
+  return {
+    label: labelOf(attempt),
+    start,
+    end: start + durationMs,
+    ...(firstByteMs !== null && { mark: start + Math.min(firstByteMs, durationMs) }),
+    tone: toneOf(outcome),
+    detail: outcomeBadge(attempt),
+    title: `Attempt ${labelOf(attempt)}: ${first}, ${formatDuration(durationMs)} in total`,
+  };
+}
+
+function attemptTable(attempts: readonly AttemptDetail[]): Html {
+  const money = equalUsd(attempts.map(({ costNanos }) => costNanos));
+  return table<AttemptDetail>({
+    caption: 'Attempts',
+    hideCaption: true,
+    rows: attempts,
+    empty: '',
+    columns: [
+      { label: 'Attempt', value: ({ n }) => n },
+      { label: 'Model', grow: true, value: (attempt) => html`${modelOf(attempt)}${requestIdOf(attempt)}` },
+      { label: 'Result', value: outcomeBadge },
+      { label: 'Wait', align: 'end', value: ({ waitMs }) => formatDuration(waitMs) },
+      { label: 'First byte', align: 'end', value: ({ firstByteMs }) => formatDuration(firstByteMs) },
+      { label: 'Duration', align: 'end', value: ({ durationMs }) => formatDuration(durationMs) },
+      { label: 'Tokens', align: 'end', value: ({ input, output }) => `${formatCount(input)} in, ${formatCount(output)} out` },
+      { label: 'Cost', align: 'end', value: ({ costNanos }) => money(costNanos) },
+    ],
+  });
+}
+
+function requestIdOf({ requestId }: AttemptDetail): Html | string {
+  return requestId === null ? '' : html`<br><span class="muted">Request id at the vendor:</span> ${copyable(requestId)}`;
+}

@@ -1,0 +1,202 @@
+/** The overview of the whole deployment for admins: spend, calls, errors, caps and the health of providers. */
+import type { Project } from '../../projects/projects.ts';
+import { share } from '../../usage/analytics/metrics.ts';
+import { parseRange, type Range, unitFor } from '../../usage/analytics/range.ts';
+import {
+  barChart,
+  card,
+  csvLink,
+  exactUsd,
+  formatCount,
+  formatPercent,
+  formatTimeIn,
+  notice,
+  type Stat,
+  section,
+  stats,
+  totalUsd,
+} from '../frame/components.ts';
+import { type Html, html } from '../frame/html.ts';
+import type { ConsoleContext, ConsoleRoute, CsvValue, PageResult } from '../frame/route.ts';
+import { rowLimit, tooManyCalls } from '../frame/row-limit.ts';
+import { describePeriod, rangePicker, unitLabels, unitName } from '../frame/time-range.ts';
+import {
+  type Compared,
+  type DeploymentDeps,
+  maxProjects,
+  type ProjectFigures,
+  readChart,
+  readKeys,
+  readModels,
+  readOwnCalls,
+  readPeople,
+  readProjects,
+  readProviders,
+  sumOf,
+} from './read-deployment.ts';
+import { keyTable, modelTable, personTable, projectHref, projectTable, providerTable } from './tables.ts';
+
+const path = '/admin/overview';
+/** Charts have eight colours, and the rest of the projects ("Others") needs one of them. */
+const chartProjects = 7;
+const shownProjects = 25;
+
+export function createDeploymentRoutes(deps: DeploymentDeps): readonly ConsoleRoute[] {
+  return [
+    { method: 'get', path, access: 'admin', handle: (context) => deps.readStored(() => showDeployment(deps, context)) },
+    { method: 'get', path: `${path}.csv`, access: 'admin', handle: (context) => deps.readStored(() => exportDeployment(deps, context)) },
+  ];
+}
+
+async function showDeployment(deps: DeploymentDeps, context: ConsoleContext): Promise<PageResult> {
+  const { url, zone, now, signal } = context;
+  const range = parseRange(url.searchParams, { zone, now });
+  const { projects, isCut } = await listProjects(deps);
+  const projectIds = projects.map(({ id }) => id);
+  const view = { range, now, signal };
+  const figures = (await readProjects(deps, projects, view)).toSorted(bySpend);
+  const active = figures.filter(({ current, previous }) => current.calls > 0 || previous.calls > 0);
+  const top = figures.filter(({ current }) => current.costNanos > 0n).slice(0, chartProjects);
+  const shown = top.map(({ project }) => project.id);
+  const isComplete = rowLimit(context).maxRows === undefined;
+  const [chart, keys, models, people, providers, own] = await Promise.all([
+    readChart(deps, projectIds, { range, zone, shown, signal }),
+    readKeys(deps, projects, view),
+    readModels(deps, projectIds, view),
+    readPeople(deps, projectIds, view),
+    readProviders(deps, projectIds, { ...view, isComplete }),
+    readOwnCalls(deps, projectIds, view),
+  ]);
+  const total = { current: sumOf(figures.map((row) => row.current)), previous: sumOf(figures.map((row) => row.previous)) };
+  const idle = figures.length - active.length;
+  const more = [
+    ...(active.length > shownProjects ? [`${formatCount(active.length - shownProjects)} more projects made calls.`] : []),
+    ...(idle > 0 ? [`${formatCount(idle)} ${idle === 1 ? 'project' : 'projects'} made no calls.`] : []),
+  ].join(' ');
+  return {
+    kind: 'page',
+    title: 'Deployment overview',
+    actions: csvLink(context),
+    content: html`${rangePicker(context, range)}
+${isCut ? notice(`There are too many projects to add up. These figures are about the first ${formatCount(maxProjects)}.`, 'warning') : ''}
+${stats(statsOf(total, figures))}
+<p class="hint">Before: ${describePeriod(range.previous, zone)}. ${ownCallsLine(own.calls, own.costNanos)}</p>
+${section('Spend', card(spendChart(context, range, top, chart)))}
+${section(
+  'Projects',
+  html`${projectTable(context, active.slice(0, shownProjects), total)}${more === '' ? '' : html`<p class="hint">${more}</p>`}`,
+  {
+    actions: html`<a href="/console/admin/projects">All projects</a>`,
+    hint: 'Errors are calls that did not succeed, without those whose caller disconnected.',
+  },
+)}
+${section(
+  'Providers',
+  html`${providers.tooMany === null ? '' : tooManyCalls(context, range, providers.tooMany)}${providerTable(context, providers.rows)}`,
+  {
+    hint: 'A provider is down if a circuit breaker is open, and failing if at least a fifth of its attempts of the last 15 minutes failed. Attempts include those before a failover.',
+  },
+)}
+${section('Models', modelTable(models), { hint: 'The ten models with the highest spend, by the model that answered.' })}
+${section('Keys', keyTable(keys), { hint: 'The ten keys with the highest spend.' })}
+${section('People', personTable(people), { hint: 'What people spent in the playground. Other calls are made by applications with keys.' })}`,
+  };
+}
+
+async function listProjects({ listProjects: list }: DeploymentDeps): Promise<{ projects: readonly Project[]; isCut: boolean }> {
+  const all = await list();
+  return { projects: all.slice(0, maxProjects), isCut: all.length > maxProjects };
+}
+
+function bySpend(left: ProjectFigures, right: ProjectFigures): number {
+  return Number(right.current.costNanos - left.current.costNanos) || right.current.calls - left.current.calls;
+}
+
+function ownCallsLine(calls: number, costNanos: bigint): string {
+  if (calls === 0) return '';
+  return `The spend includes ${totalUsd(costNanos)} for ${formatCount(calls)} ${calls === 1 ? 'call' : 'calls'} that the gateway made for memory.`;
+}
+
+function statsOf({ current, previous }: Compared, rows: readonly ProjectFigures[]): Stat[] {
+  const delta = (now: number | null, before: number | null, isGood: boolean | null): Pick<Stat, 'delta'> => {
+    if (now === null || !before) return {};
+    const change = (now - before) / before;
+    return { delta: { share: change, good: isGood === null ? null : isGood === change > 0 } };
+  };
+  const errorShare = share(current.errors, current.calls);
+  const capped = rows.filter(({ monthNanos }) => monthNanos !== null);
+  const full = capped.filter(({ project, monthNanos }) => Number(monthNanos) >= 0.8 * (project.settings.monthlyCapNanos ?? 0));
+  return [
+    {
+      label: 'Spend',
+      value: totalUsd(current.costNanos),
+      hint: `${totalUsd(previous.costNanos)} before${current.unpriced === 0 ? '' : `; ${formatCount(current.unpriced)} calls have no price`}`,
+      ...delta(Number(current.costNanos), Number(previous.costNanos), null),
+    },
+    {
+      label: 'Calls',
+      value: formatCount(current.calls),
+      hint: `${formatCount(previous.calls)} before`,
+      ...delta(current.calls, previous.calls, null),
+    },
+    {
+      label: 'Error rate',
+      value: formatPercent(errorShare),
+      hint: `${formatCount(current.errors)} of ${formatCount(current.calls)} calls`,
+      ...delta(errorShare, share(previous.errors, previous.calls), false),
+    },
+    {
+      label: 'Caps nearly reached',
+      value: formatCount(full.length),
+      hint: `of ${formatCount(capped.length)} projects with a monthly cap, counting from 80%`,
+    },
+  ];
+}
+
+function spendChart(
+  context: ConsoleContext,
+  range: Range,
+  top: readonly ProjectFigures[],
+  units: Awaited<ReturnType<typeof readChart>>,
+): Html {
+  const { zone } = context;
+  const unit = unitFor(range) === 'minute' ? 'hour' : unitFor(range);
+  const hasOthers = units.some(({ costs }) => (costs.at(-1) ?? 0n) !== 0n);
+  return barChart({
+    title: `Spend by ${unit} and project`,
+    hideTitle: true,
+    zone,
+    bucketName: unitName(unit),
+    series: [
+      ...top.map(({ project }) => ({ name: project.name, href: projectHref(context, project.slug) })),
+      ...(hasOthers ? [{ name: 'Others' }] : []),
+    ],
+    buckets: units.map(({ start, costs }) => ({
+      ...unitLabels(unit, zone, start),
+      values: (hasOthers ? costs : costs.slice(0, -1)).map(Number),
+    })),
+    format: totalUsd,
+  });
+}
+
+async function exportDeployment(deps: DeploymentDeps, context: ConsoleContext): Promise<PageResult> {
+  const { url, zone, now, signal } = context;
+  const range = parseRange(url.searchParams, { zone, now });
+  const { projects } = await listProjects(deps);
+  const figures = (await readProjects(deps, projects, { range, now, signal })).toSorted(bySpend);
+  const rows = figures.map(({ project, current, previous, monthNanos }): CsvValue[] => [
+    ...[project.slug, project.name, current.calls, current.errors, exactUsd(current.costNanos), current.unpriced],
+    ...[previous.calls, previous.errors, exactUsd(previous.costNanos)],
+    project.settings.monthlyCapNanos === null ? null : exactUsd(project.settings.monthlyCapNanos),
+    monthNanos === null ? null : exactUsd(monthNanos),
+  ]);
+  return {
+    kind: 'csv',
+    fileName: `deployment-${formatTimeIn(range.from, zone, 'date')}.csv`,
+    header: [
+      ...['project', 'name', 'calls', 'errors', 'cost_usd', 'calls_of_unknown_cost', 'calls_before', 'errors_before', 'cost_usd_before'],
+      ...['monthly_cap_usd', 'month_to_date_usd'],
+    ],
+    rows,
+  };
+}

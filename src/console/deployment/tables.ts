@@ -1,0 +1,196 @@
+/** Renders the tables of the deployment overview. */
+import type { OpenBreaker } from '../../routing/open-breakers.ts';
+import type { DeploymentFigures } from '../../usage/analytics/deployment-figures.ts';
+import { share } from '../../usage/analytics/metrics.ts';
+import { ceilingMeters } from '../frame/ceilings.ts';
+import { badge, formatCount, formatPercent, meter, table, time, total, totalUsd } from '../frame/components.ts';
+import { type Html, html } from '../frame/html.ts';
+import type { ConsoleContext } from '../frame/route.ts';
+import type { Column } from '../frame/table.ts';
+import { rangeQuery } from '../frame/time-range.ts';
+import type { Compared, KeyFigures, NamedComparison, ProjectFigures, ProviderFigures } from './read-deployment.ts';
+
+/** The columns that every table ends with. */
+function figureColumns<Row>(figuresOf: (row: Row) => Compared | null, calls = 'Calls'): readonly Column<Row>[] {
+  const muted = html`<span class="muted">–</span>`;
+  return [
+    { label: calls, align: 'end', value: (row) => countOf(figuresOf(row)?.current) },
+    { label: 'Errors', align: 'end', value: (row) => errorsOf(figuresOf(row)?.current) },
+    { label: 'Spend', align: 'end', value: (row) => costOf(figuresOf(row)?.current) },
+    { label: 'Before', align: 'end', value: (row) => totalOf(figuresOf(row)?.previous) },
+    { label: 'Change', align: 'end', wideOnly: true, value: (row) => changeOf(figuresOf(row)) ?? muted },
+  ];
+}
+
+function countOf(figures: DeploymentFigures | undefined): string | null {
+  return figures === undefined ? '–' : formatCount(figures.calls);
+}
+
+function errorsOf(figures: DeploymentFigures | undefined): Html | string {
+  if (figures === undefined) return '–';
+  if (figures.errors === 0) return '0';
+  return html`${formatCount(figures.errors)} <span class="muted">${formatPercent(share(figures.errors, figures.calls))}</span>`;
+}
+
+function totalOf(figures: DeploymentFigures | undefined): Html {
+  return figures === undefined ? html`<span class="muted">–</span>` : total(figures.costNanos);
+}
+
+function costOf(figures: DeploymentFigures | undefined): Html {
+  if (figures === undefined) return totalOf(undefined);
+  return figures.unpriced === 0
+    ? total(figures.costNanos)
+    : html`${total(figures.costNanos)} <span class="muted" title="${formatCount(figures.unpriced)} calls with unknown cost">+ ?</span>`;
+}
+
+/** Returns null if there was no spend before. */
+function changeOf(figures: Compared | null): Html | null {
+  if (figures === null || figures.previous.costNanos === 0n) return null;
+  const before = Number(figures.previous.costNanos);
+  const percent = Math.round(((Number(figures.current.costNanos) - before) / before) * 100);
+  return html`${percent > 0 ? '+' : ''}${formatCount(percent)}%`;
+}
+
+function footerOf(label: string, { current, previous }: Compared, emptyCells: number): readonly (Html | string | null)[] {
+  const sums = { current, previous };
+  return [
+    label,
+    ...Array.from({ length: emptyCells }, () => ''),
+    countOf(current),
+    errorsOf(current),
+    costOf(current),
+    total(previous.costNanos),
+    changeOf(sums) ?? '',
+  ];
+}
+
+/** The overview of a project, for the same period. */
+export function projectHref(
+  context: ConsoleContext,
+  slug: string,
+  page = '/overview',
+  query: Readonly<Record<string, string>> = {},
+): string {
+  const parameters = new URLSearchParams({ ...rangeQuery(context), ...query }).toString();
+  return `/console/p/${slug}${page}${parameters === '' ? '' : `?${parameters}`}`;
+}
+
+export function projectTable(context: ConsoleContext, rows: readonly ProjectFigures[], all: Compared): Html {
+  return table<ProjectFigures>({
+    caption: 'Projects by spend',
+    hideCaption: true,
+    rows,
+    empty: 'No project made a call in this period or in the one before.',
+    rowHref: ({ project }) => projectHref(context, project.slug),
+    columns: [
+      { label: 'Project', value: ({ project }) => project.name, grow: true },
+      { label: 'Monthly cap', value: capMeter },
+      ...figureColumns<ProjectFigures>((row) => row),
+    ],
+    footer: footerOf('All projects', all, 1),
+  });
+}
+
+function capMeter({ project, monthNanos }: Pick<ProjectFigures, 'project' | 'monthNanos'>): Html {
+  const cap = project.settings.monthlyCapNanos;
+  if (cap === null || monthNanos === null) return html`<span class="muted">None</span>`;
+  return meter({
+    label: `Monthly cap of ${project.name}`,
+    value: Number(monthNanos),
+    max: cap,
+    text: `${totalUsd(monthNanos)} of ${totalUsd(cap)} this month`,
+  });
+}
+
+export function keyTable(rows: readonly KeyFigures[]): Html {
+  return table<KeyFigures>({
+    caption: 'Keys by spend',
+    hideCaption: true,
+    rows,
+    empty: 'No key made a call in this period.',
+    rowHref: ({ key, project }) => `/console/p/${project.slug}/keys/${key.prefix}`,
+    columns: [
+      { label: 'Key', value: ({ key }) => key.name, grow: true },
+      { label: 'Project', value: ({ project }) => project.name },
+      { label: 'Ceilings (UTC)', value: ({ uses }) => ceilingMeters(uses) },
+      ...figureColumns<KeyFigures>((row) => row),
+    ],
+  });
+}
+
+export function modelTable(rows: readonly NamedComparison[]): Html {
+  return table<NamedComparison>({
+    caption: 'Models by spend',
+    hideCaption: true,
+    rows,
+    empty: 'No model was called in this period.',
+    columns: [
+      {
+        label: 'Model',
+        grow: true,
+        value: ({ name }) =>
+          name === null
+            ? html`<span class="muted">No model answered</span>`
+            : html`<a href="/console/admin/prices/model?${new URLSearchParams({ id: name })}">${name}</a>`,
+      },
+      ...figureColumns<NamedComparison>((row) => row),
+    ],
+  });
+}
+
+export function personTable(rows: readonly NamedComparison[]): Html {
+  return table<NamedComparison>({
+    caption: 'People by spend in the playground',
+    hideCaption: true,
+    rows,
+    empty: 'Nobody used the playground in this period.',
+    columns: [
+      { label: 'Person', grow: true, value: ({ name }) => name ?? html`<span class="muted">Deleted account</span>` },
+      ...figureColumns<NamedComparison>((row) => row),
+    ],
+  });
+}
+
+export function providerTable(context: ConsoleContext, rows: readonly ProviderFigures[]): Html {
+  return table<ProviderFigures>({
+    caption: 'Providers',
+    hideCaption: true,
+    rows,
+    empty: 'No provider is configured.',
+    columns: [
+      { label: 'Provider', value: ({ name }) => name, grow: true },
+      { label: 'Health', value: (row) => healthOf(context, row) },
+      {
+        label: 'Failed, last 15 min',
+        align: 'end',
+        value: ({ recent }) =>
+          recent === null
+            ? html`<span class="muted">No attempts</span>`
+            : html`${formatCount(recent.failed)} of ${formatCount(recent.attempts)}`,
+      },
+      ...figureColumns<ProviderFigures>(({ attempts }) => attempts, 'Attempts'),
+    ],
+  });
+}
+
+/** A provider with this share of failed attempts is called failing, if it had enough attempts to tell. */
+const failingShare = 0.2;
+const enoughAttempts = 5;
+
+function healthOf({ zone }: ConsoleContext, { recent, breakers }: ProviderFigures): Html {
+  if (breakers.length > 0)
+    return html`${breakers.map((breaker) => html`<div>${breakerBadge(breaker)} ${describeBreaker(breaker, zone)}</div>`)}`;
+  if (recent === null) return html`<span class="muted">Not called</span>`;
+  const failed = recent.failed / recent.attempts;
+  if (recent.attempts >= enoughAttempts && failed >= failingShare) return badge('failing', failed >= 0.5 ? 'bad' : 'warning');
+  return badge('healthy', 'good');
+}
+
+function breakerBadge({ state }: OpenBreaker): Html {
+  return state === 'open' ? badge('down', 'bad') : badge('probing', 'warning');
+}
+
+function describeBreaker({ provider, projects, openedAt }: OpenBreaker, zone: string): Html {
+  const member = provider.includes('/') ? `${provider.slice(provider.indexOf('/') + 1)}, ` : '';
+  return html`<span class="muted">${member}in ${formatCount(projects)} ${projects === 1 ? 'project' : 'projects'} since ${time(openedAt, zone, 'minute')}</span>`;
+}

@@ -1,0 +1,48 @@
+/**
+ * Keeps what a person has typed if their session ended before they submitted the form. We show the input on a page of its
+ * own, from which they can send it again after they have signed in in another tab. That way it also works with an
+ * identity provider, and we don't have to store the input of visitors without a session.
+ */
+import { definitions } from './figures.ts';
+import { csrfField } from './form.ts';
+import { type Html, html } from './html.ts';
+import type { PageContent } from './route.ts';
+import { csrfTokenOf } from './same-site.ts';
+import type { Visit } from './visit.ts';
+
+/** Larger forms, such as imports, are a file that the person can choose again. */
+export const maxKeptBytes = 256 * 1024;
+/** The page to which people sign in in the other tab. */
+export const signedInPath = '/signed-in';
+
+/** Hidden fields that say nothing to a person. */
+const technicalFields: ReadonlySet<string> = new Set(['csrf', 'read', 'key_id', 'next', 'removed', 'confirmed_days']);
+
+/**
+ * Returns the page with the input, or null if there is nothing to keep: the form has no fields, or it has a password,
+ * which must not be written into a page.
+ */
+export function keptFormPage(form: URLSearchParams, { url, secrets }: Pick<Visit, 'url' | 'secrets'>): PageContent | null {
+  const fields = [...form].filter(([name]) => name !== 'csrf');
+  if (fields.length === 0 || fields.some(([name]) => /password/i.test(name))) return null;
+  const signIn = `/console/sign-in?${new URLSearchParams({ next: `/console${signedInPath}` })}`;
+  return {
+    kind: 'page',
+    title: 'Your session has ended',
+    status: 401,
+    content: html`<p class="lead">Nothing has been saved or changed yet. Your input is kept on this page, as long as you leave it open.</p>
+<div class="card stack"><ol class="steps"><li><a href="${signIn}" target="_blank" rel="noopener">Sign in again in a new tab</a></li><li>Come back to this tab and send the form again.</li></ol>
+<form method="post" action="${url.pathname}${url.search}">${csrfField({ csrfToken: csrfTokenOf(secrets[0]) })}${fields.map(
+      ([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`,
+    )}<button class="button primary">Send again</button></form></div>
+${inputList(fields)}`,
+  };
+}
+
+function inputList(fields: readonly (readonly [name: string, value: string])[]): Html | string {
+  const shown = fields.filter(([name, value]) => !technicalFields.has(name) && value !== '');
+  if (shown.length === 0) return '';
+  return html`<details class="kept-input"><summary>What you entered</summary>${definitions(
+    shown.map(([name, value]) => [name.replaceAll(/[._]/g, ' '), html`<span class="text">${value}</span>`]),
+  )}</details>`;
+}

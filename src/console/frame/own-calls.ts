@@ -1,0 +1,58 @@
+/**
+ * Leaves the gateway's own calls out of figures, and says in one line what they cost. If we would have to read too many
+ * calls to leave them out, the figures include them.
+ */
+import { memoryApplication } from '../../core/call.ts';
+import type { Analytics } from '../../usage/analytics/analytics.ts';
+import { onlyOwnCalls } from '../../usage/analytics/call-filter.ts';
+import type { Figures } from '../../usage/analytics/figures.ts';
+import type { FiguresRequest } from '../../usage/analytics/figures-request.ts';
+import type { FiguresReport } from '../../usage/analytics/read-figures.ts';
+import { TooManyCalls } from '../../usage/analytics/row-limit.ts';
+import { type Html, html } from './html.ts';
+import { pageParameter, withQuery } from './navigation.ts';
+import { projectPath } from './project-path.ts';
+import type { ConsoleContext } from './route.ts';
+import { orTooMany } from './row-limit.ts';
+import { rangeQuery } from './time-range.ts';
+import { formatCount, totalUsd } from './values.ts';
+
+type FigureReader = Pick<Analytics, 'figures'>;
+
+export interface ReportedFigures {
+  readonly report: FiguresReport | TooManyCalls;
+  /** True if the report includes the gateway's own calls although the filter hides them. */
+  readonly hasOwn: boolean;
+}
+
+export async function readFigures(analytics: FigureReader, request: FiguresRequest): Promise<ReportedFigures> {
+  const report = await orTooMany(analytics.figures(request));
+  const { own, ...filter } = request.filter ?? {};
+  if (!(report instanceof TooManyCalls) || own !== 'hide') return { report, hasOwn: false };
+  const whole = await orTooMany(analytics.figures({ ...request, filter }));
+  return { report: whole, hasOwn: !(whole instanceof TooManyCalls) };
+}
+
+/**
+ * Reads the figures of the hidden calls. Resolves with null if the filter doesn't hide them, if none of them match, or
+ * if it would take too many rows.
+ */
+export async function readOwnFigures(analytics: FigureReader, request: FiguresRequest): Promise<Figures | null> {
+  const { filter = {}, unit: _unit, group: _group, costly: _costly, ...selection } = request;
+  const own = filter.own === 'hide' ? onlyOwnCalls(filter) : null;
+  if (own === null) return null;
+  const report = await orTooMany(analytics.figures({ ...selection, filter: own }));
+  return report instanceof TooManyCalls ? null : report.total;
+}
+
+/** The line that names the cost of the hidden calls. Returns an empty string if there are none. */
+export function ownCallsLine(context: ConsoleContext, own: Figures | null, hasOwn = false): Html | string {
+  const showHref = withQuery(context, { own: 'show', [pageParameter]: null });
+  if (hasOwn)
+    return html`<p class="hint">These totals include the gateway’s own calls for memory, because there are no precomputed totals without them for these filters.</p>`;
+  if (own === null || own.calls === 0) return '';
+  const href = context.url.pathname.endsWith('/overview')
+    ? projectPath(context, '/calls', { ...rangeQuery(context), source: memoryApplication })
+    : showHref;
+  return html`<p class="hint">Not included: <a href="${href}">${formatCount(own.calls)} of the gateway’s own calls</a> for memory, which cost ${totalUsd(own.costNanos)}.</p>`;
+}

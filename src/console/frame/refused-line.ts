@@ -1,0 +1,19 @@
+/** The line on pages about usage that says how many calls were refused, because these aren't among the calls and errors. */
+import type { RefusalCounts, RefusalFilter } from '../../usage/refusals/read-refusals.ts';
+import { notice } from './figures.ts';
+import { type Html, html } from './html.ts';
+import { projectPath } from './project-path.ts';
+import type { ConsoleContext } from './route.ts';
+import { rangeQuery } from './time-range.ts';
+import { formatCount } from './values.ts';
+
+/** Returns an empty string if no call was refused. `filter` is that of the page, as far as it applies to refused calls. */
+export function refusedLine(context: ConsoleContext, { calls, recorded }: RefusalCounts, filter: RefusalFilter = {}): Html | string {
+  if (calls === 0) return '';
+  const href = projectPath(context, '/calls/refused', { ...rangeQuery(context), ...filter });
+  const missing = calls - recorded;
+  const more = missing > 0 ? ` ${formatCount(missing)} of them ${missing === 1 ? 'was' : 'were'} counted but not recorded.` : '';
+  return notice(
+    html`The gateway also refused <a href="${href}">${formatCount(calls)} ${calls === 1 ? 'call' : 'calls'}</a> in this period before a model was called. They are not among the calls and errors below.${more}`,
+  );
+}

@@ -1,0 +1,46 @@
+/** Changes the conversation in the playground's form: continues it with a response, and adds or removes turns. */
+import type { PlaygroundTurn } from '../../pipeline/internal/playground-prompt.ts';
+import { type PlaygroundInput, readInput, readToolCalls } from './input.ts';
+
+const userTurn = (text: string, images: readonly string[]): PlaygroundTurn => ({
+  ...{ role: 'user', text, images, toolCalls: [], toolCallId: '' },
+});
+
+/**
+ * The field `do` says what to do: `continue.<n>` with the nth response, `add` a turn, `remove.<n>` the nth turn, or
+ * `clear` the conversation.
+ */
+export function editConversation(fields: URLSearchParams): PlaygroundInput {
+  const input = readInput(fields);
+  const [verb, position] = (fields.get('do') ?? '').split('.');
+  const index = Number(position);
+  const hasMessage = input.prompt.trim() !== '' || input.images.length > 0;
+  const said = hasMessage ? [...input.turns, userTurn(input.prompt, input.images)] : input.turns;
+  const afterMessage = { ...input, prompt: '', images: [] };
+  switch (verb) {
+    case 'continue':
+      return { ...afterMessage, turns: [...said, ...readResponse(fields, index)] };
+    case 'add':
+      return { ...afterMessage, turns: [...said, nextTurn(said)] };
+    case 'remove':
+      return { ...input, turns: input.turns.filter((_, place) => place !== index) };
+    case 'clear':
+      return { ...afterMessage, turns: [] };
+    default:
+      return input;
+  }
+}
+
+/** Returns the turn of the assistant, and an empty turn for the result of each tool that it called. */
+function readResponse(fields: URLSearchParams, index: number): PlaygroundTurn[] {
+  const text = (fields.getAll('answer_text')[index] ?? '').replaceAll('\r\n', '\n');
+  const toolCalls = readToolCalls(fields.getAll('answer_calls')[index] ?? '');
+  if (text === '' && toolCalls.length === 0) return [];
+  const results = toolCalls.map(({ id }): PlaygroundTurn => ({ role: 'tool', text: '', images: [], toolCalls: [], toolCallId: id }));
+  return [{ role: 'assistant', text, images: [], toolCalls, toolCallId: '' }, ...results];
+}
+
+/** People who add turns by hand usually write an example, in which user and assistant take turns. */
+function nextTurn(turns: readonly PlaygroundTurn[]): PlaygroundTurn {
+  return turns.at(-1)?.role === 'user' ? { role: 'assistant', text: '', images: [], toolCalls: [], toolCallId: '' } : userTurn('', []);
+}

@@ -1,0 +1,66 @@
+/** Lists the calls in which a content rule matched in the last seven days. */
+import { gatewayError } from '../../core/errors.ts';
+import { isUuid, timeOf } from '../../core/ids.ts';
+import { type ContentRule, ruleIdOf } from '../../guardrails/content-rule.ts';
+import { maxCallsPerHour, type RuleHits, ruleHitsDays } from '../../projects/rule-hits.ts';
+import type { CallSummary } from '../../usage/analytics/call-list.ts';
+import { badge, cutPage, formatCount, pager, parsePageId, table, time } from '../frame/components.ts';
+import { html } from '../frame/html.ts';
+import { projectPath } from '../frame/project-path.ts';
+import type { ConsoleContext, PageContent } from '../frame/route.ts';
+import { describeRule } from './rule-form.ts';
+
+export interface RuleHitsPageDeps {
+  readonly contentRules: { find(projectId: string): Promise<readonly ContentRule[]> };
+  readonly ruleHits: Pick<RuleHits, 'count' | 'listCalls'>;
+  /** Returns the calls with these ids that reached a vendor or the cache. Calls that were refused before are missing. */
+  readonly readCalls: (projectId: string, callIds: readonly string[]) => Promise<ReadonlyMap<string, HitCall>>;
+}
+
+export type HitCall = Pick<CallSummary, 'source' | 'requestedModel' | 'status' | 'outcome'>;
+
+const pageSize = 100;
+
+interface Row {
+  readonly id: string;
+  readonly call: HitCall | undefined;
+}
+
+export async function ruleHitsPage(deps: RuleHitsPageDeps, context: ConsoleContext): Promise<PageContent> {
+  const { project, zone, params } = context;
+  const rule = (await deps.contentRules.find(project.id)).find((found) => ruleIdOf(found) === params.rule);
+  if (!rule) throw gatewayError('not_found', { message: 'no such rule' });
+  const id = ruleIdOf(rule);
+  const counted = (await deps.ruleHits.count(project.id)).get(id);
+  const before = parsePageId(context);
+  const ids = (await deps.ruleHits.listCalls(project.id, id, { before, limit: pageSize + 1 })).filter(isUuid);
+  const { shown, next } = cutPage(ids, pageSize, (callId) => callId);
+  const calls = await deps.readCalls(project.id, shown);
+  const hits = counted?.hits ?? 0;
+  return {
+    kind: 'page',
+    title: `Hits: ${describeRule(rule)}`,
+    breadcrumbs: [{ label: 'Content rules', href: projectPath(context, '/rules') }],
+    content: html`<p class="lead">The rule matched in ${formatCount(hits)} ${hits === 1 ? 'call' : 'calls'} in the last ${ruleHitsDays} days. ${
+      rule.action === 'block' ? 'It blocks these calls or their responses.' : 'It only observes.'
+    } At most the newest ${maxCallsPerHour} calls of an hour are listed. Times are in ${zone}.</p>
+${table<Row>({
+  caption: 'Calls, newest first',
+  hideCaption: true,
+  rows: shown.map((callId) => ({ id: callId, call: calls.get(callId) })),
+  empty: `Calls in which the rule matches are listed here for ${ruleHitsDays} days.`,
+  rowHref: (row) => projectPath(context, `/calls/${row.id}`),
+  columns: [
+    { label: 'Time', value: (row) => time(timeOf(row.id), zone) },
+    { label: 'Result', value: ({ call }) => resultOf(call) },
+    { label: 'Application', value: ({ call }) => call?.source ?? null },
+    { label: 'Model', value: ({ call }) => (call ? html`<code>${call.requestedModel}</code>` : null), grow: true },
+  ],
+})}${pager(context, next)}`,
+  };
+}
+
+function resultOf(call: HitCall | undefined) {
+  if (call === undefined) return badge('blocked before it reached a vendor', 'warning');
+  return call.outcome === 'ok' ? badge(String(call.status), 'good') : badge(`${call.status} ${call.outcome}`, 'warning');
+}

@@ -1,2 +1,0 @@
--- placeholder for tests of this branch; other branches have this migration
-select 1;

@@ -1,0 +1,180 @@
+/**
+ * Counts how often the content rules of projects match, by rule and hour, with the newest calls of each hour. We collect
+ * the hits in memory and write them once a second, so that calls don't wait for it, and a flood of hits is one row per
+ * rule and hour. If a process is killed, the hits of its last second are missing. Table `content_rule_hits`.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Clock, dayMs, hourMs } from '../core/time.ts';
+import type { Database } from '../db/database.ts';
+import { type ContentRule, ruleIdOf } from '../guardrails/content-rule.ts';
+import type { Logger } from '../observability/logger.ts';
+
+export interface RuleHit {
+  readonly projectId: string;
+  readonly callId: string;
+  /** The rules that matched in the call's input or output. */
+  readonly rules: readonly ContentRule[];
+}
+
+/** The hits of one rule, by the rule's id. */
+export interface RuleUse {
+  readonly hits: number;
+  readonly lastHour: number;
+}
+
+export interface RuleHits {
+  /** Never throws and doesn't wait. */
+  record(hit: RuleHit): void;
+  /** Returns the hits of all rules of a project in the last seven days, by rule id. */
+  count(projectId: string): Promise<ReadonlyMap<string, RuleUse>>;
+  /** Returns the ids of calls in which a rule matched in the last seven days, newest first. */
+  listCalls(projectId: string, ruleId: string, page: { readonly before: string | null; readonly limit: number }): Promise<string[]>;
+  /** Returns the hits of each of the rules, with the newest calls. */
+  list(
+    projectId: string,
+    rules: readonly ContentRule[],
+    newest: number,
+  ): Promise<{ readonly rule: ContentRule; readonly hits: number; readonly calls: readonly string[] }[]>;
+  /** Writes the hits that we've collected. */
+  stop(): Promise<void>;
+}
+
+export const ruleHitsDays = 7;
+/** The number of calls per rule and hour whose ids we keep. The others are only counted. */
+export const maxCallsPerHour = 100;
+const flushMs = 1_000;
+/** Without a database, we keep the hits of this many rules and hours. */
+const maxPending = 10_000;
+
+interface PendingHits {
+  readonly projectId: string;
+  readonly rule: string;
+  readonly hour: number;
+  hits: number;
+  /** Newest first. */
+  calls: string[];
+}
+
+export interface RuleHitsOptions {
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly logger?: Pick<Logger, 'warn'> | undefined;
+}
+
+export function createRuleHits({ database, clock, logger }: RuleHitsOptions): RuleHits {
+  let pending = new Map<string, PendingHits>();
+  let isWriting = false;
+  let isFailing = false;
+  let isStopped = false;
+
+  const add = ({ projectId, rule, hour, hits, calls }: PendingHits): void => {
+    const key = `${projectId} ${rule} ${hour}`;
+    const known = pending.get(key);
+    if (known) {
+      known.hits += hits;
+      known.calls = [...calls, ...known.calls].slice(0, maxCallsPerHour);
+    } else if (pending.size < maxPending) pending.set(key, { projectId, rule, hour, hits, calls });
+  };
+
+  /** If the database doesn't take the hits, we keep them for the next time. */
+  const flush = async (): Promise<void> => {
+    const taken = [...pending.values()];
+    if (taken.length === 0) return;
+    pending = new Map();
+    try {
+      await write(taken);
+      isFailing = false;
+    } catch (err) {
+      // The hits that arrived in the meantime are newer, so they are added to the older ones.
+      const newer = [...pending.values()];
+      pending = new Map();
+      for (const hits of [...taken, ...newer]) add(hits);
+      if (!isFailing) logger?.warn({ err }, 'writing the hits of content rules failed; retrying');
+      isFailing = true;
+    }
+  };
+
+  /** Processes lock the rows in the same order, so they can't deadlock. */
+  const write = async (hits: readonly PendingHits[]): Promise<void> => {
+    const rows = hits.map(({ hour, ...row }) => ({ ...row, hour: new Date(hour).toISOString() }));
+    await database.query(
+      `insert into content_rule_hits (project_id, rule, hour, hits, calls)
+       select "projectId", rule, hour, hits, calls
+         from jsonb_to_recordset($1::jsonb) as hit ("projectId" uuid, rule text, hour timestamptz, hits bigint, calls uuid[])
+        order by 1, 2, 3
+       on conflict (project_id, rule, hour) do update
+          set hits = content_rule_hits.hits + excluded.hits,
+              calls = (excluded.calls || content_rule_hits.calls)[1:${maxCallsPerHour}]`,
+      [JSON.stringify(rows)],
+    );
+  };
+
+  const writeSoon = async (): Promise<void> => {
+    isWriting = true;
+    while (pending.size > 0 && !isStopped) {
+      await sleep(flushMs, undefined, { ref: false });
+      await flush();
+    }
+    isWriting = false;
+  };
+
+  const since = (): Date => new Date(clock.now() - ruleHitsDays * dayMs);
+
+  const count: RuleHits['count'] = async (projectId) => {
+    await flush();
+    const rows = await database.query<{ rule: string; hits: number; lastHour: Date }>(
+      `select rule, sum(hits)::bigint as hits, max(hour) as "lastHour" from content_rule_hits
+        where project_id = $1::uuid and hour > $2::timestamptz group by rule`,
+      [projectId, since()],
+    );
+    return new Map(rows.map(({ rule, hits, lastHour }) => [rule, { hits, lastHour: lastHour.getTime() }]));
+  };
+
+  const listCalls: RuleHits['listCalls'] = async (projectId, ruleId, { before, limit }) => {
+    await flush();
+    const rows = await database.query<{ id: string }>(
+      `select id from (select distinct unnest(calls) as id from content_rule_hits
+                        where project_id = $1::uuid and rule = $2::text and hour > $3::timestamptz) as hit
+        where $4::uuid is null or id < $4::uuid
+        order by id desc limit $5::integer`,
+      [projectId, ruleId, since(), before, limit],
+    );
+    return rows.map(({ id }) => id);
+  };
+
+  return {
+    record({ projectId, callId, rules }) {
+      const hour = Math.floor(clock.now() / hourMs) * hourMs;
+      for (const rule of new Set(rules.map(ruleIdOf))) {
+        // If a call fails over, each response is checked, which is still one hit.
+        const isCounted = pending.get(`${projectId} ${rule} ${hour}`)?.calls.includes(callId) ?? false;
+        if (!isCounted) add({ projectId, rule, hour, hits: 1, calls: [callId] });
+      }
+      if (!isWriting && !isStopped) void writeSoon();
+    },
+    async list(projectId, rules, newest) {
+      const uses = await count(projectId);
+      const listed = [];
+      for (const rule of rules) {
+        const hits = uses.get(ruleIdOf(rule))?.hits ?? 0;
+        listed.push({ rule, hits, calls: hits === 0 ? [] : await listCalls(projectId, ruleIdOf(rule), { before: null, limit: newest }) });
+      }
+      return listed;
+    },
+    count,
+    listCalls,
+    async stop() {
+      isStopped = true;
+      await flush();
+    },
+  };
+}
+
+/** Deletes the hits that no page shows any more, and returns how many rows there were. */
+export async function deleteExpiredRuleHits(database: Database, clock: Clock): Promise<number> {
+  const rows = await database.query<{ deleted: number }>(
+    `with expired as (delete from content_rule_hits where hour <= $1::timestamptz returning 1) select count(*) as deleted from expired`,
+    [new Date(clock.now() - (ruleHitsDays + 1) * dayMs)],
+  );
+  return rows[0]?.deleted ?? 0;
+}

@@ -1,0 +1,100 @@
+/**
+ * Finds out whether a project can use the models of a chain, without planning a call. The console marks the models and
+ * tiers that can't be used, and lists those that can.
+ */
+import { type MediaRoute, type TextRoute, type Tiers, textRoutes } from '../core/call.ts';
+import { type Catalog, type Kind, splitModelId } from './catalog.ts';
+import { findIds, findMissingTags, findSkipReason, type ProjectRouting, type ServingView } from './rules.ts';
+
+/** The members of the settings that contain tiers. */
+export const tierKinds = ['tiers', 'image_tiers', 'speech_tiers', 'transcription_tiers'] as const;
+export type TierKind = (typeof tierKinds)[number];
+export type TierSets = Readonly<Record<TierKind, Tiers>>;
+
+export interface ModelScope {
+  readonly catalog: Catalog;
+  readonly project: Pick<ProjectRouting, 'providers' | 'requiredTags'>;
+}
+
+export interface ModelCheck {
+  /** Why calls of the project skip the model (see `findSkipReason`). Null if they can use it. */
+  readonly reason: string | null;
+  /** The required tags that the provider doesn't have. */
+  readonly lacks: readonly string[];
+  /** False if the catalog doesn't have the model, so that its price and its limits are unknown. */
+  readonly isListed: boolean;
+}
+
+const mediaRoutes = { image_tiers: 'images', speech_tiers: 'speech', transcription_tiers: 'transcriptions' } as const;
+const mediaKinds: readonly Kind[] = ['images', 'speech', 'transcriptions', 'video'];
+
+/** Checks a model of a tier, which is an id or a bare name. */
+export function checkModel(scope: ModelScope, kind: TierKind, name: string): ModelCheck {
+  const { catalog } = scope;
+  const view: ServingView = { ...scope, caller: { requiredTags: [] } };
+  const found = kind === 'tiers' ? findIds(catalog, name) : [];
+  const checks = (found.length > 0 ? found : [name]).map((id): ModelCheck => {
+    const reason = kind === 'tiers' ? findTextReason(view, id) : findMediaReason(view, mediaRoutes[kind], id);
+    const lacks = reason === 'tags_missing' ? findMissingTags(view, providerOf(id)) : [];
+    return { reason, lacks, isListed: catalog.models.has(id) };
+  });
+  return checks.find(({ reason }) => reason === null) ?? checks[0] ?? { reason: 'unknown_provider', lacks: [], isListed: false };
+}
+
+/** Reports whether no provider of the configuration has this model, not even one that the project may not use. */
+export function hasUnknownProvider(catalog: Catalog, kind: TierKind, name: string): boolean {
+  return !catalog.served.has(providerOf(name)) && (kind !== 'tiers' || findIds(catalog, name).length === 0);
+}
+
+export function isUsableTier(scope: ModelScope, kind: TierKind, models: readonly string[]): boolean {
+  return models.some((model) => checkModel(scope, kind, model).reason === null);
+}
+
+/** Lists the models of the catalog that a tier of this kind can use, in the order of the catalog. */
+export function listUsableModels(scope: ModelScope, kind: TierKind): string[] {
+  const isOfKind = (model: Kind): boolean => (kind === 'tiers' ? !mediaKinds.includes(model) : model === mediaRoutes[kind]);
+  return [...scope.catalog.models].flatMap(([id, model]) =>
+    isOfKind(model.kind) && checkModel(scope, kind, id).reason === null ? [id] : [],
+  );
+}
+
+/** Returns the tiers of the configuration. */
+export function configuredTiers({ tiers, media }: Catalog): TierSets {
+  return {
+    tiers: Object.fromEntries(tiers),
+    image_tiers: Object.fromEntries(media.images.tiers),
+    speech_tiers: Object.fromEntries(media.speech.tiers),
+    transcription_tiers: Object.fromEntries(media.transcriptions.tiers),
+  };
+}
+
+/** Replaces the inherited tiers that have the name of an own tier. */
+export function overrideTiers(inherited: TierSets, own: TierSets): TierSets {
+  return {
+    tiers: { ...inherited.tiers, ...own.tiers },
+    image_tiers: { ...inherited.image_tiers, ...own.image_tiers },
+    speech_tiers: { ...inherited.speech_tiers, ...own.speech_tiers },
+    transcription_tiers: { ...inherited.transcription_tiers, ...own.transcription_tiers },
+  };
+}
+
+/** A text tier can use a model that any of the text routes can use. */
+function findTextReason(view: ServingView, id: string): string | null {
+  const reasons = textRoutes.map((route: TextRoute) => findSkipReason(view, route, id));
+  if (reasons.includes(null)) return null;
+  return reasons.includes('tags_missing') ? 'tags_missing' : (reasons[0] ?? null);
+}
+
+function findMediaReason(view: ServingView, route: MediaRoute, id: string): string | null {
+  const { catalog, project } = view;
+  const provider = providerOf(id);
+  const served = catalog.served.get(provider);
+  if (served === undefined) return 'unknown_provider';
+  if (project.providers !== null && !project.providers.includes(provider)) return 'provider_not_in_project';
+  if (!served.includes(route)) return 'route_not_served';
+  return findMissingTags(view, provider).length > 0 ? 'tags_missing' : null;
+}
+
+function providerOf(id: string): string {
+  return splitModelId(id)?.provider ?? '';
+}

@@ -1,0 +1,129 @@
+/**
+ * Reads figures of several projects together, for the views of the whole deployment. The rollups have them by project,
+ * key, model and application. For attempts by provider, we read the hourly aggregates, and the call rows of the hours
+ * that have none yet. The number of rows that we read depends on the number of projects and on the length of the period,
+ * not on the number of calls.
+ */
+
+import { minIdAt } from '../../core/ids.ts';
+import type { CalendarUnit } from '../../core/time-zone.ts';
+import { splitRange } from '../../core/time-zone.ts';
+import type { Queries } from '../../db/database.ts';
+import { type Scope, selectRollupSums } from '../rollups/rollup-sums.ts';
+import type { Measure } from '../sums.ts';
+import { createParameters, isErrorSql } from './call-filter.ts';
+import type { Period } from './range.ts';
+
+export interface DeploymentRequest extends Period {
+  readonly projectIds: readonly string[];
+  /** Aborted when the client disconnects. */
+  readonly signal?: AbortSignal;
+}
+
+/** Calls, or attempts if the figures are by provider. */
+export interface DeploymentFigures {
+  readonly calls: number;
+  readonly errors: number;
+  /** The sum of all known costs in nano-dollars. */
+  readonly costNanos: bigint;
+  /** The number of calls whose cost is unknown because their model has no price. */
+  readonly unpriced: number;
+}
+
+export interface NamedFigures extends DeploymentFigures {
+  /** The id of the project or the key, or the name of the model. Null for calls without a model. */
+  readonly name: string | null;
+}
+
+export const noDeploymentFigures: DeploymentFigures = { calls: 0, errors: 0, costNanos: 0n, unpriced: 0 };
+
+interface SumsRow {
+  readonly name: string | null;
+  readonly calls: number;
+  readonly errors: number;
+  readonly cost: string;
+  readonly unpriced: number;
+}
+
+const measures: readonly Measure[] = ['calls', 'errors', 'cost_nanos', 'unpriced'];
+export const deploymentSums = `sum(calls)::bigint as calls, sum(errors)::bigint as errors, sum(cost_nanos)::text as cost, sum(unpriced)::bigint as unpriced`;
+
+/** Returns the groups with the highest cost. Groups by project have the id of the project as their name. */
+export async function readDeploymentFigures(
+  queries: Queries,
+  request: DeploymentRequest & { readonly scope: Exclude<Scope, 'task'>; readonly names?: readonly string[]; readonly limit: number },
+): Promise<NamedFigures[]> {
+  const { projectIds, scope, names, limit, from, to } = request;
+  const parameters = createParameters();
+  const parts = selectRollupSums({ projectId: projectIds, scope, periods: [{ from, to }], ...(names && { names }) }, measures, parameters);
+  const rows = await queries.query<SumsRow>(
+    `select name, ${deploymentSums} from (${parts}) as part
+      group by 1 having sum(calls) <> 0 order by sum(cost_nanos) desc, sum(calls) desc, 1 limit ${parameters.add(limit)}::integer`,
+    parameters.values,
+  );
+  return rows.map(toNamedFigures);
+}
+
+export interface UnitCosts {
+  readonly start: number;
+  /** Exclusive. */
+  readonly end: number;
+  /** The cost of each of the requested projects in nano-dollars, and then that of all others. */
+  readonly costs: readonly bigint[];
+}
+
+/** Returns the cost per unit of time of some projects, and that of the rest. */
+export async function readDeploymentCosts(
+  queries: Queries,
+  request: DeploymentRequest & { readonly zone: string; readonly unit: CalendarUnit; readonly shown: readonly string[] },
+): Promise<UnitCosts[]> {
+  const { projectIds, from, to, zone, unit, shown } = request;
+  const starts = splitRange(unit, zone, { from, to }, 1_500) ?? [];
+  const periods = starts.map((start, index) => ({ from: start, to: starts[index + 1] ?? to }));
+  const parameters = createParameters();
+  const parts = selectRollupSums({ projectId: projectIds, scope: 'project', periods }, ['cost_nanos'], parameters);
+  const rows = await queries.query<{ unit: number; place: number; cost: string }>(
+    `select width_bucket(part.at, ${parameters.add(starts.map((at) => new Date(at)))}::timestamptz[]) as unit,
+            coalesce(array_position(${parameters.add(shown)}::text[], part.name), 0) as place, sum(cost_nanos)::text as cost
+       from (${parts}) as part group by 1, 2`,
+    parameters.values,
+  );
+  const costs = new Map(rows.map(({ unit: at, place, cost }) => [`${at}/${place}`, BigInt(cost)]));
+  return periods.map((period, index) => ({
+    start: period.from,
+    end: period.to,
+    costs: [...shown.map((_, place) => place + 1), 0].map((place) => costs.get(`${index + 1}/${place}`) ?? 0n),
+  }));
+}
+
+export function toNamedFigures({ name, calls, errors, cost, unpriced }: SumsRow): NamedFigures {
+  return { name, calls, errors, costNanos: BigInt(cost), unpriced };
+}
+
+/** Returns the cost and the calls of the playground by the id of the person. There are few such calls. */
+export async function readPlaygroundFigures(
+  queries: Queries,
+  request: DeploymentRequest & { readonly application: string; readonly limit: number },
+): Promise<NamedFigures[]> {
+  const { projectIds, application, from, to, limit } = request;
+  const rows = await queries.query<SumsRow>(
+    `select name, ${deploymentSums}
+       from (
+         select c.trigger_detail as name, 1 as calls, (${isErrorSql('c')})::integer as errors, coalesce(c.cost_nanos, 0) as cost_nanos,
+                (c.cost_nanos is null)::integer as unpriced
+           from unnest($1::uuid[]) as project (id)
+          cross join lateral (
+            select calls.* from calls
+             where calls.project_id = project.id and calls.source = $2::text and calls.id >= $3::uuid and calls.id < $4::uuid
+             order by calls.id desc limit $6::integer
+          ) as c
+          where c.trigger_kind = 'playground'
+       ) as part
+      group by 1 order by sum(cost_nanos) desc, sum(calls) desc, 1 limit $5::integer`,
+    [projectIds, application, minIdAt(from), minIdAt(to), limit, maxPlaygroundCalls],
+  );
+  return rows.map(toNamedFigures);
+}
+
+/** Per project. A person can't make this many calls by hand. */
+const maxPlaygroundCalls = 20_000;

@@ -1,0 +1,59 @@
+/**
+ * Finds the calls that a person looks for by one of the ids that they may have. Each of the lookups is one or a few
+ * steps in an index, however many calls the project has.
+ */
+import { isUuid } from '../../core/ids.ts';
+import type { Queries } from '../../db/database.ts';
+import { createParameters, subjectHash } from './call-filter.ts';
+
+export interface FoundCall {
+  readonly id: string;
+  readonly startedAt: Date;
+  readonly requestedModel: string;
+  readonly model: string | null;
+  readonly status: number;
+}
+
+export interface FoundCalls {
+  /** The calls with this id, or for which a vendor received a request that it gave this id. */
+  readonly calls: readonly FoundCall[];
+  /** When the latest call of the task with this name started. Null if there is no such task. */
+  readonly taskAt: Date | null;
+  /** When the latest call about this end user started. Null if there are none. */
+  readonly subjectAt: Date | null;
+}
+
+/** A request id should be unique, but vendors may repeat one. */
+const maxCalls = 10;
+/** The longest id that a header can contain. */
+const maxLength = 16_384;
+
+export async function findCalls(queries: Queries, projectId: string, text: string): Promise<FoundCalls> {
+  if (text === '' || text.length > maxLength || /[\0\p{Cs}]/u.test(text)) return { calls: [], taskAt: null, subjectAt: null };
+  const columns = 'c.id, c.started_at as "startedAt", c.model_asked as "requestedModel", c.model, c.status';
+  const latest = async (condition: string, values: readonly unknown[]): Promise<Date | null> => {
+    const [row] = await queries.query<{ startedAt: Date }>(
+      `select started_at as "startedAt" from calls where project_id = $1::uuid and ${condition} order by id desc limit 1`,
+      [projectId, ...values],
+    );
+    return row?.startedAt ?? null;
+  };
+  const subject = createParameters();
+  subject.add(projectId);
+  const [byId, byRequest, taskAt, subjectAt] = await Promise.all([
+    isUuid(text)
+      ? queries.query<FoundCall>(`select ${columns} from calls c where c.project_id = $1::uuid and c.id = $2::uuid`, [projectId, text])
+      : [],
+    queries.query<FoundCall>(
+      `select ${columns}
+         from (select distinct call_id from attempts where request_id = $2::text order by call_id desc limit 100) as found
+         join calls c on c.id = found.call_id
+        where c.project_id = $1::uuid
+        order by c.id desc limit $3::integer`,
+      [projectId, text, maxCalls],
+    ),
+    latest('task_id = $2::text', [text]),
+    latest(`subject_sha256 = ${subjectHash(text, subject)}`, subject.values.slice(1)),
+  ]);
+  return { calls: [...byId, ...byRequest], taskAt, subjectAt };
+}

@@ -1,0 +1,157 @@
+/** Reads refused calls and their counts. Every query covers one index and is limited in its rows. */
+import { minIdAt, timeOf } from '../../core/ids.ts';
+import type { RefusalReason } from '../../core/refusal.ts';
+import type { Queries } from '../../db/database.ts';
+import { createParameters, type Parameters } from '../analytics/call-filter.ts';
+import type { Period } from '../analytics/range.ts';
+
+export interface RefusedCallRow {
+  readonly id: string;
+  /** The project's slug. */
+  readonly project: string;
+  readonly keyId: string;
+  readonly keyPrefix: string;
+  /** Null if the gateway itself made the call. */
+  readonly keyName: string | null;
+  /** Null if the key was refused. */
+  readonly source: string | null;
+  /** Null if the call was refused before we read its body. */
+  readonly requestedModel: string | null;
+  readonly route: string;
+  readonly status: number;
+  readonly code: string;
+  readonly reason: RefusalReason;
+  readonly rule: string | null;
+  /** The limit of the ceiling, in calls, tokens or nano-dollars. */
+  readonly limit: number | null;
+}
+
+export interface RefusalFilter {
+  readonly reason?: RefusalReason | null | undefined;
+  /** The prefix of a key. */
+  readonly key?: string | null | undefined;
+  readonly source?: string | null | undefined;
+}
+
+export interface RefusalSelection extends RefusalFilter, Partial<Period> {
+  /** Null for all projects. */
+  readonly projectId: string | null;
+}
+
+export interface RefusalPageRequest extends RefusalSelection {
+  /** Lists only calls older than this id. */
+  readonly before?: string | null | undefined;
+  readonly limit: number;
+}
+
+const columns = `id, (select slug from projects where projects.id = project_id) as project, key_id as "keyId", key_prefix as "keyPrefix",
+  (select name from virtual_keys where virtual_keys.id = key_id) as "keyName", source, requested_model as "requestedModel", route, status,
+  code, reason, rule, rule_limit as "limit"`;
+
+/** Lists refused calls, newest first. */
+export function listRefused(queries: Queries, { before, limit, ...selection }: RefusalPageRequest): Promise<RefusedCallRow[]> {
+  const parameters = createParameters();
+  const { add, values } = parameters;
+  const where = [whereRows(selection, parameters), ...(before ? [`id < ${add(before)}::uuid`] : [])].join(' and ');
+  return queries.query<RefusedCallRow>(
+    `select ${columns} from refused_calls where ${where} order by id desc limit ${add(limit)}::integer`,
+    values,
+  );
+}
+
+/** Returns null if the project has no such refused call, or if it wasn't recorded. */
+export async function findRefused(queries: Queries, projectId: string, id: string): Promise<RefusedCallRow | null> {
+  const [row] = await queries.query<RefusedCallRow>(`select ${columns} from refused_calls where project_id = $1::uuid and id = $2::uuid`, [
+    projectId,
+    id,
+  ]);
+  return row ?? null;
+}
+
+/** How many rows we count at most if only they know the application. */
+export const maxCountedRows = 10_000;
+
+export interface RefusalCounts {
+  readonly calls: number;
+  /** The number of calls that have a row. The others were only counted. */
+  readonly recorded: number;
+  /** Sorted by the number of calls. */
+  readonly byReason: readonly { readonly reason: RefusalReason; readonly calls: number }[];
+}
+
+/**
+ * Counts the refused calls of a period by the minute in which they started. Since only rows have an application, the
+ * counts of an application only include calls with a row, up to `maxCountedRows`.
+ */
+export async function countRefused(queries: Queries, selection: RefusalSelection & Period): Promise<RefusalCounts> {
+  const parameters = createParameters();
+  const text = selection.source ? selectRowCounts(selection, parameters) : selectCounts(selection, parameters);
+  const rows = await queries.query<{ reason: RefusalReason; calls: number; recorded: number }>(
+    `${text} group by reason order by calls desc, reason`,
+    parameters.values,
+  );
+  const sum = (name: 'calls' | 'recorded'): number => rows.reduce((total, row) => total + row[name], 0);
+  return { calls: sum('calls'), recorded: sum('recorded'), byReason: rows.map(({ reason, calls }) => ({ reason, calls })) };
+}
+
+export interface RefusalsOfUnit {
+  /** The number of the unit, counted from 0. */
+  readonly unit: number;
+  readonly reason: RefusalReason;
+  readonly calls: number;
+}
+
+/**
+ * Counts the refused calls by reason and unit of time. `starts` has the start of each unit. An application is only known
+ * for calls with a row, so we count up to `maxCountedRows` of these.
+ */
+export function countRefusedByUnit(
+  queries: Queries,
+  { starts, ...selection }: RefusalSelection & Period & { readonly starts: readonly number[] },
+): Promise<RefusalsOfUnit[]> {
+  const parameters = createParameters();
+  const { add, values } = parameters;
+  const text = selection.source
+    ? `select width_bucket(id, ${add(starts.map(minIdAt))}::uuid[]) - 1 as unit, reason, count(*) as calls
+         from (select id, reason from refused_calls where ${whereRows(selection, parameters)} order by id desc limit ${maxCountedRows}) as counted`
+    : `select width_bucket(minute, ${add(starts.map((at) => new Date(at)))}::timestamptz[]) - 1 as unit, reason, sum(calls)::bigint as calls
+         from refused_call_counts where ${whereCounts(selection, parameters)}`;
+  return queries.query<RefusalsOfUnit>(`${text} group by 1, reason`, values);
+}
+
+function selectCounts(selection: RefusalSelection & Period, parameters: Parameters): string {
+  return `select reason, sum(calls)::bigint as calls, sum(recorded)::bigint as recorded
+            from refused_call_counts where ${whereCounts(selection, parameters)}`;
+}
+
+function whereCounts({ projectId, from, to, reason, key }: RefusalSelection & Period, { add }: Parameters): string {
+  const conditions = [
+    `minute >= ${add(new Date(from))}::timestamptz and minute < ${add(new Date(to))}::timestamptz`,
+    ...(projectId === null ? [] : [`project_id = ${add(projectId)}::uuid`]),
+    ...(reason ? [`reason = ${add(reason)}::text`] : []),
+    ...(key ? [`key_prefix = ${add(key)}::text`] : []),
+  ];
+  return conditions.join(' and ');
+}
+
+function selectRowCounts(selection: RefusalSelection, parameters: Parameters): string {
+  const rows = `select reason from refused_calls where ${whereRows(selection, parameters)} limit ${maxCountedRows}`;
+  return `select reason, count(*) as calls, count(*) as recorded from (${rows}) as counted`;
+}
+
+function whereRows({ projectId, from, to, reason, key, source }: RefusalSelection, { add }: Parameters): string {
+  const conditions = [
+    ...(projectId === null ? [] : [`project_id = ${add(projectId)}::uuid`]),
+    ...(from === undefined ? [] : [`id >= ${add(minIdAt(from))}::uuid`]),
+    ...(to === undefined ? [] : [`id < ${add(minIdAt(to))}::uuid`]),
+    ...(reason ? [`reason = ${add(reason)}::text`] : []),
+    ...(key ? [`key_prefix = ${add(key)}::text`] : []),
+    ...(source ? [`source = ${add(source)}::text`] : []),
+  ];
+  return conditions.length === 0 ? 'true' : conditions.join(' and ');
+}
+
+/** Returns when a refused call started, in epoch milliseconds. */
+export function startOfRefused({ id }: Pick<RefusedCallRow, 'id'>): number {
+  return timeOf(id);
+}

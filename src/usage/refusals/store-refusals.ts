@@ -1,0 +1,113 @@
+/** Writes refused calls and their counts, and deletes them when they expire. */
+import { minIdAt } from '../../core/ids.ts';
+import type { RefusalReason } from '../../core/refusal.ts';
+import type { Database, Queries } from '../../db/database.ts';
+import { batchSize, selectRows, toBatches } from '../../db/row-batches.ts';
+
+export interface RefusedRow {
+  readonly id: string;
+  readonly projectId: string;
+  readonly keyId: string;
+  readonly keyPrefix: string;
+  readonly source: string | null;
+  readonly requestedModel: string | null;
+  readonly route: string;
+  readonly status: number;
+  readonly code: string;
+  readonly reason: RefusalReason;
+  readonly rule: string | null;
+  readonly limit: number | null;
+}
+
+export interface RefusalCount {
+  readonly projectId: string;
+  readonly keyPrefix: string;
+  /** The start of the minute, in epoch milliseconds. */
+  readonly minute: number;
+  readonly reason: RefusalReason;
+  calls: number;
+  recorded: number;
+}
+
+/**
+ * Stores rows and counts in one transaction. Rows and counts of a project that no longer exists are dropped. Rows that
+ * are already stored are kept as they are.
+ */
+export async function storeRefusals(database: Database, rows: readonly RefusedRow[], counts: readonly RefusalCount[]): Promise<void> {
+  await database.transaction(async (tx) => {
+    for (const batch of toBatches(rows)) await insertRows(tx, batch);
+    // All processes lock the counts in the same order, so they can't block each other.
+    const sorted = [...counts].sort((one, other) => compare(sortKey(one), sortKey(other)));
+    for (const batch of toBatches(sorted)) await addCounts(tx, batch);
+  });
+}
+
+async function insertRows(tx: Queries, rows: readonly RefusedRow[]): Promise<void> {
+  const { text, values } = selectRows<RefusedRow>(
+    [
+      ['id', 'uuid', ({ id }) => id],
+      ['project_id', 'uuid', ({ projectId }) => projectId],
+      ['key_id', 'uuid', ({ keyId }) => keyId],
+      ['key_prefix', 'text', ({ keyPrefix }) => keyPrefix],
+      ['source', 'text', ({ source }) => source],
+      ['requested_model', 'text', ({ requestedModel }) => requestedModel],
+      ['route', 'text', ({ route }) => route],
+      ['status', 'integer', ({ status }) => status],
+      ['code', 'text', ({ code }) => code],
+      ['reason', 'text', ({ reason }) => reason],
+      ['rule', 'text', ({ rule }) => rule],
+      ['rule_limit', 'bigint', ({ limit }) => limit],
+    ],
+    rows,
+  );
+  await tx.query(
+    `insert into refused_calls (id, project_id, key_id, key_prefix, source, requested_model, route, status, code, reason, rule, rule_limit)
+     select * from (${text}) as given where exists (select 1 from projects where projects.id = given.project_id)
+         on conflict (id) do nothing`,
+    values,
+  );
+}
+
+async function addCounts(tx: Queries, counts: readonly RefusalCount[]): Promise<void> {
+  const { text, values } = selectRows<RefusalCount>(
+    [
+      ['project_id', 'uuid', ({ projectId }) => projectId],
+      ['minute', 'timestamptz', ({ minute }) => new Date(minute).toISOString()],
+      ['key_prefix', 'text', ({ keyPrefix }) => keyPrefix],
+      ['reason', 'text', ({ reason }) => reason],
+      ['calls', 'bigint', ({ calls }) => calls],
+      ['recorded', 'bigint', ({ recorded }) => recorded],
+    ],
+    counts,
+  );
+  await tx.query(
+    `insert into refused_call_counts as stored (project_id, minute, key_prefix, reason, calls, recorded)
+     select * from (${text}) as given where exists (select 1 from projects where projects.id = given.project_id)
+         on conflict (project_id, minute, key_prefix, reason)
+         do update set calls = stored.calls + excluded.calls, recorded = stored.recorded + excluded.recorded`,
+    values,
+  );
+}
+
+function sortKey({ projectId, minute, keyPrefix, reason }: RefusalCount): string {
+  return `${projectId} ${minute} ${keyPrefix} ${reason}`;
+}
+
+function compare(one: string, other: string): number {
+  return one < other ? -1 : one > other ? 1 : 0;
+}
+
+/** Deletes a batch of rows and counts from before `before`. Returns how many there were, or 0 if nothing is left to delete. */
+export async function deleteExpiredRefusals(database: Queries, before: number): Promise<number> {
+  const rows = await database.query(
+    `delete from refused_calls where id in (select id from refused_calls where id < $1::uuid order by id limit $2::integer) returning 1`,
+    [minIdAt(before), batchSize],
+  );
+  if (rows.length > 0) return rows.length;
+  const counts = await database.query(
+    `delete from refused_call_counts where ctid in (
+       select ctid from refused_call_counts where minute < $1::timestamptz order by minute limit $2::integer) returning 1`,
+    [new Date(before), batchSize],
+  );
+  return counts.length;
+}

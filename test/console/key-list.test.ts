@@ -1,0 +1,82 @@
+/** Tests what the list of keys shows about their use, and which names of models a key may have. */
+import { beforeAll, expect, test } from '@jest/globals';
+import { type SignedIn, signIn } from '../support/console.ts';
+import { shareGateway } from '../support/gateway.ts';
+import { decodeEntities, hiddenValue, textOf } from '../support/page-text.ts';
+
+const gateway = shareGateway({ database: 'any' });
+const path = '/console/p/acme';
+let owner: SignedIn;
+let member: SignedIn;
+
+beforeAll(async () => {
+  [owner, member] = await Promise.all([signIn(gateway(), 'owner'), signIn(gateway(), 'member')]);
+});
+
+async function issue(fields: Record<string, string>): Promise<{ page: string; secret: string; prefix: string }> {
+  const page = await (await owner.post(`${path}/keys`, fields)).text();
+  const [secret = ''] = /sk-gw-[a-z0-9]{8}-[0-9A-Za-z]{49}/.exec(page) ?? [];
+  return { page, secret, prefix: secret.split('-')[2] ?? '' };
+}
+
+async function callWith(key: string, model: string): Promise<string> {
+  const response = await fetch(`${gateway().url}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ model, messages: [{ role: 'user', content: 'Hello' }] }),
+  });
+  await response.arrayBuffer();
+  return response.headers.get('x-gateway-call-id') ?? '';
+}
+
+/** Returns the row of a key in the list. */
+async function rowOf(prefix: string): Promise<string> {
+  const page = await (await member.get(`${path}/keys`)).text();
+  return page.split('<tr').find((row) => row.includes(`sk-gw-${prefix}`)) ?? '';
+}
+
+test('shows what each key spent in 30 days and its latest error, with links to the calls', async () => {
+  const [used, unused] = [await issue({ name: 'used' }), await issue({ name: 'unused' })];
+  await callWith(used.secret, 'one/echo');
+  const failed = await callWith(used.secret, 'one/fail-500');
+  await callWith(used.secret, 'one/echo');
+  const row = await rowOf(used.prefix);
+  expect(row).toMatch(new RegExp(`href="${path}/calls\\?key=${used.prefix}&amp;range=30d"[^>]*><span[^>]*>\\$0\\.000`));
+  expect(row).toMatch(new RegExp(`href="${path}/calls/${failed}"><code>upstream_failed</code>`));
+  expect(await rowOf(unused.prefix)).toMatch(/No calls.*Never.*None/s);
+
+  const detail = await textOf(member.get(`${path}/keys/${used.prefix}`));
+  expect(detail).toMatch(/Spend, 30 days \$0\.000.* Last error upstream_failed just now/);
+  const csv = (await (await member.get(`${path}/keys.csv`)).text()).split('\n');
+  expect(csv[0]).toContain('spend_30_days_usd,calls_30_days,errors_30_days,last_error,last_error_at,last_error_call');
+  expect(csv.find((line) => line.includes(used.prefix))).toMatch(new RegExp(`,0\\.0000\\d+,3,1,upstream_failed,[^,]+,${failed},`));
+});
+
+test('rejects tiers and providers that do not exist, and suggests the nearest name', async () => {
+  const rejected = await textOf(owner.post(`${path}/keys`, { name: 'typo', models: 'standrad\none/echo\nonne/echo' }), 422);
+  expect(rejected).toContain('"standrad" is neither a tier nor a model (did you mean "standard"?)');
+  expect(rejected).toContain('no provider "onne" is configured for "onne/echo" (did you mean "one/echo"?)');
+  expect(rejected).toMatch(/<textarea[^>]*name="models"[^>]*aria-invalid="true"[^>]*> standrad/);
+  const overApi = await gateway().admin('POST', '/provision/teams/acme/keys', { name: 'typo', models: ['standrad'] });
+  expect([overApi.status, await overApi.json()]).toMatchObject([400, { error: { code: 'bad_request' } }]);
+});
+
+test('keeps a name that became unknown, marks it, and refuses to add another one', async () => {
+  await gateway().admin('PUT', '/provision/teams/acme', { tiers: { seasonal: ['one/echo'] } });
+  const { prefix } = await issue({ name: 'season', models: 'seasonal' });
+  await gateway().admin('PUT', '/provision/teams/acme', { tiers: {} });
+  expect(await textOf(member.get(`${path}/keys/${prefix}`))).toContain('seasonal neither a tier nor a model');
+  const change = async (models: string): Promise<Response> => {
+    const page = await (await owner.get(`${path}/keys/${prefix}/edit`)).text();
+    const form = { name: 'season', read: hiddenValue(page, 'read'), models };
+    return owner.post(`${path}/keys/${prefix}/edit`, form);
+  };
+  expect((await change('seasonal\nstandard')).status).toBe(303);
+  expect(decodeEntities(await (await change('seasonal\nseasonel')).text())).toContain('"seasonel" is neither a tier nor a model');
+});
+
+test('accepts a model that the catalog does not list, and says so', async () => {
+  const { page, prefix } = await issue({ name: 'new model', models: 'one/brand-new' });
+  expect(page).toContain('The catalog does not list every model of this key');
+  expect(await textOf(member.get(`${path}/keys/${prefix}`))).toContain('one/brand-new not in the catalog');
+});

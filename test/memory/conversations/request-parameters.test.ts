@@ -1,0 +1,28 @@
+import { expect, test } from '@jest/globals';
+import { readParameters } from '../../../src/memory/conversations/request-parameters.ts';
+
+const read = (body: unknown) => readParameters(Buffer.from(typeof body === 'string' ? body : JSON.stringify(body)));
+
+test('keeps the parameters that change a response and nothing else', () => {
+  const body = {
+    model: 'm',
+    messages: [{ role: 'user', content: 'temperature: 2' }],
+    temperature: 0.5,
+    stop: ['\n'],
+    user: 'ann',
+    metadata: { a: 1 },
+  };
+  expect(JSON.parse(read(body) ?? '')).toEqual({ temperature: 0.5, stop: ['\n'] });
+  expect(read({ model: 'm', messages: [] })).toBeNull();
+});
+
+test('masks credentials', () => {
+  const key = `sk-proj-${'a1B2'.repeat(12)}`;
+  expect(read({ stop: [key] })).not.toContain(key);
+});
+
+test('keeps no parameters of a body that is too long, or is not a JSON object', () => {
+  expect(read({ temperature: 1, messages: ['x'.repeat(300_000)] })).toBeNull();
+  expect(read({ stop: ['x'.repeat(20_000)] })).toBeNull();
+  for (const body of ['', '[1]', '{"temperature": ', '"text"']) expect(read(body)).toBeNull();
+});
