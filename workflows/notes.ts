@@ -19,6 +19,7 @@ export const cleanupTasks = {
   videos: 'expired videos',
   counters: 'expired counters',
   'sign-ins': 'ended sessions and sign-in links',
+  'rule-hits': 'old hits of content rules',
   outbox: 'undeliverable outbox rows',
   'old-prompts': 'prompts stored by older versions',
   'old-words': 'memory texts indexed by older versions',

@@ -30,6 +30,9 @@ async function apiReads(checkout, sample) {
     [/episodes\/\{id\}$/, sample.conversationId],
     [/erasures\/\{id\}$/, sample.erasureId],
     [/batches\/\{id\}$/, sample.batchId],
+    [/\/calls\/\{id\}$/, sample.callId],
+    // A call that wasn't refused, so this reads as much as for a call that was, and finds nothing.
+    [/refused-calls\/\{id\}$/, sample.callId],
   ];
   return Object.entries(paths).flatMap(([template, operations]) => {
     if (!('get' in operations)) return [];
@@ -131,7 +134,9 @@ async function consoleReads(checkout, sample) {
     const filled = path
       .replace(':id', () => ids[path.split('/')[1] ?? ''] ?? ':id')
       .replace(':prefix', sample.prefix)
-      .replace(':person', sample.personId);
+      .replace(':person', sample.personId)
+      // The seeded projects have no content rules.
+      .replace(':rule', 'none');
     return {
       title: `console ${path === '' ? '/' : path}`,
       path: `${base[/** @type {keyof typeof base} */ (access)]}${filled}${queries[path] ?? ''}`,

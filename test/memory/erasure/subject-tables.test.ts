@@ -29,6 +29,7 @@ const notSubjectData: Readonly<Record<string, string>> = {
   provider_breakers: 'names of providers, states of a closed set',
   attempt_errors: 'the message is removed with `calls.subject_sha256`, by a trigger; identifiers of vendors and systems',
   refused_calls: 'names of keys, applications and models, and codes of a closed set',
+  content_rule_hits: 'hashes of rules, and ids of calls',
   refused_call_counts: 'prefixes of keys, and reasons of a closed set',
   attempts: 'names of providers and models, outcomes of a closed set',
   videos: 'media calls have no subject; vendor-made names and URLs, no prompt',

@@ -281,9 +281,7 @@ export const provisionOperations: OperationSpecs = {
     responses: { 200: 'Usage' },
   },
   'get /provision/status': {
-    tag: 'provision',
-    auth: 'admin',
-    codes: ['missing_key', 'invalid_key'],
+    ...provisionRead,
     summary: 'Shows whether the service is ready, and what work is waiting',
     details: '`reasons` and `degraded` are those of `/readyz`, and `work` is null while the database does not respond.',
     responses: { 200: 'ServiceStatus' },
