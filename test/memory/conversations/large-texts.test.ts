@@ -70,7 +70,7 @@ test.each(bodies)('reads a large body with %s like a small one', async (_title, 
   expect(content.request.toString() === json).toBe(true);
 });
 
-test('continues the message at the end of the prompt with the response', () => {
+test('continues the last message of the prompt with the response', () => {
   const messages = [
     { role: 'user', content: 'continue' },
     { role: 'assistant', content: 'once' },
