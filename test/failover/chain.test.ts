@@ -316,7 +316,7 @@ describe('the members of a pool', () => {
   });
 });
 
-test('returns failures in the order of the attempts, with retries but without cancellations', async () => {
+test('returns failures in the order of the attempts', async () => {
   expect(failuresOf(await run({ plan: 'a1 a2 b1', replies: { a1: [limited], b1: [refuses], a2: [limitedFor(1), fails] } }))).toEqual([
     'a1',
     'b1',
@@ -326,12 +326,12 @@ test('returns failures in the order of the attempts, with retries but without ca
   expect(failuresOf(await run({ plan: 'a1 b1', replies: { a1: [fails], b1: [aborted] } }))).toEqual(['a1']);
 });
 
-test('ends the chain at an unexpected error and throws it', async () => {
+test('rethrows an unexpected error without trying other models', async () => {
   const bug = new TypeError('bug');
   await expect(run({ plan: 'a1 b1', replies: { a1: [bug] } })).rejects.toBe(bug);
 });
 
-test('tries each model at most twice, and twice only after a 429, for any responses', async () => {
+test('tries each model at most twice, and again only after a 429', async () => {
   const reply = fc.constantFrom<Reply>(answers, refuses, fails, limited, limitedFor(0), limitedFor(50), limitedFor(null));
   const names = ['a1', 'a2', 'a3', 'b1', 'b2', 'c1'];
   await fc.assert(

@@ -34,7 +34,7 @@ describe('classification of vendor statuses', () => {
     // Redirects are not followed.
     [301, 'failed', false],
     [307, 'failed', false],
-  ])('classifies %p as %s, counts against the breaker: %p', (status, kind, isFailure) => {
+  ])('classifies %p as %s (counts against the breaker: %p)', (status, kind, isFailure) => {
     const error = new VendorError('status', 'x', { status });
     expect(classifyFailure(error)).toBe(kind);
     expect(isProviderFailure(error)).toBe(isFailure);
@@ -49,7 +49,7 @@ describe('classification of other errors', () => {
     ['broken', 200, 'failed', true],
     ['aborted', null, 'aborted', false],
     ['aborted', 500, 'aborted', false],
-  ])('classifies %s with status %p as %s, counts against the breaker: %p', (errorKind, status, kind, isFailure) => {
+  ])('classifies %s with status %p as %s (counts against the breaker: %p)', (errorKind, status, kind, isFailure) => {
     const error = new VendorError(errorKind, 'x', { status });
     expect(classifyFailure(error)).toBe(kind);
     expect(isProviderFailure(error)).toBe(isFailure);

@@ -11,7 +11,7 @@ function removeFrom(message: string, content: string, more: object = {}): string
 
 const prompt = 'My name is Zora and\nI live at "Elm Street" 12. Código: größe';
 
-describe('text that a vendor quotes from the request', () => {
+describe('text that the vendor quotes from the request', () => {
   test.each([
     ['in quotes', `Invalid value: '${prompt}'. Try again.`, "Invalid value: '[…]'. Try again."],
     ['a part in quotes', "Invalid value: 'Zora'", "Invalid value: '[…]'"],
@@ -22,28 +22,28 @@ describe('text that a vendor quotes from the request', () => {
     ['escaped for Python', "input_value='My name is Zora and\\nI...ro\\u00df', input_type=str", "input_value='[…]', input_type=str"],
     ['cut off by the vendor', 'bad input: "My name is Zora and I live', 'bad input: "[…]'],
     ['as JSON', '{"messages": [{"role": "user", "content": "Zora"}]}', '{"messages": [{"role": "user", "content": "[…]"}]}'],
-  ])('%s', (_, message, expected) => {
+  ])('is removed %s', (_, message, expected) => {
     expect(removeFrom(message, prompt)).toBe(expected);
   });
 
-  test('removes the quote if the body escapes non-ASCII characters', () => {
+  test('is removed even if the body escapes non-ASCII characters', () => {
     const body = Buffer.from('{"messages":[{"role":"user","content":"Gr\\u00f6\\u00dfe 46 \\ud83d\\ude00"}]}');
     expect(removeEchoes("Invalid value: 'Größe 46 😀'", readRequestText(body) ?? '')).toBe("Invalid value: '[…]'");
   });
 
-  test('removes the quote from the arguments of a tool call, which are JSON in a string', () => {
+  test('is removed if it comes from the arguments of a tool call', () => {
     const tool_calls = [{ function: { name: 'save', arguments: JSON.stringify({ note: 'the "red" house\nof Zora' }) } }];
     expect(removeFrom('Bad arguments the "red" house of Zora here', 'x', { tool_calls })).not.toMatch(/red|Zora/);
   });
 
-  test('removes the quote next to an image', () => {
+  test('is removed next to an image', () => {
     const image_url = { url: `data:image/png;base64,${'iVBORw0KGgo'.repeat(2_000)}` };
     expect(removeFrom("Invalid value: 'Zora' and data:image/png;base64,iVBORw0KGgo", prompt, { image_url })).toMatch(
       /^Invalid value: '\[…\]' and /,
     );
   });
 
-  test('removes long quotes and words that the vendor may have changed', () => {
+  test("is removed if it's long, even if the vendor has changed it", () => {
     expect(removeFrom(`Invalid value: '${'reworded '.repeat(8)}'`, prompt)).toBe("Invalid value: '[…]'");
     expect(removeFrom(`Invalid image ${'iVBORw0KGgo'.repeat(20)} sent`, prompt)).toBe('Invalid image […] sent');
   });
@@ -58,12 +58,12 @@ describe("the vendor's own text stays unchanged", () => {
     'Rate limit reached for gpt-4o on tokens per min (TPM): Limit 30000, Used 29000, Requested 1500.',
     'messages.0.content: Input should be a valid list',
     "You didn't provide an API key, and it isn't optional.",
-  ])('%s', (message) => {
+  ])("isn't removed: %s", (message) => {
     expect(removeFrom(message, prompt)).toBe(message);
   });
 });
 
-test('compares no text of a request that is too long', () => {
+test("doesn't search a request that is too long", () => {
   expect(readRequestText(bodyOf('word '.repeat(60_000)))).toBeNull();
   expect(readRequestText(bodyOf('x'.repeat(4_000_000)))).not.toBeNull();
 });

@@ -30,11 +30,11 @@ describe('the classifier rules', () => {
     ['text below 48 KiB', { inputBytes: 49_151 }, 'standard'],
     ['text from 48 KiB', { inputBytes: 49_152 }, 'strong'],
     ['a large image', { hasImages: true, inputBytes: 5_000_000 }, 'standard'],
-  ])('%s', (_name, features, tier) => {
+  ])('picks the tier for %s', (_name, features, tier) => {
     expect(classify({ ...small, ...features }, all)).toBe(tier);
   });
 
-  test('chooses standard if the tier is missing', () => {
+  test("picks standard if the tier doesn't exist", () => {
     expect(classify(small, ['standard', 'strong'])).toBe('standard');
     expect(classify({ ...small, inputBytes: 60_000 }, ['trivial', 'standard'])).toBe('standard');
   });
@@ -61,7 +61,7 @@ describe('the classifier model', () => {
     expect(await choose(ask(answer))).toBe(tier);
   });
 
-  test('falls back to standard for a tier that was not offered', async () => {
+  test("falls back to standard if the model picks a tier that wasn't offered", async () => {
     expect(await choose(ask('strong'), { tiers: ['trivial', 'standard'] })).toBe('standard');
   });
 
@@ -83,7 +83,7 @@ describe('the classifier model', () => {
     expect(signal).toMatchObject({ aborted: true });
   });
 
-  test('sends one call to the trivial tier with the features and up to 2,000 characters of text', async () => {
+  test('sends one call to the trivial tier with at most 2,000 characters of text', async () => {
     const asked: CompletionRequest[] = [];
     const recording: Complete = async (request) => {
       asked.push(request);
@@ -168,7 +168,7 @@ describe('the tier of a call', () => {
     expect(asks.at(-1)?.text).toContain('<request>\nProve it.\n</request>');
   });
 
-  test('waits a quarter of the remaining time for a model that does not respond', async () => {
+  test("waits a quarter of the remaining time for a model that doesn't respond", async () => {
     // Without this limit the wait would last until the test times out.
     expect(await choose({ classifier: 'model', remainingMs: 40, ask: () => new Promise(() => undefined) })).toBe('standard');
   });

@@ -20,7 +20,7 @@ function split(windows: readonly Windows[], asked: { tokens: number; output?: nu
 const of = (maxInputTokens: number): Windows => ({ maxInputTokens });
 const together = (contextWindow: number): Windows => ({ maxInputTokens: contextWindow, contextWindow });
 
-describe('models that are smaller than the prompt', () => {
+describe('models that are too small for the prompt', () => {
   test.each<[string, Windows[], { tokens: number; output?: number; route?: TextRoute }, [string, string]]>([
     ['are left out', [of(99), of(100), of(500)], { tokens: 100 }, ['bc', 'a']],
     ['stay when they hold it', [of(99), of(100)], { tokens: 99 }, ['ab', '']],

@@ -60,7 +60,7 @@ const idsOf = (asked: Asked): string[] => idsOfPlan({ catalog, catalogFill: true
 
 const chatModels = ['openai/mini', 'anthropic/claude', 'azure/gpt', 'openai/gpt', 'openai/secret'];
 
-describe('a tier that no provider of the project serves is filled, cheapest first, unknown prices last', () => {
+describe("substitutes for a tier that none of the project's providers serves", () => {
   test.each<[string, Asked, string[]]>([
     ['with models of its kind', { model: 'standard' }, chatModels],
     ['for auto', { model: 'auto' }, chatModels],
@@ -79,34 +79,34 @@ describe('a tier that no provider of the project serves is filled, cheapest firs
       chatModels,
     ],
     ['for auto without a configured tier', { catalog: buildCatalog({ ...source, tiers: {} }) }, chatModels],
-  ])('%s', (_name, asked, ids) => {
+  ])('come from the catalog, cheapest first: %s', (_name, asked, ids) => {
     expect(idsOf(asked)).toEqual(ids);
   });
 
-  test('adds at most twenty models', () => {
+  test('are limited to twenty models', () => {
     const many = Object.fromEntries(Array.from({ length: 30 }, (_, n) => [`openai/m${n}`, row('chat', BigInt(n))]));
     const full = buildCatalog({ ...source, models: { ...source.models, ...many } });
     expect(idsOf({ model: 'standard', catalog: full })).toHaveLength(20);
   });
 });
 
-describe('a model that no provider of the project serves is filled with models of the same name', () => {
+describe("substitutes for a model that none of the project's providers serves", () => {
   test.each<[string, Asked, string[]]>([
     ['a full id', { model: 'away/gpt' }, ['openai/gpt', 'azure/gpt']],
     ['of a provider that does not exist', { model: 'nobody/mini' }, ['openai/mini']],
     ['that serve the route', { model: 'away/gpt', route: 'moderations' }, ['openai/gpt']],
     ['or without a kind, which counts as chat', { model: 'nobody/mini', route: 'moderations' }, ['openai/mini']],
-  ])('%s', (_name, asked, ids) => {
+  ])('have the same name: %s', (_name, asked, ids) => {
     expect(idsOf(asked)).toEqual(ids);
   });
 });
 
-describe('fill', () => {
-  test.each(['nobody/embed-small', 'away/embed-small', 'away/gpt'])('is not used for embeddings of the explicit model %s', (model) => {
+describe('catalog fill', () => {
+  test.each(['nobody/embed-small', 'away/embed-small', 'away/gpt'])("doesn't replace the embedding model %s", (model) => {
     expect(() => plan({ model, route: 'embeddings' })).toThrow('no models available for route');
   });
 
-  test('does not add models if a provider serves a model of the chain', () => {
+  test("doesn't add models if a provider serves one in the chain", () => {
     expect(idsOf({ model: 'served' })).toEqual(['openai/gpt']);
     expect(plan({ model: 'served' }).entries).toEqual([
       { model: 'openai/gpt', skipped: null },
@@ -131,22 +131,22 @@ describe('fill', () => {
     ['the key does not permit the served chain', { model: 'served', keyModels: ['azure/gpt'] }, 'model not permitted for this key: served'],
     ['the key permits no substitute', { model: 'standard', keyModels: ['away/gpt'] }, 'model not permitted for this key: standard'],
     ['the key permits only the requested id', { model: 'away/gpt', keyModels: ['away/gpt'] }, 'model not permitted for this key: away/gpt'],
-  ])('is not used, so the call gets 400 no_route, if %s', (_name, asked, message) => {
+  ])('returns 400 no_route if %s', (_name, asked, message) => {
     expect(() => plan(asked)).toThrow(expect.objectContaining({ code: 'no_route', status: 400, message }));
   });
 
-  test('may be enabled by a project if the deployment disables it', () => {
+  test('can be enabled by a project if the deployment disables it', () => {
     expect(idsOf({ model: 'standard', catalogFill: false, project: { catalogFill: true } })).toEqual(chatModels);
   });
 });
 
-describe("the key's allow-list applies to substitutes", () => {
+describe("a key's allow-list for substitutes", () => {
   test.each<[string, Asked, string[]]>([
     ['by id', { model: 'standard', keyModels: ['openai/gpt'] }, ['openai/gpt']],
     ['by bare name', { model: 'away/gpt', keyModels: ['gpt'] }, ['openai/gpt', 'azure/gpt']],
     ['a permitted tier permits its substitutes', { model: 'standard', keyModels: ['standard'] }, chatModels],
     ['so does a permitted auto', { model: 'auto', keyModels: ['auto'] }, chatModels],
-  ])('%s', (_name, asked, ids) => {
+  ])('applies: %s', (_name, asked, ids) => {
     expect(idsOf(asked)).toEqual(ids);
   });
 });
@@ -161,7 +161,7 @@ test('puts retired substitutes last', () => {
   ]);
 });
 
-test('records the substitutes, the denied models and the reasons for the skipped chain', () => {
+test('records the substitutes and why models were skipped', () => {
   expect(plan({ model: 'unheard', keyModels: ['gpt'] }).entries).toEqual([
     { model: 'azure/gpt', skipped: null, filled: true },
     { model: 'openai/gpt', skipped: null, filled: true },

@@ -24,16 +24,16 @@ describe('resolution of a model name', () => {
     ['a tier of bare names', 'wide', ['openai/mini', 'azure/mini', 'router/meta/llama', 'openai/gpt']],
     ['a tier before a model of the same name', 'claude', ['openai/gpt']],
     ['a tier with unknown names', 'odd', ['openai/gpt']],
-  ])('%s', (_name, model, ids) => {
+  ])('resolves %s', (_name, model, ids) => {
     expect(idsOf({ model })).toEqual(ids);
   });
 
-  test('returns a chain that mixes dialects and gives each candidate the dialect of its vendor', () => {
+  test("returns the dialect of each candidate's vendor in a mixed chain", () => {
     expect(idsOf({ model: 'both' })).toEqual(['openai/gpt', 'anthropic/claude', 'azure/mini']);
     expect(plan({ model: 'both', route: 'messages' }).candidates.map(({ dialect }) => dialect)).toEqual(['chat', 'messages', 'chat']);
   });
 
-  test("prefers a project's tiers over those of the configuration", () => {
+  test("prefers a project's tiers to those in the configuration", () => {
     const tiers = { standard: ['azure/mini'], own: ['mini'] };
     expect(idsOf({ model: 'auto', project: { tiers } })).toEqual(['azure/mini']);
     expect(idsOf({ model: 'own', project: { tiers } })).toEqual(['openai/mini', 'azure/mini']);
@@ -61,11 +61,11 @@ describe('an application', () => {
     expect(idsOf({ source: application, model, project: { tiers, applications } })).toEqual(ids);
   });
 
-  test('cannot use a tier of another application', () => {
+  test("can't use a tier of another application", () => {
     expect(() => plan({ source: 'odd', model: 'own', project: { applications } })).toThrow('no models available for route');
   });
 
-  test('may empty a tier', () => {
+  test('can define an empty tier', () => {
     const emptied = new Map([['bot', { tiers: { standard: [] } }]]);
     expect(() => plan({ source: 'bot', project: { applications: emptied } })).toThrow('no models available for route');
   });
@@ -83,7 +83,7 @@ describe('the routes', () => {
     expect(idsOf({ route })).toEqual(ids);
   });
 
-  test.each<TextRoute>(['embeddings', 'moderations', 'rerank'])('skips providers that do not serve %s and records the reason', (route) => {
+  test.each<TextRoute>(['embeddings', 'moderations', 'rerank'])("skips providers that don't serve %s and records the reason", (route) => {
     const { candidates, entries: lines } = plan({
       route,
       model: 'all',
@@ -97,7 +97,7 @@ describe('the routes', () => {
     ]);
   });
 
-  test('sends responses to every vendor, on its own route or translated to its dialect', () => {
+  test('sends responses calls to every vendor and translates them if necessary', () => {
     const providers = {
       ...source.providers,
       azure: { dialect: 'chat', serves: ['chat', 'responses'] as const, responses: 'unknown' as const },
@@ -126,7 +126,7 @@ describe('the routes', () => {
     expect(entries).toContainEqual({ model: 'none/x', skipped: 'route_not_served' });
   });
 
-  test('skips a vendor that does not serve the route of its dialect', () => {
+  test("skips a vendor that doesn't serve its dialect's route", () => {
     const providers = { ...source.providers, openai: { dialect: 'chat', serves: ['embeddings'] as const } };
     const catalog = buildCatalog({ ...source, providers });
     expect(idsOf({ catalog })).toEqual(['azure/mini']);
@@ -164,7 +164,7 @@ describe('the tier that a classifier chose for auto', () => {
 });
 
 describe('a candidate', () => {
-  test('has everything that its attempt needs', () => {
+  test('has everything that an attempt needs', () => {
     expect(plan({ model: 'openai/gpt' }).candidates).toEqual([
       {
         id: 'openai/gpt',
@@ -229,7 +229,7 @@ describe('400 no_route', () => {
       { model: 'openai/gpt', keyModels: ['azure/mini'], project: { providers: [] } },
       'no providers configured',
     ],
-  ])('%s', (_name, asked, message) => {
+  ])('is returned for %s', (_name, asked, message) => {
     expect(() => plan(asked)).toThrow(expect.objectContaining({ code: 'no_route', status: 400, message }));
   });
 });
@@ -245,22 +245,22 @@ describe("a key's allow-list", () => {
     ['a tier', ['standard'], 'standard', ['openai/gpt', 'azure/mini']],
     ['a tier opens auto', ['standard'], 'auto', ['openai/gpt', 'azure/mini']],
     ['several', ['gpt', 'azure/mini'], 'wide', ['azure/mini', 'openai/gpt']],
-  ])('%s', (_name, keyModels, model, ids) => {
+  ])('permits %s', (_name, keyModels, model, ids) => {
     expect(idsOf({ model, keyModels })).toEqual(ids);
   });
 
-  test('permits a tier without permitting its models by other names', () => {
+  test('permits a tier without permitting its models directly', () => {
     expect(() => plan({ model: 'openai/gpt', keyModels: ['standard'] })).toThrow('model not permitted for this key: openai/gpt');
     expect(() => plan({ model: 'repeated', keyModels: ['standard'] })).toThrow('model not permitted for this key: repeated');
   });
 
-  test('permits nothing for the name of a provider', () => {
+  test("permits nothing for a provider's name", () => {
     expect(() => plan({ model: 'openai/gpt', keyModels: ['openai'] })).toThrow('model not permitted');
   });
 });
 
 describe('the order of candidates', () => {
-  test('puts retired models and providers last without skipping them', () => {
+  test('puts retired models and providers last', () => {
     expect(idsOf({ model: 'wide', project: { retired: ['openai/mini'] } })).toEqual([
       'azure/mini',
       'router/meta/llama',
@@ -282,11 +282,11 @@ describe('the order of candidates', () => {
     expect(idsOf({ model: 'openai/gpt', project: { retired: ['openai/gpt'] } })).toEqual(['openai/gpt']);
   });
 
-  test('ignores retirement for a bare name or tier', () => {
+  test("ignores a retired name if it's a bare name or a tier", () => {
     expect(idsOf({ model: 'standard', project: { retired: ['gpt', 'standard'] } })).toEqual(['openai/gpt', 'azure/mini']);
   });
 
-  test('puts a provider with an open breaker after the others and before the retired ones', () => {
+  test('puts a provider with an open breaker after the healthy ones', () => {
     const breakers = createBreakers({ now: () => 0 });
     for (let n = 0; n < 5; n += 1) breakers.recordFailure('acme', 'openai');
     expect(idsOf({ model: 'wide', breakers })).toEqual(['azure/mini', 'router/meta/llama', 'openai/mini', 'openai/gpt']);
@@ -298,7 +298,7 @@ describe('the order of candidates', () => {
     ]);
   });
 
-  test('does not change if all breakers are open', () => {
+  test('stays the same if all breakers are open', () => {
     const breakers = createBreakers({ now: () => 0 });
     for (const provider of ['openai', 'azure', 'router']) for (let n = 0; n < 5; n += 1) breakers.recordFailure('acme', provider);
     expect(idsOf({ model: 'wide', breakers })).toEqual(['openai/mini', 'azure/mini', 'router/meta/llama', 'openai/gpt']);
@@ -311,7 +311,7 @@ describe('the order of candidates', () => {
     expect(idsOf({ model: 'repeated', breakers })).toEqual(['azure/mini', 'openai/gpt']);
   });
 
-  test('lets one model take the probe slot in half-open state and keep its position', () => {
+  test('keeps the model that takes the probe slot in its position', () => {
     let now = 0;
     const breakers = createBreakers({ now: () => now });
     for (let n = 0; n < 5; n += 1) breakers.recordFailure('acme', 'openai');
@@ -320,7 +320,7 @@ describe('the order of candidates', () => {
     expect(idsOf({ model: 'wide', breakers })).toEqual(['azure/mini', 'router/meta/llama', 'openai/mini', 'openai/gpt']);
   });
 
-  test('gives no probe slot to a model after the first healthy one and puts it after the healthy ones', () => {
+  test('gives no probe slot to a model after the first healthy one', () => {
     let now = 0;
     const breakers = createBreakers({ now: () => now });
     for (let n = 0; n < 5; n += 1) breakers.recordFailure('acme', 'azure');
@@ -342,7 +342,7 @@ describe('the order of candidates', () => {
   });
 });
 
-describe('the recorded entries', () => {
+describe('the recorded plan', () => {
   test('lists the candidates in order, then the skipped models with reasons', () => {
     const { entries: lines } = plan({
       model: 'all',
@@ -363,7 +363,7 @@ describe('the recorded entries', () => {
   });
 });
 
-test('assumes healthy vendors in an unordered plan without probe slots, and keeps reasons when it is ordered', () => {
+test('ignores breakers until it is ordered', () => {
   let now = 0;
   const breakers = createBreakers({ now: () => now });
   for (let n = 0; n < 5; n += 1) breakers.recordFailure('acme', 'openai');
@@ -382,7 +382,7 @@ test('assumes healthy vendors in an unordered plan without probe slots, and keep
   expect(planner.order(planner.plan(mixed), mixed).candidates[0]?.id).toBe('openai/gpt');
 });
 
-test('uses the current catalog', () => {
+test('uses the current catalog after a reload', () => {
   let catalog = buildCatalog(source);
   const planner = createPlanner({ catalog: () => catalog, breakers: createBreakers({ now: () => 0 }), catalogFill: () => false, loads });
   const request = { caller: callerWith(null), project, source: 'acme', route: 'chat', requestedModel: 'auto' } as const;
@@ -391,7 +391,7 @@ test('uses the current catalog', () => {
   expect(planner.plan(request).candidates).toMatchObject([{ id: 'azure/mini' }]);
 });
 
-test("builds a plan independently of the key's earlier plans", () => {
+test("doesn't depend on earlier plans of the same key", () => {
   const caller = callerWith(['standard', 'mini', 'openai/gpt']);
   const projects = [project, { ...project, tiers: { standard: ['mini'] } }, { ...project, retired: ['openai'] }];
   const catalog = buildCatalog(source);

@@ -50,7 +50,7 @@ describe('retry-after', () => {
     expect(wait({ 'retry-after': value })).toBeUndefined();
   });
 
-  test('counts a repeated header once', () => {
+  test('reads a repeated header once', () => {
     expect(wait({ 'retry-after': ['5', '5'] })).toBe(5000);
   });
 });
@@ -94,12 +94,12 @@ describe('a hint in the body', () => {
     expect(wait({}, [retryInfo(delay)])).toBe(ms);
   });
 
-  test('takes precedence over the resets but not over the headers', () => {
+  test('takes precedence over reset headers', () => {
     expect(wait({ 'retry-after': '2', 'x-ratelimit-reset-requests': '9s' }, retryInfo('37s'))).toBe(2000);
     expect(wait({ 'x-ratelimit-reset-requests': '9s' }, retryInfo('37s'))).toBe(37_000);
   });
 
-  test('has no effect in bodies that are not objects', () => {
+  test("is ignored if the body isn't an object", () => {
     for (const body of ['x', [], [{ error: 1 }], { error: 'x' }, { error: { details: {} } }]) expect(wait({}, body)).toBeUndefined();
     expect(parseRetryAfter({}, Buffer.from('<html>'), now)).toBeUndefined();
   });
@@ -149,7 +149,7 @@ describe('reset headers', () => {
   });
 });
 
-describe('limits that waiting does not lift', () => {
+describe("limits that don't reset by waiting", () => {
   test.each<[string, unknown]>([
     ["OpenAI's quota by code", { error: { type: 'requests', code: 'insufficient_quota' } }],
     ["OpenAI's quota by type", { error: { type: 'insufficient_quota', code: null } }],

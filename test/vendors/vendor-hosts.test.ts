@@ -80,7 +80,7 @@ describe('URLs of vendors', () => {
     expect(parseVendorAddress(text, hosts)).toBeNull();
   });
 
-  test('accepts another spelling of the configured base URL', () => {
+  test('accepts the IP address of the base URL in other notations', () => {
     const numbers = buildVendorHosts('http://127.0.0.1:8080/v1', []);
     for (const text of ['http://2130706433:8080/a', 'http://0x7f.1:8080/a', 'http://127.1:8080/a'])
       expect(parseVendorAddress(text, numbers)?.url.origin).toBe('http://127.0.0.1:8080');
@@ -137,7 +137,7 @@ const fetchFrom = ({ httpClient }: FakeVendor, provider: MediaProvider, address:
   fetchVendorFile(httpClient, { provider, address, accept: '*/*', now: () => 0 });
 
 describe('fetching a URL', () => {
-  test("follows redirects on the provider's origin with the key", () =>
+  test("sends the key when it follows redirects on the provider's origin", () =>
     withVendor(
       (response, { path }) => (path === '/a' ? response.writeHead(302, { location: '/b' }).end() : response.end('file')),
       async (vendor) => {
@@ -150,7 +150,7 @@ describe('fetching a URL', () => {
       },
     ));
 
-  test('does not send provider headers to an asset host', () =>
+  test("doesn't send provider headers to an asset host", () =>
     withVendor(
       (response) => response.end('file'),
       async (assets) => {
@@ -165,7 +165,7 @@ describe('fetching a URL', () => {
       },
     ));
 
-  test('sends the credential of a cloud identity to the origin of the provider only', () =>
+  test("sends cloud credentials only to the provider's origin", () =>
     withVendor(
       (response) => response.end('file'),
       async (assets) => {
@@ -183,7 +183,7 @@ describe('fetching a URL', () => {
       },
     ));
 
-  test("never connects to a host that is not the vendor's, regardless of what the vendor returns", async () => {
+  test("never connects to a host that doesn't belong to the vendor", async () => {
     let connections = 0;
     const listener = createServer((_request, response) => response.end());
     listener.on('connection', () => {

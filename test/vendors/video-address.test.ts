@@ -41,7 +41,7 @@ describe('an operation', () => {
   ])('is rejected as %j', (text) => expect(parseOperationName(text, baseUrl)).toBeNull());
 });
 
-test('rejects names that are longer than any vendor uses', () => {
+test('rejects names and URLs that are too long', () => {
   expect(parseOperationName(`operations/${'a'.repeat(2_000)}`, baseUrl)).toBeNull();
   expect(parseFileAddress(`https://files.example/${'a'.repeat(9_000)}`, hosts)).toBeNull();
 });
@@ -78,7 +78,7 @@ const tricks = [
   ['the metadata service', 'http://169.254.169.254/v1beta/'],
 ] as const;
 
-test.each(tricks)('rejects every address with %s', (_trick, start) => {
+test.each(tricks)('rejects addresses with %s', (_trick, start) => {
   expect(parseOperationName(`${start}models/veo/operations/abc`, baseUrl)).toBeNull();
   expect(parseFileAddress(`${start}files/abc:download?alt=media`, hosts)).toBeNull();
 });
@@ -90,7 +90,7 @@ test.each([
   ['short', 'http://127.1:8080/v1beta/'],
   ['IPv6-mapped', 'http://[::ffff:127.0.0.1]:8080/v1beta/'],
   ['a name of the machine', 'http://localhost:8080/v1beta/'],
-])("rejects another spelling of a vendor's configured IP address: %s", (_spelling, start) => {
+])("rejects the vendor's IP address in another notation: %s", (_spelling, start) => {
   const own = 'http://127.0.0.1:8080/v1beta';
   expect(parseOperationName(`${start}operations/abc`, own)).toBeNull();
   expect(parseFileAddress(`${start}files/abc`, buildVendorHosts(own, []))).toBeNull();
@@ -115,7 +115,7 @@ describe('a file', () => {
     'files/abc',
   ])('is rejected at %s', (text) => expect(parseFileAddress(text, hosts)).toBeNull());
 
-  test('has one key for all spellings of its URL', () => {
+  test('has the same key for all spellings of its URL', () => {
     const spellings = [
       `${baseUrl}/files/abc:download?alt=media`,
       `${baseUrl}/files/abc:download?alt=media&x=1`,
@@ -127,7 +127,7 @@ describe('a file', () => {
   });
 
   test.each(['/v1beta/files', '/v1beta/files/', '/v1beta/models', '/v1beta/files/a/b', '/v1beta/files/a:download/list'])(
-    'is not accepted at another path of the host: %s',
+    'is rejected at another path of the host: %s',
     (path) => expect(getFileName(new URL(`https://video.example:8443${path}`))).toBeNull(),
   );
 });
