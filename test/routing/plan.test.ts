@@ -363,7 +363,7 @@ describe('the recorded plan', () => {
   });
 });
 
-test('ignores breakers until it is ordered', () => {
+test('ignores breakers in a plan that is not ordered yet', () => {
   let now = 0;
   const breakers = createBreakers({ now: () => now });
   for (let n = 0; n < 5; n += 1) breakers.recordFailure('acme', 'openai');

@@ -30,7 +30,7 @@ const namesOf = (pool: ReturnType<typeof buildPool>, hash: number, loads = idle)
 const choose = (pool: ReturnType<typeof buildPool>, conversation: string, turns = 1): string =>
   namesOf(pool, hashOfTurn(conversation, turns))[0] ?? '';
 
-describe('the spread of 1,000 conversations that share one system prompt', () => {
+describe('the spread of 1,000 conversations with the same system prompt', () => {
   test.each<[string, readonly PoolSource[], Record<string, number>]>([
     ['two equal members', [memberOf('east'), memberOf('west')], { east: 500, west: 500 }],
     ['weights of 3 and 1', [memberOf('east', 3), memberOf('west', 1)], { east: 750, west: 250 }],
@@ -48,7 +48,7 @@ describe('the spread of 1,000 conversations that share one system prompt', () =>
   });
 });
 
-test('approaches the weights for very many conversations', () => {
+test('spreads very many conversations by the weights', () => {
   const pool = buildPool('vendor', [memberOf('a', 5), memberOf('b', 3), memberOf('c', 1.5), memberOf('d', 0.5)]);
   const counts = new Map<string, number>();
   for (let index = 0; index < 100_000; index += 1) {

@@ -66,7 +66,7 @@ describe('parseRequest', () => {
     ['{"messages":[],"stream_options":{},"stream_options":{}}', 'stream_options: duplicate key'],
     ['{"messages":[],"user":"a","user":"b"}', 'user: duplicate key'],
     ['{"messages":[],"max_tokens":1,"max_tokens":2}', 'max_tokens: duplicate key'],
-  ])('returns 400 bad_json with the field for %s', (text, message) => {
+  ])('returns 400 bad_json and names the field for %s', (text, message) => {
     expect(() => readRequest(text)).toThrow(expect.objectContaining({ code: 'bad_json', status: 400, message }));
   });
 });
@@ -112,11 +112,11 @@ describe('spliceForVendor', () => {
     ],
     ['options of another type go to the vendor', '{"model":"m","stream_options":"x"}', true, '{"model":"gpt","stream_options":"x"}'],
     ['a list of options goes to the vendor', '{"stream_options":[{}]}', true, '{"model":"gpt","stream_options":[{}]}'],
-  ])('%s', (_name, text, stream, sent) => {
+  ])('edits the request: %s', (_name, text, stream, sent) => {
     expect(forVendor(text, 'gpt', stream)).toBe(sent);
   });
 
-  test('inserts a model id with any characters as it is configured', () => {
+  test('inserts a model id unchanged, whatever characters it contains', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (model) =>
         expect(JSON.parse(forVendor('{"messages":[]}', model, false)).model).toBe(model),
@@ -137,7 +137,7 @@ describe('spliceForVendor', () => {
     objectWith({ model: valueText, messages: valueText, stream_options: options, stream: fc.constant('true') }),
   );
 
-  test('changes nothing except the model and include_usage', () => {
+  test('changes nothing but the model and include_usage', () => {
     fc.assert(
       fc.property(body, fc.boolean(), (text, stream) => {
         const bytes = Buffer.from(text);
@@ -190,7 +190,7 @@ describe('parseResponse', () => {
     });
   });
 
-  test('reads calls as the next request repeats them, with object arguments and legacy calls but no other kinds', () => {
+  test('reads tool calls the same as when the next request repeats them', () => {
     const tool_calls = [
       { id: 'a', type: 'function', function: { name: 'f', arguments: { x: 1 } } },
       { id: 'b', type: 'custom', custom: { name: 'g', input: '' } },
@@ -273,7 +273,7 @@ describe('the stream reader', () => {
       [delta({ content: 'x' }, { usage: { prompt_tokens: 9, completion_tokens: 1 } }), finish('stop', { usage })],
     ],
     ['in a chunk without choices', [finish('stop'), { usage }]],
-  ])('finds usage %s', (_name, chunks) => {
+  ])('finds the usage %s', (_name, chunks) => {
     const reader = chat.createStreamReader();
     readStream(reader, streamOf(...chunks, '[DONE]'));
     expect(reader.summary()).toMatchObject({ tokens: counted, isFinal: true });
@@ -292,7 +292,7 @@ describe('the stream reader', () => {
     expect(readStream(chat.createStreamReader(), streamOf(chunk))).toEqual([meaning]);
   });
 
-  test('reads explicit zeros as counts, but not missing values', () => {
+  test('distinguishes zero counts from missing ones', () => {
     const zero = chat.createStreamReader();
     readStream(zero, streamOf(finish('stop', { usage: { prompt_tokens: 0, completion_tokens: 0 } })));
     expect(zero.summary()).toMatchObject({ tokens: noTokens, isFinal: true });
@@ -301,7 +301,7 @@ describe('the stream reader', () => {
     expect(none.summary()).toMatchObject({ tokens: null, isFinal: false });
   });
 
-  test('assembles parallel tool calls by their index', () => {
+  test('assembles parallel tool calls by index', () => {
     const reader = chat.createStreamReader();
     const call = (index: number, fn: object, id?: string): object =>
       delta({ tool_calls: [{ index, ...(id ? { id, type: 'function' } : {}), function: fn }] });
@@ -334,7 +334,7 @@ describe('the stream reader', () => {
   test.each([
     ['the same index', 0],
     ['no index', undefined],
-  ])('separates complete tool calls with %s, which may repeat names and have object arguments', (_what, index) => {
+  ])('separates complete tool calls with %s', (_what, index) => {
     const reader = chat.createStreamReader();
     const call = (id: string, fn: object): object => delta({ tool_calls: [{ index, id, type: 'function', function: fn }] });
     readStream(
@@ -361,7 +361,7 @@ describe('the stream reader', () => {
     expect(reader.summary().turn.toolCalls).toEqual([{ name: 'f', arguments: '{"x":1}' }]);
   });
 
-  test('keeps the first of several choices for the conversation', () => {
+  test('keeps only the first of several choices for the conversation', () => {
     const reader = chat.createStreamReader();
     const second = { choices: [{ index: 1, delta: { content: 'B', tool_calls: [{ index: 0, function: { name: 'b' } }] } }] };
     readStream(
@@ -376,7 +376,7 @@ describe('the stream reader', () => {
     expect(reader.summary().turn).toEqual({ text: 'Aa', toolCalls: [] });
   });
 
-  test('reads a refusal as text, but not reasoning', () => {
+  test('reads a refusal as text, but not the reasoning', () => {
     const reader = chat.createStreamReader();
     readStream(reader, streamOf(delta({ reasoning_content: 'hm' }), delta({ refusal: 'No', content: null }), delta({ refusal: '.' })));
     expect(reader.summary().turn.text).toBe('No.');
@@ -394,7 +394,7 @@ describe('the stream reader', () => {
     expect(reader.finished()).toBe(false);
   });
 
-  test('does not treat a null error as an error', () => {
+  test("doesn't treat a null error as an error", () => {
     expect(readStream(chat.createStreamReader(), streamOf(delta({ content: 'x' }, { error: null })))).toEqual(['delta']);
   });
 
@@ -407,7 +407,7 @@ describe('the stream reader', () => {
     ]);
   });
 
-  test('ignores an object that is not a chunk, so that another model can still be tried', () => {
+  test("ignores objects that aren't chunks", () => {
     expect(readStream(chat.createStreamReader(), streamOf({ debug: true }, { type: 'message_start', message: {} }))).toEqual([
       'ignored',
       'ignored',
@@ -418,7 +418,7 @@ describe('the stream reader', () => {
     expect(readStream(chat.createStreamReader(), streamOf(data))).toEqual(['unreadable']);
   });
 
-  test('finishes with a finish reason, even if [DONE] never comes', () => {
+  test('is complete after a finish reason, even without [DONE]', () => {
     const reader = chat.createStreamReader();
     readStream(reader, streamOf(delta({ content: 'x' })));
     expect(reader.finished()).toBe(false);
@@ -427,6 +427,6 @@ describe('the stream reader', () => {
   });
 });
 
-test('adds nothing to a broken stream', () => {
+test('is incomplete without a finish reason', () => {
   expect(chat.formatStreamError('x')).toBeNull();
 });

@@ -3,7 +3,7 @@ import type { Tokens } from '../../../src/core/pricing.ts';
 import { noTokens } from '../../../src/core/pricing.ts';
 import { estimateTokens, parseChatUsage, parseMessagesUsage, parseResponsesUsage } from '../../../src/dialects/contract/token-usage.ts';
 
-test('counts tokens written to the cache as input on responses', () => {
+test('counts tokens written to the cache as input for responses', () => {
   const usage = { input_tokens: 100, output_tokens: 5, input_tokens_details: { cached_tokens: 30, cache_write_tokens: 60 } };
   expect(parseResponsesUsage(usage)).toEqual({ input: 10, cachedInput: 30, cacheWrite: 60, cacheWrite1h: 0, output: 5 });
 });
@@ -70,7 +70,7 @@ describe('parseChatUsage', () => {
     ['an empty object', {}, null],
     ['counts that are none', { prompt_tokens: '9', completion_tokens: -1 }, null],
     ['a list', [9, 2], null],
-  ])('%s', (_name, usage, tokens) => {
+  ])('reads %s', (_name, usage, tokens) => {
     expect(parseChatUsage(usage)).toEqual(tokens && { ...noTokens, ...tokens });
   });
 });
@@ -117,7 +117,7 @@ describe('parseMessagesUsage', () => {
     ['no usage', undefined, null],
     ['an empty object', {}, null],
     ['no counts', { service_tier: 'standard' }, null],
-  ])('%s', (_name, usage, tokens) => {
+  ])('reads %s', (_name, usage, tokens) => {
     expect(parseMessagesUsage(usage, null)).toEqual(tokens && { ...noTokens, ...tokens });
   });
 
@@ -133,11 +133,11 @@ describe('parseMessagesUsage', () => {
     ['explicit zeros', { input_tokens: 0, cache_read_input_tokens: 0, output_tokens: 0 }, { input: 0, cachedInput: 0, output: 0 }],
     ['nothing', {}, {}],
     ['no usage', undefined, {}],
-  ])('replaces earlier stream counts with later ones: %s', (_name, usage, tokens) => {
+  ])('replaces earlier counts of a stream: %s', (_name, usage, tokens) => {
     expect(parseMessagesUsage(usage, earlier)).toEqual({ ...earlier, ...tokens });
   });
 
-  test('does not count 1-hour writes twice in a total after a split', () => {
+  test("doesn't count 1-hour cache writes twice", () => {
     const first = parseMessagesUsage(
       {
         input_tokens: 1,
@@ -161,6 +161,6 @@ test.each([
   [1, 1],
   [4, 1],
   [5, 2],
-])('estimates %p characters at %p tokens', (characters, tokens) => {
+])('estimates that %p characters are %p tokens', (characters, tokens) => {
   expect(estimateTokens(characters)).toBe(tokens);
 });

@@ -79,11 +79,11 @@ describe('uploads that parsers read differently', () => {
     }
   }, 120_000);
 
-  test('checks every string of an upload that a parser might read', () => {
+  test('have every string checked that any parser might read', () => {
     expect(unchecked).toEqual([]);
   });
 
-  test('blocks most ambiguous uploads by a rule instead of rejecting them', () => {
+  test('are usually blocked by a rule rather than rejected', () => {
     expect(counts.blocked).toBeGreaterThan(bodies / 5);
   });
 });

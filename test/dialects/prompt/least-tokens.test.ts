@@ -4,7 +4,7 @@ import { countLeastTokens, leastBytesPerToken } from '../../../src/dialects/prom
 const count = (body: unknown): number => countLeastTokens(Buffer.from(JSON.stringify(body)), Number.POSITIVE_INFINITY);
 const says = (content: unknown) => ({ messages: [{ role: 'user', content }] });
 
-describe('never exceeds the number of tokens that the vendor counts', () => {
+describe('the estimated minimum of tokens', () => {
   /** Token counts of o200k_base, which is OpenAI's tokenizer with the fewest tokens per text. */
   test.each<[string, string, number, number]>([
     ['English', "It isn't the length of a prompt that matters most; it's what the model was asked to do with it.", 20, 22],
@@ -17,12 +17,12 @@ describe('never exceeds the number of tokens that the vendor counts', () => {
     ['Hindi', 'आज मौसम बहुत अच्छा है और हम पार्क में गए।', 8, 11],
     ['one letter, often', 'x'.repeat(1_600), 100, 200],
     ['dots', '.'.repeat(5_000), 0, 79],
-  ])('%s', (_what, text, least, tokens) => {
+  ])("is at most the vendor's count for %s", (_what, text, least, tokens) => {
     expect(count(says(text))).toBe(least);
     expect(least).toBeLessThanOrEqual(tokens);
   });
 
-  test('never exceeds what the size of the body permits', () => {
+  test("doesn't exceed what the size of the body allows", () => {
     const body = says('a '.repeat(1_000));
     expect(count(body)).toBe(1_000);
     expect(count(body)).toBeLessThanOrEqual(JSON.stringify(body).length / leastBytesPerToken);
@@ -69,13 +69,13 @@ describe('the bound', () => {
   });
 
   test.each(['truncation', 'context_management', 'transforms', 'truncate_prompt_tokens'])(
-    'counts nothing if the vendor may shorten the prompt: %s',
+    'is zero if the vendor may shorten the prompt: %s',
     (key) => {
       expect(count({ ...says('one two three'), [key]: 'auto' })).toBe(0);
     },
   );
 
-  test('counts no more than needed to exceed the limit', () => {
+  test('stops counting once the limit is exceeded', () => {
     const messages = Array.from({ length: 1_000 }, () => ({ role: 'user', content: 'one two three' }));
     expect(countLeastTokens(Buffer.from(JSON.stringify({ messages })), 10)).toBe(12);
   });

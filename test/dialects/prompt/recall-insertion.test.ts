@@ -17,7 +17,7 @@ function insert(dialect: Dialect, text: string): { text: string; userText: strin
 const message = `{"role":"system","content":${JSON.stringify(block)}}`;
 const textBlock = `{"type":"text","text":${JSON.stringify(block)}}`;
 
-describe('chat: one system message after the leading system and developer messages', () => {
+describe('inserting recalled memories into a chat request', () => {
   test.each([
     ['no system message', '[ {"role":"user","content":"hi"} ]', `[ ${message},{"role":"user","content":"hi"} ]`],
     [
@@ -36,12 +36,12 @@ describe('chat: one system message after the leading system and developer messag
       `[{"r\\u006fle":"s\\u0079stem"},${message},{"role":"user","content":"hi"}]`,
     ],
     ['something that is no message first', '[1,{"role":"user","content":"hi"}]', `[${message},1,{"role":"user","content":"hi"}]`],
-  ])('%s', (_name, before, after) => {
+  ])('adds one system message: %s', (_name, before, after) => {
     expect(insert('chat', `{"a":1.0,"messages":${before}, "z":1e5 }`)?.text).toBe(`{"a":1.0,"messages":${after}, "z":1e5 }`);
   });
 });
 
-describe('messages: one more text in `system`', () => {
+describe('inserting recalled memories into a messages request', () => {
   const rest = '"messages":[{"role":"user","content":"hi"}]';
   test.each([
     [
@@ -58,11 +58,11 @@ describe('messages: one more text in `system`', () => {
     ['null is set', `{"system":null,${rest}}`, `{"system":${JSON.stringify(block)},${rest}}`],
     ['an empty text is set', `{"system":"",${rest}}`, `{"system":${JSON.stringify(block)},${rest}}`],
     ['what is absent is set', `{${rest}}`, `{"system":${JSON.stringify(block)},${rest}}`],
-  ])('%s', (_name, before, after) => {
+  ])('adds one text to system: %s', (_name, before, after) => {
     expect(insert('messages', before)?.text).toBe(after);
   });
 
-  test('inserts nothing if system has another type', () => {
+  test('inserts nothing if system has an unexpected type', () => {
     expect(insert('messages', `{"system":7,${rest}}`)).toBeNull();
   });
 });
@@ -117,7 +117,7 @@ describe('the last user text', () => {
     ['white space', 'chat', [{ role: 'user', content: ' \n' }], null],
     ['no messages', 'chat', [], null],
     ['no block that was recalled before', 'chat', [{ role: 'user', content: `hi ${wrapRecalled('recall', ['old'])} there` }], 'hi  there'],
-  ])('%s', (_name, dialect, messages, text) => {
+  ])('finds %s', (_name, dialect, messages, text) => {
     expect(insert(dialect, JSON.stringify({ messages }))?.userText ?? null).toBe(text);
   });
 });
@@ -143,7 +143,7 @@ const bodies = fc
       `${gap}{"first":${odd},${gap}"messages":${gap}[${gap}${messages.join(',')}]${gap},${system === null ? '' : `"system":${gap}${system},`}"last":${odd}}${gap}`,
   );
 
-test('leaves all other bytes unchanged and inserts the block once at its position', () => {
+test('leaves all other bytes unchanged', () => {
   fc.assert(
     fc.property(bodies, fc.constantFrom<Dialect>('chat', 'messages'), (before, dialect) => {
       const after = insert(dialect, before);

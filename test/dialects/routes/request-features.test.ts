@@ -40,11 +40,11 @@ describe('features of a body', () => {
     ['code in the system prompt', JSON.stringify({ system: '```', messages: [] }), { hasCode: true }],
     ['a code word is no code', JSON.stringify({ messages: [{ role: 'user', content: 'the `x`' }] }), { hasCode: false }],
     ['fences elsewhere', '{"messages":[],"stop":["```"]}', { hasCode: false }],
-  ])('%s', (_name, text, expected) => {
+  ])('finds %s', (_name, text, expected) => {
     expect(featuresOf(text)).toMatchObject(expected);
   });
 
-  test('searches only the first 256 KiB of a body', () => {
+  test('searches only the first 256 KiB', () => {
     const text = JSON.stringify({ messages: [{ role: 'user', content: `${'x'.repeat(33_000_000)}\`\`\`` }] });
     expect(featuresOf(text)).toMatchObject({ hasCode: false, messages: 1 });
   });
@@ -77,7 +77,7 @@ describe('the last user text', () => {
     ['no messages', {}, null],
     ['what is no message', { messages: [7, null, 'x'] }, null],
     ['too much to parse', { messages: [{ role: 'user', content: 'x'.repeat(300_000) }] }, null],
-  ])('%s', (_name, body, text) => {
+  ])('finds %s', (_name, body, text) => {
     expect(read(body)).toBe(text);
   });
 });

@@ -124,7 +124,7 @@ describe('a chat request for a messages vendor', () => {
       },
       { messages: [{ role: 'user', content: [text('Hi')] }] },
     ],
-  ])('%s', (_name, members, expected) => {
+  ])('translates %s', (_name, members, expected) => {
     // Expected in every row that doesn't override it. No other members may be sent.
     const max_tokens = 'max_tokens' in members ? (members.max_tokens ?? 4096) : 4096;
     const tools = 'tools' in members ? [nativeTool] : undefined;
@@ -137,7 +137,7 @@ describe('a chat request for a messages vendor', () => {
     expect(toMessages({ stream: true })).not.toHaveProperty('stream');
   });
 
-  test('sets an effort only for a model with efforts, and no thinking for a model without it', () => {
+  test('sets an effort only if the model supports it', () => {
     const members = { reasoning_effort: 'high', response_format: format };
     expect(toMessages(members, { thinking: 'adaptive', supportsSchema: true })).toMatchObject({
       thinking: { type: 'adaptive' },

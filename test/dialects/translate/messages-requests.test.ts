@@ -47,7 +47,7 @@ describe('a messages request for a chat vendor', () => {
       { reasoning_effort: 'high' },
     ],
     ['thinking that is off', { thinking: { type: 'disabled' }, output_config: { effort: 'high' } }, { reasoning_effort: undefined }],
-  ])('%s', (_name, members, expected) => {
+  ])('translates %s', (_name, members, expected) => {
     const tools = 'tools' in members ? [tool] : undefined;
     expect(toChat(members)).toEqual({ model: 'gpt', max_completion_tokens: 50, messages: [hello], tools, ...expected });
   });
@@ -56,7 +56,7 @@ describe('a messages request for a chat vendor', () => {
     expect(toChat({}, { stream: true })).toMatchObject({ stream: true, stream_options: { include_usage: true } });
   });
 
-  test('adapts to what vendors and models support', () => {
+  test("leaves out parameters that the vendor doesn't support", () => {
     const request = toChat({ thinking: { type: 'enabled', budget_tokens: 1024 } }, { maxTokensField: 'max_tokens', reasons: false });
     expect(request).toEqual({ model: 'gpt', max_tokens: 50, messages: [hello] });
   });
@@ -74,11 +74,11 @@ describe('a messages request for a chat vendor', () => {
       expect(toChat({ system }).messages).toEqual([{ role: 'system', content }, hello]);
     });
 
-    test.each([[''], [[]], [null]])('omits an empty system of %j', (system) => {
+    test.each([[''], [[]], [null]])('omits an empty system prompt: %j', (system) => {
       expect(toChat({ system }).messages).toEqual([hello]);
     });
 
-    test('keeps one text as text and several as parts', () => {
+    test('keeps a single text as a string and several as parts', () => {
       expect(messagesOf({ role: 'user', content: [{ ...text('A'), ...mark }] })).toEqual([{ role: 'user', content: 'A' }]);
       expect(messagesOf({ role: 'user', content: [text('A'), text(''), text('B')] })).toEqual([
         { role: 'user', content: [text('A'), text('B')] },
@@ -105,7 +105,7 @@ describe('a messages request for a chat vendor', () => {
       const loop = [hello, { role: 'assistant', content: [thinking, sealed, use] }, results];
       const answered = { role: 'assistant', content: null, tool_calls: [{ id: 't' }] };
 
-      test('drops thinking for a vendor that would reject it', () => {
+      test('is dropped for a vendor that would reject it', () => {
         expect(said('none', ...loop)).toEqual([expect.not.objectContaining({ reasoning_content: expect.anything() })]);
       });
 
@@ -116,7 +116,7 @@ describe('a messages request for a chat vendor', () => {
         expect(said('text', hello, unsigned, hello)).toEqual([{ role: 'assistant', content: 'A', reasoning_content: 'Hm' }]);
       });
 
-      test('becomes reasoning_details for a vendor that accepts them', () => {
+      test('becomes reasoning_details for a vendor that accepts it', () => {
         const format = 'anthropic-claude-v1';
         const reasoning_details = [
           { type: 'reasoning.text', text: 'Hm', signature: 'c2ln', format, index: 0 },
@@ -125,7 +125,7 @@ describe('a messages request for a chat vendor', () => {
         expect(said('details', ...loop)).toMatchObject([{ ...answered, reasoning_content: 'Hm', reasoning_details }]);
       });
 
-      test('adds blank thinking to tool calls if the vendor requires it and did not write it', () => {
+      test('is added to tool calls as a blank if the vendor requires it', () => {
         const silent = [hello, { role: 'assistant', content: [use] }, results, { role: 'assistant', content: 'A' }, hello];
         expect(said('text', ...silent)).toMatchObject([
           { ...answered, reasoning_content: ' ' },
@@ -135,7 +135,7 @@ describe('a messages request for a chat vendor', () => {
       });
     });
 
-    test("puts tool results before the user's text and notes errors", () => {
+    test("puts tool results before the user's text", () => {
       const results = [
         { type: 'tool_result', tool_use_id: 't2', content: [text('bad')], is_error: true },
         text('And now?'),
@@ -150,7 +150,7 @@ describe('a messages request for a chat vendor', () => {
       ]);
     });
 
-    test('keeps an error without text as an error', () => {
+    test('marks an error without text as an error', () => {
       const result = { type: 'tool_result', tool_use_id: 't1', is_error: true };
       expect(messagesOf(hello, { role: 'assistant', content: [use] }, { role: 'user', content: [result] })).toMatchObject([
         {},
@@ -159,7 +159,7 @@ describe('a messages request for a chat vendor', () => {
       ]);
     });
 
-    test("moves an image in a tool result to the user's message", () => {
+    test("moves images from a tool result to the user's message", () => {
       const content = [text('see'), { type: 'image', source: { type: 'url', url: 'https://a.example/b.png' } }];
       expect(
         messagesOf(
@@ -199,7 +199,7 @@ describe('a messages request for a chat vendor', () => {
       ]);
     });
 
-    test('generates missing or overlong ids, the same for call and result', () => {
+    test('replaces missing or overlong tool call ids', () => {
       const long = `toolu_${'x'.repeat(60)}`;
       const uses = [use, { ...use, id: undefined }, { ...use, id: long }];
       const results = [long, 't1', undefined].map((id) => ({ type: 'tool_result', tool_use_id: id, content: id ?? 'none' }));

@@ -130,11 +130,11 @@ describe('a chat response for a messages caller', () => {
       { function_call: { name: 'f', arguments: '{"a":1}' } },
       [{ ...use, id: expect.stringMatching(/^toolu_[0-9a-f]{24}$/) }],
     ],
-  ])('%s', (_name, message, content) => {
+  ])('converts %s', (_name, message, content) => {
     expect(ofChat(message)?.content).toEqual(content);
   });
 
-  test('drops thinking for a caller that disabled it', () => {
+  test('contains no thinking for a caller that disabled it', () => {
     const choices = [{ message: { role: 'assistant', content: 'A', reasoning_content: 'Hm' }, finish_reason: 'stop' }];
     expect(responseToMessages({ choices }, names, { hidesThinking: true })?.content).toEqual([text('A')]);
   });
@@ -153,7 +153,7 @@ describe('a chat response for a messages caller', () => {
     expect(JSON.stringify(ofChat({ tool_calls: [{ ...call, function: { name: 'f', arguments: text } }] }))).toContain(`"input":${text}`);
   });
 
-  test('generates members that the vendor omitted, with a separate id per tool call', () => {
+  test('has generated ids for members that the vendor omitted', () => {
     const anonymous = { function: { name: 'f', arguments: '' } };
     const answer = ofChat({ tool_calls: [anonymous, anonymous] }, {}, { id: undefined, model: '' });
     expect(answer).toMatchObject({ id: 'msg_gw-1', model: 'asked', usage: { input_tokens: 0, output_tokens: 0 } });
@@ -167,11 +167,11 @@ describe('a chat response for a messages caller', () => {
     ['no choices', { choices: [] }],
     ['a choice without message', { choices: [{ index: 0, text: 'old' }] }],
     ['a messages answer', { type: 'message', content: [] }],
-  ])('does not recognize %s', (_name, answer) => {
+  ])("isn't recognized from %s", (_name, answer) => {
     expect(responseToMessages(answer, names)).toBeNull();
   });
 
-  test('is unreadable if its arguments are invalid, unless it was truncated', () => {
+  test('is rejected if tool arguments are invalid, unless it was truncated', () => {
     const broken = { content: null, tool_calls: [{ ...call, function: { name: 'f', arguments: '{"a":' } }] };
     expect(ofChat(broken, { finish_reason: 'tool_calls' })).toBeNull();
     expect(ofChat(broken, { finish_reason: 'length' })).toMatchObject({
@@ -234,7 +234,7 @@ describe('a messages response for a chat caller', () => {
     ['nothing', [], ''],
     ['only calls', [use], null],
     ['only thinking', [{ type: 'redacted_thinking', data: 'x' }], ''],
-  ])('%s', (_name, content, expected) => {
+  ])('has the right content for %s', (_name, content, expected) => {
     expect(asLosslessObject(choiceOf(ofMessages(content)).message).content).toBe(expected);
   });
 
@@ -246,7 +246,7 @@ describe('a messages response for a chat caller', () => {
     expect(ofMessages([], { id })).toMatchObject({ id: expected });
   });
 
-  test('does not return reasoning_details for thinking without a signature', () => {
+  test('has no reasoning_details for unsigned thinking', () => {
     const { message } = choiceOf(ofMessages([{ type: 'thinking', thinking: 'Hm' }, text('A')]));
     expect(message).toEqual({ role: 'assistant', content: 'A', refusal: null, reasoning_content: 'Hm' });
   });
@@ -257,7 +257,7 @@ describe('a messages response for a chat caller', () => {
     expect(JSON.stringify(ofMessages(content))).toContain(JSON.stringify(text));
   });
 
-  test('contains the JSON answer tool as text', () => {
+  test("has the JSON answer tool's input as text", () => {
     const content = [{ ...use, name: jsonAnswerToolName, input: { a: [1, 'é'] } }];
     expect(choiceOf(ofMessages(content, { stop_reason: 'tool_use' }))).toMatchObject({
       message: { content: '{"a":[1,"é"]}' },
@@ -266,7 +266,7 @@ describe('a messages response for a chat caller', () => {
     expect(choiceOf(ofMessages(content)).message).not.toHaveProperty('tool_calls');
   });
 
-  test('contains the JSON answer tool as text in the recorded turn too', () => {
+  test("stores the JSON answer tool's input as text in the recorded turn", () => {
     const others = [{ name: 'f', arguments: '{}' }];
     expect(toCallerTurn({ text: '', toolCalls: [...others, { name: jsonAnswerToolName, arguments: '{"a":1}' }] })).toEqual({
       text: '{"a":1}',
@@ -275,11 +275,11 @@ describe('a messages response for a chat caller', () => {
     expect(toCallerTurn({ text: 'A', toolCalls: others })).toEqual({ text: 'A', toolCalls: others });
   });
 
-  test('does not invent usage that was not reported', () => {
+  test("has no usage if the vendor didn't report any", () => {
     expect(ofMessages([{ type: 'text', text: 'A' }])).not.toHaveProperty('usage');
   });
 
-  test('counts numbers that keep their original text', () => {
+  test('reads token counts written as 1.0 or 2e0', () => {
     const usage = parseLossless('{"input_tokens":1.0,"output_tokens":2e0}');
     expect(ofMessages([], { usage })?.usage).toMatchObject({ prompt_tokens: 1, completion_tokens: 2 });
   });
@@ -288,7 +288,7 @@ describe('a messages response for a chat caller', () => {
     ['an error', { type: 'error', error: { type: 'api_error', message: 'x' } }],
     ['text as content', { content: 'x' }],
     ['a chat answer', { choices: [] }],
-  ])('does not recognize %s', (_name, answer) => {
+  ])("isn't recognized from %s", (_name, answer) => {
     expect(responseToChat(answer, names)).toBeNull();
   });
 });
