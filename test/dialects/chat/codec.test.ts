@@ -73,33 +73,43 @@ describe('parseRequest', () => {
 
 describe('spliceForVendor', () => {
   test.each([
-    ['the model is replaced', '{"model":"standard","messages":[ ]}', false, '{"model":"gpt","messages":[ ]}'],
-    ['a missing model is set', '{ "messages":[]}', false, '{"model":"gpt", "messages":[]}'],
-    ['null is replaced', '{"messages":[],"model" : null }', false, '{"messages":[],"model" : "gpt" }'],
+    ['replaces the model', '{"model":"standard","messages":[ ]}', false, '{"model":"gpt","messages":[ ]}'],
+    ['adds a missing model', '{ "messages":[]}', false, '{"model":"gpt", "messages":[]}'],
+    ['replaces a null model', '{"messages":[],"model" : null }', false, '{"messages":[],"model" : "gpt" }'],
     [
-      'a plain call keeps its stream options',
+      'keeps the stream options of a plain call',
       '{"model":"m","stream_options":null,"messages":[]}',
       false,
       '{"model":"gpt","stream_options":null,"messages":[]}',
     ],
     [
-      'usage is asked for on streams',
+      'asks for usage in streams',
       '{"model":"m","stream":true}',
       true,
       '{"stream_options":{"include_usage":true},"model":"gpt","stream":true}',
     ],
-    ['model and usage at the same place', '{"stream":true}', true, '{"model":"gpt","stream_options":{"include_usage":true},"stream":true}'],
-    ['an empty object', '{ }', true, '{"model":"gpt","stream_options":{"include_usage":true} }'],
-    ['options that are null', '{"model":"m","stream_options":null}', true, '{"model":"gpt","stream_options":{"include_usage":true}}'],
-    ['empty options', '{"model":"m","stream_options":{ }}', true, '{"model":"gpt","stream_options":{"include_usage":true }}'],
     [
-      'other options stay',
+      'inserts model and usage at the same position',
+      '{"stream":true}',
+      true,
+      '{"model":"gpt","stream_options":{"include_usage":true},"stream":true}',
+    ],
+    ['fills an empty object', '{ }', true, '{"model":"gpt","stream_options":{"include_usage":true} }'],
+    [
+      'replaces null stream options',
+      '{"model":"m","stream_options":null}',
+      true,
+      '{"model":"gpt","stream_options":{"include_usage":true}}',
+    ],
+    ['fills empty stream options', '{"model":"m","stream_options":{ }}', true, '{"model":"gpt","stream_options":{"include_usage":true }}'],
+    [
+      'keeps other stream options',
       '{"model":"m","stream_options":{"a":1.0}}',
       true,
       '{"model":"gpt","stream_options":{"include_usage":true,"a":1.0}}',
     ],
     [
-      'usage that was turned off',
+      'turns usage on again',
       '{"model":"m","stream_options":{"include_usage": false,"a":1}}',
       true,
       '{"model":"gpt","stream_options":{"include_usage": true,"a":1}}',
@@ -110,8 +120,8 @@ describe('spliceForVendor', () => {
       true,
       '{"model":"gpt","stream_options":{"include\\u005fusage":true}}',
     ],
-    ['options of another type go to the vendor', '{"model":"m","stream_options":"x"}', true, '{"model":"gpt","stream_options":"x"}'],
-    ['a list of options goes to the vendor', '{"stream_options":[{}]}', true, '{"model":"gpt","stream_options":[{}]}'],
+    ['forwards stream options of another type', '{"model":"m","stream_options":"x"}', true, '{"model":"gpt","stream_options":"x"}'],
+    ['forwards a list of stream options', '{"stream_options":[{}]}', true, '{"model":"gpt","stream_options":[{}]}'],
   ])('edits the request: %s', (_name, text, stream, sent) => {
     expect(forVendor(text, 'gpt', stream)).toBe(sent);
   });
@@ -208,7 +218,7 @@ describe('parseResponse', () => {
     ['null content', { content: null, tool_calls: null }, ''],
     ['a refusal', { content: null, refusal: 'No.' }, 'No.'],
     ['no message', undefined, ''],
-    ['content that is no text', { content: [{ type: 'text', text: 'x' }] }, ''],
+    ["content that isn't text", { content: [{ type: 'text', text: 'x' }] }, ''],
   ])('reads a response with %s', (_name, message, text) => {
     expect(chat.parseResponse(answerOf(message))?.turn).toEqual({ text, toolCalls: [] });
   });
@@ -267,9 +277,9 @@ describe('the stream reader', () => {
   test.each([
     ['in the finishing chunk', [delta({ content: 'x' }), finish('stop', { usage })]],
     ['under x_groq', [delta({ content: 'x' }), finish('stop', { x_groq: { id: 'r', usage } })]],
-    ['before chunks with null', [{ choices: [], usage }, finish('stop', { usage: null })]],
+    ['before chunks with null usage', [{ choices: [], usage }, finish('stop', { usage: null })]],
     [
-      'with every chunk, the last counts',
+      'in the last chunk if every chunk has it',
       [delta({ content: 'x' }, { usage: { prompt_tokens: 9, completion_tokens: 1 } }), finish('stop', { usage })],
     ],
     ['in a chunk without choices', [finish('stop'), { usage }]],
@@ -283,9 +293,9 @@ describe('the stream reader', () => {
     ['only usage', { choices: [], usage }, 'usage'],
     ['only usage, without choices', { usage }, 'usage'],
     ['the end and usage', finish('stop', { usage }), 'delta'],
-    ["Azure's results of its filter", { choices: [], prompt_filter_results: [{ prompt_index: 0 }] }, 'opening'],
-    ['the same with null as usage', { choices: [], prompt_filter_results: [{ prompt_index: 0 }], usage: null }, 'opening'],
-    ['neither', { choices: [] }, 'opening'],
+    ["Azure's filter results", { choices: [], prompt_filter_results: [{ prompt_index: 0 }] }, 'opening'],
+    ["Azure's filter results and null usage", { choices: [], prompt_filter_results: [{ prompt_index: 0 }], usage: null }, 'opening'],
+    ['neither choices nor usage', { choices: [] }, 'opening'],
     ['only the role', delta({ role: 'assistant', content: '', refusal: null, tool_calls: [] }), 'opening'],
     ['reasoning', delta({ role: 'assistant', content: null, reasoning: 'Hm' }), 'delta'],
   ])('recognizes a chunk with %s', (_what, chunk, meaning) => {
@@ -384,8 +394,8 @@ describe('the stream reader', () => {
 
   test.each<[string, unknown, string | null]>([
     ['with a message', { error: { message: 'overloaded', type: 'server_error' } }, 'overloaded'],
-    ['without one', { error: {} }, null],
-    ['as a text', { error: 'overloaded' }, 'overloaded'],
+    ['without a message', { error: {} }, null],
+    ['as a string', { error: 'overloaded' }, 'overloaded'],
     ['with choices', { choices: [], error: { message: 'cut' } }, 'cut'],
   ])('recognizes an error event %s', (_name, event, problem) => {
     const reader = chat.createStreamReader();
@@ -427,6 +437,6 @@ describe('the stream reader', () => {
   });
 });
 
-test('is incomplete without a finish reason', () => {
+test('adds no error event to a broken stream', () => {
   expect(chat.formatStreamError('x')).toBeNull();
 });

@@ -6,7 +6,7 @@ import { responses } from '../../../src/dialects/passthrough/responses.ts';
 import { readStream, streamOf } from '../events.ts';
 
 test.each<[string, object, object]>([
-  ['nothing', { usage: { prompt_tokens: 1, completion_tokens: 2 } }, {}],
+  ['nothing from plain usage', { usage: { prompt_tokens: 1, completion_tokens: 2 } }, {}],
   ["OpenAI's tier", { service_tier: 'priority', usage: {} }, { serviceTier: 'priority' }],
   ["Anthropic's tier", { usage: { service_tier: 'standard', inference_geo: 'not_available' } }, { serviceTier: 'standard' }],
   ["Anthropic's fast mode", { usage: { service_tier: 'standard', speed: 'fast' } }, { serviceTier: 'fast' }],
@@ -23,7 +23,7 @@ test.each<[string, object, object]>([
     { toolUses: { x_search: 2 } },
   ],
   [
-    'output items of hosted tools',
+    'calls of hosted tools',
     {
       output: [
         { type: 'web_search_call', action: { type: 'search', query: 'a' } },
@@ -55,7 +55,7 @@ test.each<[string, object, object]>([
   ["xAI's cost in ticks", { usage: { cost_in_usd_ticks: 318_319_000 } }, { reportedCostNanos: 31_831_900 }],
   ['nothing from a negative cost', { usage: { cost: -1 } }, {}],
   ['nothing from a cost that is an object', { usage: { cost: { total: 1 } } }, {}],
-])('reads %s from a response', (_what, response, report) => {
+])('reads %s', (_what, response, report) => {
   expect(readBillingReport({ ...response })).toEqual(report);
 });
 

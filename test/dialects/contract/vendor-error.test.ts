@@ -46,7 +46,7 @@ test.each<[string, object]>([
   expect(parseVendorError(Buffer.from(text))).toEqual({ ...nothing, ...said });
 });
 
-describe('recognizes that a prompt is too long for the model', () => {
+describe('a prompt that is too long for the model', () => {
   test.each<[string, string, number | null]>([
     ['OpenAI', "This model's maximum context length is 128000 tokens. However, your messages resulted in 130001 tokens.", 128_000],
     [
@@ -80,26 +80,29 @@ describe('recognizes that a prompt is too long for the model', () => {
     ['Bedrock', 'Input is too long for requested model.', null],
     ['Moonshot', 'Invalid request: Your request exceeded model token limit: 262144 (requested: 300000)', 262_144],
     ['Cloudflare', 'The estimated number of tokens (262334) exceeded this model context window limit (262144)', 262_144],
-  ])('in errors from %s', (_vendor, message, windowTokens) => {
+  ])('is recognized in errors from %s', (_vendor, message, windowTokens) => {
     const bodies = [{ error: { message, type: 'invalid_request_error', code: 400 } }, { object: 'error', message }, { detail: message }];
     for (const body of bodies)
       expect(parseVendorError(Buffer.from(JSON.stringify(body)))).toMatchObject({ message, code: 'context_length_exceeded', windowTokens });
   });
 
   test.each<[string, object]>([
-    ['quotes a phrase in quotation marks', { message: 'messages.0.content: Input should be a list, got "the prompt is too long, really"' }],
     [
-      'quotes one in apostrophes',
+      'quotes the phrase in quotation marks',
+      { message: 'messages.0.content: Input should be a list, got "the prompt is too long, really"' },
+    ],
+    [
+      'quotes the phrase in apostrophes',
       { message: "Invalid value: 'maximum context length'. Supported values are: 'low'.", param: 'messages[0]' },
     ],
     ['is about another member', { message: 'tool description exceeds the maximum context length of 1024', param: 'tools[0].description' }],
     ['limits the output', { message: 'max_output_tokens exceeds the maximum number of tokens allowed (8192)' }],
     ['limits the rate', { message: 'too many tokens per minute' }],
-  ])('but not in an error that %s', (_what, error) => {
+  ])("isn't recognized in an error that %s", (_what, error) => {
     expect(parseVendorError(Buffer.from(JSON.stringify({ error })))).toMatchObject({ code: null, windowTokens: null });
   });
 
-  test.each(['context_length_exceeded', 'exceed_context_size_error'])('by the name %s alone, as code or type', (name) => {
+  test.each(['context_length_exceeded', 'exceed_context_size_error'])('is recognized by the name %s alone, as code or type', (name) => {
     for (const error of [{ code: name }, { type: name }])
       expect(parseVendorError(Buffer.from(JSON.stringify({ error })))).toMatchObject({ code: 'context_length_exceeded' });
   });
@@ -108,7 +111,7 @@ describe('recognizes that a prompt is too long for the model', () => {
     'max_tokens is too large: 50000. This model supports at most 16384 completion tokens',
     'Rate limit reached for requests',
     "Invalid 'messages[0].content': string too long.",
-  ])('but leaves other errors unchanged: %s', (message) => {
+  ])('leaves other errors unchanged: %s', (message) => {
     expect(parseVendorError(Buffer.from(JSON.stringify({ error: { message, code: 'other' } })))).toMatchObject({ code: 'other' });
   });
 });

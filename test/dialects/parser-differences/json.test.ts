@@ -149,15 +149,15 @@ describe('JSON bodies that parsers read differently', () => {
     }
   }, 120_000);
 
-  test('have every string checked that any parser might read', () => {
+  test('checks every string that any parser might read', () => {
     expect(unchecked).toEqual([]);
   });
 
-  test('are bounded by the largest token limit that any parser might read', () => {
+  test('bounds the tokens by every limit that any parser might read', () => {
     expect(uncounted).toEqual([]);
   });
 
-  test('are usually blocked by a rule rather than rejected', () => {
+  test('blocks most ambiguous bodies by a rule instead of rejecting them', () => {
     expect(blocked).toBeGreaterThan(bodies / 5);
   });
 });

@@ -79,11 +79,11 @@ describe('uploads that parsers read differently', () => {
     }
   }, 120_000);
 
-  test('have every string checked that any parser might read', () => {
+  test('checks every string that any parser might read', () => {
     expect(unchecked).toEqual([]);
   });
 
-  test('are usually blocked by a rule rather than rejected', () => {
+  test('blocks most ambiguous uploads by a rule instead of rejecting them', () => {
     expect(counts.blocked).toBeGreaterThan(bodies / 5);
   });
 });

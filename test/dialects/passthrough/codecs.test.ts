@@ -50,9 +50,9 @@ describe('usage', () => {
       { tokens: { ...none, input: 5 }, isFinal: true },
     ],
     ['embeddings without usage', embeddings, { data: [] }, { tokens: null, isFinal: false }],
-    ['a rerank vendor that answers with a bare list', rerank, [{ index: 0, score: 0.5 }], { tokens: null, isFinal: false }],
-    ['an answer that says there is no error', rerank, { results: [], error: null }, { tokens: null, isFinal: false }],
-    ['moderations are free and have none', moderations, { results: [] }, { tokens: none, isFinal: true }],
+    ['a bare list from a rerank vendor', rerank, [{ index: 0, score: 0.5 }], { tokens: null, isFinal: false }],
+    ['a response with a null error', rerank, { results: [], error: null }, { tokens: null, isFinal: false }],
+    ['moderations, which are free', moderations, { results: [] }, { tokens: none, isFinal: true }],
     ['rerank by tokens', rerank, { results: [], usage: { total_tokens: 9 } }, { tokens: { ...none, input: 9 }, isFinal: true }],
     [
       'rerank by searches',
@@ -61,7 +61,7 @@ describe('usage', () => {
       { tokens: none, isFinal: true, searches: 2 },
     ],
     [
-      'responses, cached tokens apart',
+      'responses with cached tokens',
       responses,
       { output: [], usage: { input_tokens: 10, input_tokens_details: { cached_tokens: 4 }, output_tokens: 0 } },
       { tokens: { ...none, input: 6, cachedInput: 4 }, isFinal: true },

@@ -15,7 +15,7 @@ describe('the estimated minimum of tokens', () => {
     ['Korean', '오늘은 날씨가 좋아서 친구와 함께 공원에 갔습니다.', 10, 17],
     ['Russian', 'Сегодня хорошая погода, и мы пошли гулять в парк.', 9, 15],
     ['Hindi', 'आज मौसम बहुत अच्छा है और हम पार्क में गए।', 8, 11],
-    ['one letter, often', 'x'.repeat(1_600), 100, 200],
+    ['one repeated letter', 'x'.repeat(1_600), 100, 200],
     ['dots', '.'.repeat(5_000), 0, 79],
   ])("is at most the vendor's count for %s", (_what, text, least, tokens) => {
     expect(count(says(text))).toBe(least);
@@ -36,7 +36,7 @@ describe('the bound', () => {
     ['a text part', says([{ type: 'text', text }])],
     ['a tool result', says([{ type: 'tool_result', tool_use_id: 'x', content: text }])],
     ['the arguments of a tool call', { messages: [{ role: 'assistant', tool_calls: [{ function: { name: 'f', arguments: text } }] }] }],
-    ['a system prompt of messages', { system: text, messages: [] }],
+    ['a system prompt in messages', { system: text, messages: [] }],
     ['the input of responses', { instructions: 'one', input: 'two three' }],
     ['an input item of responses', { input: [{ role: 'user', content: [{ type: 'input_text', text }] }] }],
     ['the output of a function', { input: [{ type: 'function_call_output', call_id: 'x', output: text }] }],
@@ -47,7 +47,7 @@ describe('the bound', () => {
   const blob = 'QUJD'.repeat(10_000);
   test.each<[string, unknown]>([
     ['an image', says([{ type: 'image_url', image_url: { url: `data:image/png;base64,${blob}` } }])],
-    ['an image of messages', says([{ type: 'image', source: { type: 'base64', media_type: 'image/png', data: blob } }])],
+    ['an image in messages', says([{ type: 'image', source: { type: 'base64', media_type: 'image/png', data: blob } }])],
     ['a file', says([{ type: 'file', file: { filename: 'a.pdf', file_data: blob } }])],
     ['audio', says([{ type: 'input_audio', input_audio: { data: blob, format: 'wav' } }])],
     ['thinking', { messages: [{ role: 'assistant', content: [{ type: 'thinking', thinking: 'one two', signature: blob }] }] }],

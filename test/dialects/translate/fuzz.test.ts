@@ -173,8 +173,8 @@ function translatesOrRefuses(translate: () => JsonObject | null): void {
 /** A run of all tests tries a quarter of the cases, each time with another seed. */
 const upTo = (numRuns: number) => ({ numRuns: isExhaustive ? numRuns : numRuns / 4 });
 
-describe('translates or rejects damaged input', () => {
-  test('in random chat requests', () => {
+describe('the translator with damaged input', () => {
+  test('translates or rejects random chat requests', () => {
     const target = fc.record({
       supportsSchema: fc.boolean(),
       thinking: fc.constantFrom('budget' as const, 'adaptive' as const, 'none' as const),
@@ -189,7 +189,7 @@ describe('translates or rejects damaged input', () => {
     );
   });
 
-  test('in random messages requests', () => {
+  test('translates or rejects random messages requests', () => {
     fc.assert(
       fc.property(damaged(messagesRequest), (text) =>
         translatesOrRefuses(() => requestToChat(asLosslessObject(parseLossless(text)), { model: 'm', stream: true })),
@@ -198,7 +198,7 @@ describe('translates or rejects damaged input', () => {
     );
   });
 
-  test('in random responses requests for chat and messages vendors', () => {
+  test('translates or rejects random responses requests', () => {
     fc.assert(
       fc.property(damaged(responsesRequest), (text) => {
         const body = asLosslessObject(parseLossless(text));
@@ -210,7 +210,7 @@ describe('translates or rejects damaged input', () => {
     );
   });
 
-  test('in random vendor responses', () => {
+  test('translates or rejects random vendor responses', () => {
     const answers = said.chain((answer) => fc.tuple(damaged(chatAnswer(answer)), damaged(messagesAnswer(answer))));
     fc.assert(
       fc.property(answers, ([ofChat, ofMessages]) => {
@@ -223,7 +223,7 @@ describe('translates or rejects damaged input', () => {
     );
   });
 
-  test('in random stream events', () => {
+  test('translates or rejects random stream events', () => {
     const datasOf = (stream: string): string[] =>
       stream.split('\n\n').flatMap((block) => (block === '' ? [] : [block.slice('data: '.length)]));
     const streams = said.chain((answer) => {
@@ -252,7 +252,7 @@ describe('translates or rejects damaged input', () => {
     );
   });
 
-  test('with values nested as deeply as the parser allows', () => {
+  test('accepts values nested as deeply as the parser allows', () => {
     const deep = `${'{"a":'.repeat(1_500)}1.0${'}'.repeat(1_500)}`;
     const request = `{"messages":[{"role":"user","content":"x"}],"tools":[{"type":"function","function":{"name":"f","parameters":${deep}}}]}`;
     translatesOrRefuses(() => requestToMessages(asLosslessObject(parseLossless(request)), { model: 'm', maxTokens: 1, stream: false }));
