@@ -105,14 +105,14 @@ describe('400 no_route', () => {
   const none = 'no models available for route';
 
   test.each<[string, object, readonly string[] | null, string, object, string]>([
-    ['a name that is neither tier nor model', {}, null, chatPath, ask('unheard'), none],
+    ['an unknown name', {}, null, chatPath, ask('unheard'), none],
     ['a project without providers', { providers: [] }, null, chatPath, ask('standard'), 'no providers configured'],
-    ['catalog fill is off', { providers: ['two'], catalog_fill: false }, null, chatPath, ask('standard'), none],
-    ['catalog fill finds none', { providers: ['two'] }, null, '/v1/embeddings', { model: 'embed', input: 'a' }, none],
+    ['a tier without models while catalog fill is off', { providers: ['two'], catalog_fill: false }, null, chatPath, ask('standard'), none],
+    ["a tier that catalog fill can't serve", { providers: ['two'] }, null, '/v1/embeddings', { model: 'embed', input: 'a' }, none],
     ['a route that no vendor of the project serves', { providers: ['two'] }, null, '/v1/rerank', { model: 'strong' }, none],
-    ['the key does not permit the model', {}, ['trivial'], chatPath, ask('standard'), 'model not permitted for this key: standard'],
+    ["a model that the key doesn't permit", {}, ['trivial'], chatPath, ask('standard'), 'model not permitted for this key: standard'],
     [
-      'the key refuses what fills the chain',
+      "substitutes that the key doesn't permit",
       { providers: ['two'] },
       ['one/echo'],
       chatPath,

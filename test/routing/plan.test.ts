@@ -14,10 +14,10 @@ const affinity = () => ({ hash: 1, member: null });
 describe('resolution of a model name', () => {
   test.each<[string, string, string[]]>([
     ['a tier', 'repeated', ['openai/gpt', 'azure/mini']],
-    ['auto: the tier standard', 'auto', ['openai/gpt', 'azure/mini']],
+    ['auto to the tier standard', 'auto', ['openai/gpt', 'azure/mini']],
     ['a full id', 'azure/mini', ['azure/mini']],
     ['a full id with more slashes', 'router/meta/llama', ['router/meta/llama']],
-    ['an id that the catalog does not list, at a known provider', 'openai/new-model', ['openai/new-model']],
+    ["an id of a known provider that the catalog doesn't list", 'openai/new-model', ['openai/new-model']],
     ['a bare name', 'gpt', ['openai/gpt']],
     ['a bare name of several models, in file order', 'mini', ['openai/mini', 'azure/mini']],
     ['a bare name with a slash', 'meta/llama', ['router/meta/llama']],
@@ -49,14 +49,14 @@ describe('an application', () => {
   const tiers = { standard: ['openai/mini'], wide: ['openai/gpt'] };
 
   test.each<[string, string, string, string[]]>([
-    ['overrides tiers of the project', 'bot', 'standard', ['azure/mini']],
-    ['auto uses its standard tier', 'bot', 'auto', ['azure/mini']],
-    ['may define further tiers', 'bot', 'own', ['openai/mini']],
-    ["what it does not name is the project's", 'bot', 'wide', ['openai/gpt']],
-    ["what the project does not name either is the file's", 'bot', 'repeated', ['openai/gpt', 'azure/mini']],
-    ['without tiers uses those of the project', 'odd', 'standard', ['openai/mini']],
-    ['if unknown uses those of the project', 'nobody', 'standard', ['openai/mini']],
-    ['named like a JavaScript property is unknown', 'constructor', 'standard', ['openai/mini']],
+    ["overrides the project's tiers", 'bot', 'standard', ['azure/mini']],
+    ['resolves auto to its own standard tier', 'bot', 'auto', ['azure/mini']],
+    ['can define additional tiers', 'bot', 'own', ['openai/mini']],
+    ['inherits other tiers from the project', 'bot', 'wide', ['openai/gpt']],
+    ['inherits other tiers from the configuration', 'bot', 'repeated', ['openai/gpt', 'azure/mini']],
+    ["uses the project's tiers if it has none", 'odd', 'standard', ['openai/mini']],
+    ["uses the project's tiers if it's unknown", 'nobody', 'standard', ['openai/mini']],
+    ["is unknown even if it's named like a JavaScript property", 'constructor', 'standard', ['openai/mini']],
   ])('%s', (_name, application, model, ids) => {
     expect(idsOf({ source: application, model, project: { tiers, applications } })).toEqual(ids);
   });
@@ -151,13 +151,17 @@ describe('the tier that a classifier chose for auto', () => {
   test.each<[string, Asked, string[]]>([
     ['is used', chosen, ['openai/mini']],
     ['is ignored for a call that names its model', { ...chosen, model: 'azure/mini' }, ['azure/mini']],
-    ['is replaced by standard when it does not exist', { autoTier: 'trivial' }, ['openai/gpt', 'azure/mini']],
-    ['is replaced when no provider of the project serves it', { ...chosen, project: { providers: ['azure'] } }, ['azure/mini']],
-    ['is replaced when the key does not permit it', { ...chosen, keyModels: ['standard'] }, ['openai/gpt', 'azure/mini']],
-    ['is replaced rather than filled', { ...chosen, catalogFill: true, project: { providers: ['azure'] } }, ['azure/mini']],
-    ['is permitted by auto', { ...chosen, keyModels: ['auto'] }, ['openai/mini']],
-    ['is permitted by its name', { ...chosen, keyModels: ['strong'] }, ['openai/mini']],
-    ['may be missing', { autoTier: null }, ['openai/gpt', 'azure/mini']],
+    ["is replaced by standard if it doesn't exist", { autoTier: 'trivial' }, ['openai/gpt', 'azure/mini']],
+    ["is replaced if the project's providers don't serve it", { ...chosen, project: { providers: ['azure'] } }, ['azure/mini']],
+    ["is replaced if the key doesn't permit it", { ...chosen, keyModels: ['standard'] }, ['openai/gpt', 'azure/mini']],
+    [
+      'is replaced rather than filled from the catalog',
+      { ...chosen, catalogFill: true, project: { providers: ['azure'] } },
+      ['azure/mini'],
+    ],
+    ['is permitted if the key permits auto', { ...chosen, keyModels: ['auto'] }, ['openai/mini']],
+    ['is permitted if the key permits it by name', { ...chosen, keyModels: ['strong'] }, ['openai/mini']],
+    ['can be missing', { autoTier: null }, ['openai/gpt', 'azure/mini']],
   ])('%s', (_name, asked, ids) => {
     expect(idsOf(asked)).toEqual(ids);
   });
@@ -193,39 +197,43 @@ describe('400 no_route', () => {
   test.each<[string, Asked, string]>([
     ['no providers', { catalog: buildCatalog(bare) }, 'no providers configured'],
     [
-      'no vendor of text',
+      'providers that serve no text',
       { catalog: buildCatalog({ ...bare, providers: { google: { dialect: 'gemini', serves: ['video'] } } }) },
       'no providers configured',
     ],
-    ['a name that is neither tier nor model', { model: 'unheard' }, none],
-    ['an id at an unknown provider', { model: 'nobody/x' }, none],
-    ['a catalog id without its provider', { model: 'gone/gpt' }, none],
-    ['nothing after the slash', { model: 'openai/' }, none],
-    ['nothing before the slash', { model: '/gpt' }, none],
+    ['an unknown name', { model: 'unheard' }, none],
+    ['an id of an unknown provider', { model: 'nobody/x' }, none],
+    ['a catalog id of a missing provider', { model: 'gone/gpt' }, none],
+    ['an id that ends with a slash', { model: 'openai/' }, none],
+    ['an id that begins with a slash', { model: '/gpt' }, none],
     ['the name of a JavaScript property', { model: 'constructor' }, none],
-    ['another such name', { model: '__proto__' }, none],
+    ['the name __proto__', { model: '__proto__' }, none],
     ['an empty tier', { model: 'empty' }, none],
-    ['a route without a provider', { model: 'router/meta/llama', route: 'rerank' }, none],
+    ["a route that the provider doesn't serve", { model: 'router/meta/llama', route: 'rerank' }, none],
     ['a model that serves no text', { model: 'video' }, none],
     ['a project without providers', { project: { providers: [] } }, 'no providers configured'],
     ['a project whose providers are not configured', { project: { providers: ['gone'] } }, 'no providers configured'],
     ['a project with other providers', { model: 'openai/gpt', project: { providers: ['azure'] } }, none],
     ['a project that empties a tier', { model: 'standard', project: { tiers: { standard: [] } } }, none],
-    ['the key refuses the model', { model: 'openai/gpt', keyModels: ['azure/mini'] }, 'model not permitted for this key: openai/gpt'],
     [
-      'the key refuses every model of a tier',
+      "a model that the key doesn't permit",
+      { model: 'openai/gpt', keyModels: ['azure/mini'] },
+      'model not permitted for this key: openai/gpt',
+    ],
+    [
+      "a tier whose models the key doesn't permit",
       { model: 'standard', keyModels: ['router/meta/llama'] },
       'model not permitted for this key: standard',
     ],
-    ['the key does not permit the tier of auto', { keyModels: ['wide'] }, 'model not permitted for this key: auto'],
-    ['a key that may use nothing', { model: 'gpt', keyModels: [] }, 'model not permitted for this key: gpt'],
+    ["auto if the key doesn't permit its tier", { keyModels: ['wide'] }, 'model not permitted for this key: auto'],
+    ['a key that permits nothing', { model: 'gpt', keyModels: [] }, 'model not permitted for this key: gpt'],
     [
-      'the key refuses all that the project leaves',
+      "a key that permits none of the project's models",
       { model: 'standard', keyModels: ['openai/gpt'], project: { providers: ['azure'] } },
       'model not permitted for this key: standard',
     ],
     [
-      'the project leaves none, whatever the key says',
+      'a project without providers, whatever the key permits',
       { model: 'openai/gpt', keyModels: ['azure/mini'], project: { providers: [] } },
       'no providers configured',
     ],
@@ -238,13 +246,13 @@ describe("a key's allow-list", () => {
   test.each<[string, readonly string[], string, string[]]>([
     ['an id', ['azure/mini'], 'mini', ['azure/mini']],
     ['an id within a tier', ['azure/mini'], 'standard', ['azure/mini']],
-    ['a tail', ['mini'], 'mini', ['openai/mini', 'azure/mini']],
-    ['a tail opens its full ids', ['mini'], 'openai/mini', ['openai/mini']],
-    ['a tail within a tier', ['mini'], 'standard', ['azure/mini']],
+    ['a bare name', ['mini'], 'mini', ['openai/mini', 'azure/mini']],
+    ['a full id by its bare name', ['mini'], 'openai/mini', ['openai/mini']],
+    ['a bare name within a tier', ['mini'], 'standard', ['azure/mini']],
     ['a bare name with a slash', ['meta/llama'], 'router/meta/llama', ['router/meta/llama']],
     ['a tier', ['standard'], 'standard', ['openai/gpt', 'azure/mini']],
-    ['a tier opens auto', ['standard'], 'auto', ['openai/gpt', 'azure/mini']],
-    ['several', ['gpt', 'azure/mini'], 'wide', ['azure/mini', 'openai/gpt']],
+    ['auto by its tier', ['standard'], 'auto', ['openai/gpt', 'azure/mini']],
+    ['several models', ['gpt', 'azure/mini'], 'wide', ['azure/mini', 'openai/gpt']],
   ])('permits %s', (_name, keyModels, model, ids) => {
     expect(idsOf({ model, keyModels })).toEqual(ids);
   });

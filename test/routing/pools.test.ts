@@ -102,7 +102,7 @@ describe('the turns of a conversation', () => {
       'messages',
     ],
     [
-      'a client writes the text as a string later',
+      'the client later sends the text as a string',
       { messages: [{ role: 'user', content: [{ type: 'text', text: 'hi' }] }] },
       {
         messages: [
@@ -129,7 +129,7 @@ describe('the turns of a conversation', () => {
       'chat',
     ],
     [
-      'a list of responses continues a text',
+      'a list of responses items continues a string',
       { input: 'hi' },
       {
         input: [
@@ -139,7 +139,7 @@ describe('the turns of a conversation', () => {
       },
       'responses',
     ],
-    ['a conversation of the vendor', { conversation: 'conv_1', input: 'hi' }, { conversation: 'conv_1', input: 'more' }, 'responses'],
+    ['the vendor stores the conversation', { conversation: 'conv_1', input: 'hi' }, { conversation: 'conv_1', input: 'more' }, 'responses'],
   ])('have the same hash: %s', (_name, first, second, route) => {
     expect(hashOf(second, route)).toBe(hashOf(first, route));
   });
