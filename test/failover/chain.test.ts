@@ -164,7 +164,7 @@ describe('the order of attempts', () => {
       'responded',
     ],
     [
-      'a 429 after a connection was closed',
+      'waits after a 429 that follows a closed connection',
       { plan: 'a1', replies: { a1: [closed, limitedFor(300), answers] } },
       'a1 +0 a1 +300 a1(300)',
       'responded',
@@ -182,13 +182,13 @@ describe('the order of attempts', () => {
       'responded',
     ],
     [
-      'a 429 of the last vendor in the plan',
+      'retries after a 429 from the last vendor',
       { plan: 'a1 b1', replies: { a1: [fails], b1: [limitedFor(300), answers] } },
       'a1 b1 +300 b1(300)',
       'responded',
     ],
     [
-      'a model with a 429 is not retried when another vendor remained',
+      "doesn't retry after a 429 if another vendor remains",
       { plan: 'a1 b1', replies: { a1: [limited], b1: [fails] } },
       'a1 b1',
       'exhausted',

@@ -62,15 +62,15 @@ describe('retryDelay', () => {
     ['no delay', 0, null, 0],
     ['one second without Retry-After', undefined, null, 1000],
     ['at most one minute', 3_600_000, null, 60_000],
-    ['no retry against an exhausted quota', null, null, null],
-    ['no retry against an exhausted quota within a deadline', null, 60_000, null],
-    ['less than the time until the deadline', 5000, 5001, 5000],
+    ['no retry for an exhausted quota', null, null, null],
+    ['no retry for an exhausted quota within a deadline', null, 60_000, null],
+    ['a delay that ends before the deadline', 5000, 5001, 5000],
     ['no retry exactly at the deadline', 5000, 5000, null],
     ['no retry after the deadline', 5000, 100, null],
-    ['the maximum is compared with the deadline', 3_600_000, 90_000, 60_000],
-    ['the default second within a short deadline', undefined, 900, null],
+    ['the maximum if it ends before the deadline', 3_600_000, 90_000, 60_000],
+    ['no retry if the default delay is too long', undefined, 900, null],
     ['no retry without time left', 0, 0, null],
-  ])('%s', (_name, retryAfterMs, remainingMs, waitMs) => {
+  ])('returns %s', (_name, retryAfterMs, remainingMs, waitMs) => {
     const error = new VendorError('status', 'x', { status: 429, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) });
     expect(retryDelay(error, remainingMs)).toBe(waitMs);
   });

@@ -156,7 +156,7 @@ test.each<[string, unknown, RegExp[]]>([
   ['not an array', { rules: 'all' }, [/rules: must be a list/]],
   ['an unknown member', { rules: [], more: 1 }, [/more/]],
   [
-    'every mistake',
+    'several mistakes',
     {
       rules: [
         { ...rule, class: 'ssn' },
@@ -168,7 +168,7 @@ test.each<[string, unknown, RegExp[]]>([
   ['a missing expression', { rules: [{ ...rule, class: 'expression' }] }, [/rules\.0\.expression: is required/]],
   ['an expression for another class', { rules: [{ ...rule, expression: 'a' }] }, [/rules\.0\.expression: is only for/]],
   [
-    'an expression with a mistake',
+    'an invalid expression',
     { rules: [{ ...rule, class: 'expression', expression: '(' }] },
     [/rules\.0\.expression: is not a valid RE2 expression.*missing closing/],
   ],
@@ -179,12 +179,12 @@ test.each<[string, unknown, RegExp[]]>([
   ],
   ['an expression that matches everything', { rules: [{ ...rule, class: 'expression', expression: 'a*' }] }, [/matches the empty string/]],
   [
-    'an expression too large when written out',
+    'an expression that is too large when expanded',
     { rules: [{ ...rule, class: 'expression', expression: '(?:[a-z]\\d){990}(?:b?){990}x' }] },
     [/is too complex: it compiles to \d+ instructions.* at most 1000/],
   ],
-  ['an expression too long', { rules: [{ ...rule, class: 'expression', expression: 'a'.repeat(501) }] }, [/rules\.0\.expression/]],
-  ['too many', { rules: Array.from({ length: 51 }, () => rule) }, [/rules: .*50/]],
+  ['an expression that is too long', { rules: [{ ...rule, class: 'expression', expression: 'a'.repeat(501) }] }, [/rules\.0\.expression/]],
+  ['too many rules', { rules: Array.from({ length: 51 }, () => rule) }, [/rules: .*50/]],
 ])('rejects invalid rules and says where the mistake is: %s', (_name, input, messages) => {
   for (const message of messages)
     expect(() => parseRulesInput(input)).toThrow(expect.objectContaining({ code: 'bad_request', message: expect.stringMatching(message) }));

@@ -140,13 +140,13 @@ describe('catalog fill', () => {
   });
 });
 
-describe("a key's allow-list for substitutes", () => {
+describe("a key's allow-list and substitutes", () => {
   test.each<[string, Asked, string[]]>([
     ['by id', { model: 'standard', keyModels: ['openai/gpt'] }, ['openai/gpt']],
     ['by bare name', { model: 'away/gpt', keyModels: ['gpt'] }, ['openai/gpt', 'azure/gpt']],
-    ['to the tier rather than its substitutes', { model: 'standard', keyModels: ['standard'] }, chatModels],
-    ['to auto rather than its substitutes', { model: 'auto', keyModels: ['auto'] }, chatModels],
-  ])('applies: %s', (_name, asked, ids) => {
+    ['by their tier', { model: 'standard', keyModels: ['standard'] }, chatModels],
+    ['by auto', { model: 'auto', keyModels: ['auto'] }, chatModels],
+  ])('permits them %s', (_name, asked, ids) => {
     expect(idsOf(asked)).toEqual(ids);
   });
 });

@@ -94,8 +94,8 @@ describe('send', () => {
   });
 
   test.each<[string, (response: ServerResponse) => void]>([
-    ['interim responses without end', (response) => response.writeProcessing()],
-    ['headers without end', ({ socket }) => socket?.write(socket.bytesWritten === 0 ? 'HTTP/1.1 200 OK\r\n' : 'x-filler: any\r\n')],
+    ['endless interim responses', (response) => response.writeProcessing()],
+    ['endless headers', ({ socket }) => socket?.write(socket.bytesWritten === 0 ? 'HTTP/1.1 200 OK\r\n' : 'x-filler: any\r\n')],
   ])('throws timeout if only %s arrive', async (_name, sendMore) => {
     let sending: NodeJS.Timeout | undefined;
     await withVendor(

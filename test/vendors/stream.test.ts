@@ -142,19 +142,19 @@ describe('before the first chunk', () => {
   const keepAlive = ': OPENROUTER PROCESSING\n\n';
 
   test.each<[string, RouteCodec, (string | Buffer)[], string]>([
-    ['nothing came', chat, [], 'the vendor ended the stream early'],
+    ['nothing arrived', chat, [], 'the vendor ended the stream early'],
     ['only keep-alives came', chat, [keepAlive, keepAlive], 'the vendor ended the stream early'],
     ['only [DONE] came', chat, ['data: [DONE]\n\n'], 'the vendor ended the stream early'],
     ['only message_stop came', messages, [messageStop], 'the vendor ended the stream early'],
-    ['half an event came', chat, ['data: {"choices":[{"del'], 'the stream does not use this dialect'],
-    ['an unfinished first event came', chat, [streamOf(delta('x')).slice(0, -2)], 'the vendor ended the stream early'],
-    ['an error event came', chat, [keepAlive, streamOf({ error: { message: 'overloaded' } }, '[DONE]')], 'overloaded'],
-    ['an error event without a message came', messages, [event({ type: 'error' })], 'the vendor reported an error'],
-    ['text came', chat, ['data: hello\n\n', whole], 'the stream does not use this dialect'],
-    ['a page came', chat, ['<html>\n\n<body>'], 'the vendor ended the stream early'],
-    ['another dialect came', messages, [whole], 'the stream does not use this dialect'],
+    ['half an event arrived', chat, ['data: {"choices":[{"del'], 'the stream does not use this dialect'],
+    ['an unfinished first event arrived', chat, [streamOf(delta('x')).slice(0, -2)], 'the vendor ended the stream early'],
+    ['an error event arrived', chat, [keepAlive, streamOf({ error: { message: 'overloaded' } }, '[DONE]')], 'overloaded'],
+    ['an error event without a message arrived', messages, [event({ type: 'error' })], 'the vendor reported an error'],
+    ['plain text arrived', chat, ['data: hello\n\n', whole], 'the stream does not use this dialect'],
+    ['an HTML page arrived', chat, ['<html>\n\n<body>'], 'the vendor ended the stream early'],
+    ['events of another dialect arrived', messages, [whole], 'the stream does not use this dialect'],
     [
-      'another dialect came to chat',
+      'events of another dialect arrived for chat',
       chat,
       [messageStart, event({ type: 'content_block_delta' }), messageStop],
       'the vendor ended the stream early',
@@ -191,8 +191,13 @@ describe('after the first chunk', () => {
   const begun = streamOf(delta('Hel'));
 
   test.each<[string, (string | Buffer)[], VendorError | undefined, string]>([
-    ['the vendor ends', [begun], undefined, 'the vendor ended the stream early'],
-    ['the vendor ends in an event', [begun, 'data: {"choices":[{"delta":{"con'], undefined, 'the vendor ended the stream early'],
+    ['the vendor ends the stream', [begun], undefined, 'the vendor ended the stream early'],
+    [
+      'the vendor ends the stream within an event',
+      [begun, 'data: {"choices":[{"delta":{"con'],
+      undefined,
+      'the vendor ended the stream early',
+    ],
     ['the connection breaks', [begun, 'data: {"cho'], reset, 'the response ended early'],
     ['an event never ends', [begun, 'data: ', Buffer.alloc(17 * 1024 * 1024, 0x78)], undefined, 'an event is larger than 16777216 bytes'],
   ])('relays only complete events and reports a broken stream if %s', async (_name, chunks, failure, message) => {
@@ -237,7 +242,7 @@ describe('a cancelled stream', () => {
 
   test.each<[string, string[]]>([
     ['before the first chunk', []],
-    ['after it', [streamOf(delta('x'))]],
+    ['after the first chunk', [streamOf(delta('x'))]],
   ])('throws an aborted VendorError %s', async (_name, chunks) => {
     const failed = relay(chat, chunks, aborted);
     await expect(failed).rejects.toBeInstanceOf(VendorError);

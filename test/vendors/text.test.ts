@@ -107,7 +107,7 @@ describe('the request to the vendor', () => {
   });
 
   test.each([
-    ['the default one', {}, {}, '2023-06-01'],
+    ['the default version', {}, {}, '2023-06-01'],
     ["the caller's", { 'anthropic-version': '2024-01-01' }, {}, '2024-01-01'],
     ["the provider's before the caller's", { 'anthropic-version': '2024-01-01' }, { 'anthropic-version': '2025-01-01' }, '2025-01-01'],
   ])('has a version header for messages: %s', async (_name, passedHeaders, headers, version) => {
@@ -150,7 +150,7 @@ describe('a plain response', () => {
 
   test.each<[string, Responder, object]>([
     [
-      'is not of the dialect',
+      "isn't in the dialect's format",
       (response) => response.end('<html>'),
       { kind: 'unreadable', status: 200, message: 'not a valid response for chat' },
     ],
@@ -340,14 +340,14 @@ describe('a stream', () => {
   });
 
   test.each<[string, Responder, string]>([
-    ['ends before its first piece', (response) => response.writeHead(200, eventStream).end(': hi\n\n'), 'broken'],
+    ['ends before its first chunk', (response) => response.writeHead(200, eventStream).end(': hi\n\n'), 'broken'],
     ['begins with an error', (response) => response.writeHead(200, eventStream).end(streamOf({ error: { message: 'x' } })), 'broken'],
     [
-      'breaks before its first piece',
+      'breaks off before its first chunk',
       (response) => void response.writeHead(200, eventStream).write(': hi\n\n', () => response.destroy()),
       'broken',
     ],
-    ['is no event stream', (response) => response.writeHead(200, { 'content-type': 'application/json' }).end(plain), 'unreadable'],
+    ["isn't an event stream", (response) => response.writeHead(200, { 'content-type': 'application/json' }).end(plain), 'unreadable'],
   ])('throws if it %s, so that another model can be tried', async (_name, answer, fault) => {
     await expect(ask(answer, { stream: true })).rejects.toMatchObject({ name: 'VendorError', kind: fault, status: 200 });
   });
@@ -420,8 +420,8 @@ describe('a stream', () => {
   });
 
   test.each([
-    ['after its first piece', opening, `${opening}${streamOf({ error: { message: 'no such key: [key]' } })}`],
-    ['before it', '', null],
+    ['after its first chunk', opening, `${opening}${streamOf({ error: { message: 'no such key: [key]' } })}`],
+    ['before its first chunk', '', null],
   ])("doesn't expose the key in an error (%s)", async (_when, begin, passedOn) => {
     const answer = ask(
       (response) => response.writeHead(200, eventStream).end(begin + streamOf({ error: { message: 'no such key: secret' } })),

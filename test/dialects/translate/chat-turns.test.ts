@@ -123,7 +123,7 @@ describe('messages', () => {
 
     test.each<[string, object]>([
       ['reasoning_details', { reasoning_content: 'Hm', reasoning_details: details }],
-      ['reasoning_details in the pieces of a stream', { reasoning: 'Hm', reasoning_details: pieces }],
+      ['reasoning_details split by a stream', { reasoning: 'Hm', reasoning_details: pieces }],
       ['thinking_blocks', { reasoning_content: 'Hm', thinking_blocks: [thinking, sealed] }],
     ])('sends %s before the tool call', (_form, members) => {
       const request = loop(members);
@@ -141,7 +141,7 @@ describe('messages', () => {
 
     test.each([
       [
-        'of another vendor',
+        'from another vendor',
         [
           { type: 'reasoning.text', text: 'Hm', signature: 'x', format: 'google-gemini-v1' },
           { type: 'reasoning.encrypted', data: 'x', format: 'openai-responses-v1' },
@@ -186,10 +186,10 @@ describe('messages', () => {
   });
 
   test.each([
-    ['an empty text', ''],
+    ['an empty string', ''],
     ['nothing', undefined],
     ['null', null],
-    ['no members', '{}'],
+    ['an empty object', '{}'],
   ])('sends empty arguments for %s', (_name, argumentText) => {
     const bare = { id: 'c1', type: 'function', function: { name: 'f', arguments: argumentText } };
     expect(turns(hello, { role: 'assistant', tool_calls: [bare] })).toMatchObject([{}, { content: [{ input: {} }] }]);
@@ -237,10 +237,10 @@ describe('images and files', () => {
 
   test.each([
     ['a data URL', image('data:image/png;base64,iVBO'), { type: 'base64', media_type: 'image/png', data: 'iVBO' }],
-    ['a data URL in capitals', image('DATA:image/WEBP;BASE64,iVBO'), { type: 'base64', media_type: 'image/webp', data: 'iVBO' }],
-    ['the usual misspelling', image('data:image/jpg;base64,/9j/'), { type: 'base64', media_type: 'image/jpeg', data: '/9j/' }],
-    ['a web address', image('https://a.example/b.gif'), { type: 'url', url: 'https://a.example/b.gif' }],
-    ['a bare address', { type: 'image_url', image_url: 'https://a.example/b' }, { type: 'url', url: 'https://a.example/b' }],
+    ['a data URL in upper case', image('DATA:image/WEBP;BASE64,iVBO'), { type: 'base64', media_type: 'image/webp', data: 'iVBO' }],
+    ['the type image/jpg', image('data:image/jpg;base64,/9j/'), { type: 'base64', media_type: 'image/jpeg', data: '/9j/' }],
+    ['a URL', image('https://a.example/b.gif'), { type: 'url', url: 'https://a.example/b.gif' }],
+    ['a bare URL string', { type: 'image_url', image_url: 'https://a.example/b' }, { type: 'url', url: 'https://a.example/b' }],
   ])('converts %s', (_name, part, source) => {
     expect(partOf(part)).toEqual({ type: 'image', source });
   });
@@ -266,15 +266,15 @@ describe('images and files', () => {
   });
 
   test.each([
-    ['sound', { type: 'input_audio', input_audio: { data: 'AA', format: 'wav' } }],
-    ['a picture of another kind', image('data:image/svg+xml;base64,AA')],
+    ['audio', { type: 'input_audio', input_audio: { data: 'AA', format: 'wav' } }],
+    ['an unsupported image type', image('data:image/svg+xml;base64,AA')],
     ['a data URL that is not base64', image('data:image/png,AA')],
-    ['another scheme', image('ftp://a.example/b.png')],
-    ['an image without address', { type: 'image_url' }],
-    ['a file at the vendor', file({ file_id: 'file-1' })],
-    ['a file of another kind', file({ file_data: 'data:application/zip;base64,AA' })],
-    ['something new', { type: 'video_url', video_url: { url: 'https://a.example' } }],
-    ['a part without type', {}],
+    ['a URL with another scheme', image('ftp://a.example/b.png')],
+    ['an image without a URL', { type: 'image_url' }],
+    ['a file stored at the vendor', file({ file_id: 'file-1' })],
+    ['an unsupported file type', file({ file_data: 'data:application/zip;base64,AA' })],
+    ['an unknown part type', { type: 'video_url', video_url: { url: 'https://a.example' } }],
+    ['a part without a type', {}],
   ])('rejects %s', (_name, part) => {
     expect(() => partOf(part)).toThrow(UntranslatableError);
   });

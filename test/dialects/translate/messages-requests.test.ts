@@ -14,13 +14,13 @@ describe('a messages request for a chat vendor', () => {
 
   test.each<[string, object, object]>([
     ['temperature and top_p', { temperature: 0.5, top_p: 0.9 }, { temperature: 0.5, top_p: 0.9 }],
-    ['top_k is dropped', { top_k: 5, service_tier: 'auto', context_management: {} }, { top_k: undefined }],
+    ['top_k, which is dropped', { top_k: 5, service_tier: 'auto', context_management: {} }, { top_k: undefined }],
     ['stop sequences', { stop_sequences: ['A', 'B'] }, { stop: ['A', 'B'] }],
     ['no stop sequences', { stop_sequences: [] }, { stop: undefined }],
     ['the end user', { metadata: { user_id: 'u-1' } }, { user: 'u-1' }],
     ['tools', { tools: [{ ...nativeTool, cache_control: { type: 'ephemeral' } }] }, { tools: [tool] }],
     [
-      'a tool of type custom',
+      'a tool with type custom',
       { tools: [{ type: 'custom', ...nativeTool, strict: true }] },
       { tools: [{ type: 'function', function: { ...tool.function, strict: true } }] },
     ],
@@ -28,25 +28,25 @@ describe('a messages request for a chat vendor', () => {
     ['tool_choice any', { tools: [nativeTool], tool_choice: { type: 'any' } }, { tool_choice: 'required' }],
     ['tool_choice none', { tools: [nativeTool], tool_choice: { type: 'none' } }, { tool_choice: 'none' }],
     [
-      'tool_choice of a tool, one at a time',
+      'tool_choice with one tool at a time',
       { tools: [nativeTool], tool_choice: { type: 'tool', name: 'f', disable_parallel_tool_use: true } },
       { tool_choice: { type: 'function', function: { name: 'f' } }, parallel_tool_calls: false },
     ],
     [
-      'a schema for the answer',
+      'a schema for the response',
       { output_config: { format: { type: 'json_schema', schema } } },
       { response_format: { type: 'json_schema', json_schema: { name: 'answer', schema, strict: true } } },
     ],
-    ['thinking of a small budget', { thinking: { type: 'enabled', budget_tokens: 1024 } }, { reasoning_effort: 'low' }],
-    ['thinking of a middle budget', { thinking: { type: 'enabled', budget_tokens: 4096 } }, { reasoning_effort: 'medium' }],
-    ['thinking of a large budget', { thinking: { type: 'enabled', budget_tokens: 20000 } }, { reasoning_effort: 'high' }],
-    ['thinking that adapts', { thinking: { type: 'adaptive' } }, { reasoning_effort: undefined }],
+    ['thinking with a small budget', { thinking: { type: 'enabled', budget_tokens: 1024 } }, { reasoning_effort: 'low' }],
+    ['thinking with a medium budget', { thinking: { type: 'enabled', budget_tokens: 4096 } }, { reasoning_effort: 'medium' }],
+    ['thinking with a large budget', { thinking: { type: 'enabled', budget_tokens: 20000 } }, { reasoning_effort: 'high' }],
+    ['adaptive thinking', { thinking: { type: 'adaptive' } }, { reasoning_effort: undefined }],
     [
-      'thinking that adapts, with effort',
+      'adaptive thinking with an effort',
       { thinking: { type: 'adaptive' }, output_config: { effort: 'max' } },
       { reasoning_effort: 'high' },
     ],
-    ['thinking that is off', { thinking: { type: 'disabled' }, output_config: { effort: 'high' } }, { reasoning_effort: undefined }],
+    ['disabled thinking', { thinking: { type: 'disabled' }, output_config: { effort: 'high' } }, { reasoning_effort: undefined }],
   ])('translates %s', (_name, members, expected) => {
     const tools = 'tools' in members ? [tool] : undefined;
     expect(toChat(members)).toEqual({ model: 'gpt', max_completion_tokens: 50, messages: [hello], tools, ...expected });
@@ -68,7 +68,7 @@ describe('a messages request for a chat vendor', () => {
     const mark = { cache_control: { type: 'ephemeral' } };
 
     test.each([
-      ['a text', 'Be brief.', 'Be brief.'],
+      ['a string', 'Be brief.', 'Be brief.'],
       ['blocks', [{ ...text('A'), ...mark }, text('B')], 'A\n\nB'],
     ])('turns system as %s into one message at the front', (_name, system, content) => {
       expect(toChat({ system }).messages).toEqual([{ role: 'system', content }, hello]);
@@ -225,25 +225,25 @@ describe('a messages request for a chat vendor', () => {
   });
 
   test.each<[string, object]>([
-    ['an answer that is begun', { messages: [hello, { role: 'assistant', content: '{' }] }],
+    ['a prefilled response', { messages: [hello, { role: 'assistant', content: '{' }] }],
     ['more than four stop sequences', { stop_sequences: ['a', 'b', 'c', 'd', 'e'] }],
-    ['a tool of the vendor', { tools: [{ type: 'web_search_20250305', name: 'web_search' }] }],
-    ['servers of tools', { mcp_servers: [{ type: 'url', url: 'https://a.example', name: 'a' }] }],
+    ["a vendor's own tool", { tools: [{ type: 'web_search_20250305', name: 'web_search' }] }],
+    ['MCP servers', { mcp_servers: [{ type: 'url', url: 'https://a.example', name: 'a' }] }],
     ['a container', { container: 'c-1' }],
-    ['a new tool choice', { tool_choice: { type: 'some' } }],
-    ['a new answer format', { output_config: { format: { type: 'grammar' } } }],
-    ['a call of a server tool', { messages: [{ role: 'assistant', content: [{ type: 'server_tool_use' }] }, hello] }],
+    ['an unknown tool choice', { tool_choice: { type: 'some' } }],
+    ['an unknown response format', { output_config: { format: { type: 'grammar' } } }],
+    ['a server tool call', { messages: [{ role: 'assistant', content: [{ type: 'server_tool_use' }] }, hello] }],
     ['a search result', { messages: [{ role: 'user', content: [{ type: 'search_result' }] }] }],
-    ['an image at the vendor', { messages: [{ role: 'user', content: [{ type: 'image', source: { type: 'file', file_id: 'f' } }] }] }],
     [
-      'a document at an address',
-      { messages: [{ role: 'user', content: [{ type: 'document', source: { type: 'url', url: 'https://a' } }] }] },
+      'an image stored at the vendor',
+      { messages: [{ role: 'user', content: [{ type: 'image', source: { type: 'file', file_id: 'f' } }] }] },
     ],
-    ['a new role', { messages: [{ role: 'tool', content: 'x' }] }],
-    ['messages that are none', { messages: {} }],
+    ['a document with a URL', { messages: [{ role: 'user', content: [{ type: 'document', source: { type: 'url', url: 'https://a' } }] }] }],
+    ['an unknown role', { messages: [{ role: 'tool', content: 'x' }] }],
+    ["messages that aren't a list", { messages: {} }],
     ['a result without a call', { messages: [{ role: 'user', content: [{ type: 'tool_result' }] }] }],
     [
-      'an input that is no object',
+      "an input that isn't an object",
       { messages: [{ role: 'assistant', content: [{ type: 'tool_use', id: 't', name: 'f', input: [1] }] }, hello] },
     ],
   ])("rejects %s with the gateway's own message", (_name, members) => {

@@ -78,7 +78,7 @@ describe('a chat response for a messages caller', () => {
     ['an empty text', { content: '' }, []],
     ['a refusal', { content: null, refusal: 'No.' }, [{ type: 'text', text: 'No.' }]],
     [
-      'parts, with thinking that is empty',
+      'parts with empty thinking',
       {
         content: [
           { type: 'thinking', thinking: [] },
@@ -111,7 +111,7 @@ describe('a chat response for a messages caller', () => {
     ],
     ['thinking_blocks', { content: 'A', reasoning_content: 'Hm', thinking_blocks: [thinking, sealed] }, [thinking, sealed, text('A')]],
     [
-      'thinking in parts of the content',
+      'thinking in content parts',
       { content: [{ type: 'thinking', thinking: [{ type: 'text', text: 'Hm' }] }, text('A')] },
       [{ ...thinking, signature: '' }, text('A')],
     ],
@@ -120,11 +120,7 @@ describe('a chat response for a messages caller', () => {
       { content: null, tool_calls: [{ ...call, function: { name: 'f', arguments: '' } }] },
       [{ ...use, id: 'call_1', input: {} }],
     ],
-    [
-      'arguments that are an object',
-      { tool_calls: [{ ...call, function: { name: 'f', arguments: { a: 1 } } }] },
-      [{ ...use, id: 'call_1' }],
-    ],
+    ['object arguments', { tool_calls: [{ ...call, function: { name: 'f', arguments: { a: 1 } } }] }, [{ ...use, id: 'call_1' }]],
     [
       'a legacy function_call',
       { function_call: { name: 'f', arguments: '{"a":1}' } },
@@ -165,8 +161,8 @@ describe('a chat response for a messages caller', () => {
   test.each([
     ['an error', { error: { message: 'x' } }],
     ['no choices', { choices: [] }],
-    ['a choice without message', { choices: [{ index: 0, text: 'old' }] }],
-    ['a messages answer', { type: 'message', content: [] }],
+    ['a choice without a message', { choices: [{ index: 0, text: 'old' }] }],
+    ['a messages response', { type: 'message', content: [] }],
   ])("isn't recognized from %s", (_name, answer) => {
     expect(responseToMessages(answer, names)).toBeNull();
   });
@@ -231,8 +227,8 @@ describe('a messages response for a chat caller', () => {
   });
 
   test.each<[string, unknown[], string | null]>([
-    ['nothing', [], ''],
-    ['only calls', [use], null],
+    ['no blocks', [], ''],
+    ['only tool calls', [use], null],
     ['only thinking', [{ type: 'redacted_thinking', data: 'x' }], ''],
   ])('has the right content for %s', (_name, content, expected) => {
     expect(asLosslessObject(choiceOf(ofMessages(content)).message).content).toBe(expected);
@@ -286,8 +282,8 @@ describe('a messages response for a chat caller', () => {
 
   test.each([
     ['an error', { type: 'error', error: { type: 'api_error', message: 'x' } }],
-    ['text as content', { content: 'x' }],
-    ['a chat answer', { choices: [] }],
+    ['a string as content', { content: 'x' }],
+    ['a chat response', { choices: [] }],
   ])("isn't recognized from %s", (_name, answer) => {
     expect(responseToChat(answer, names)).toBeNull();
   });
