@@ -137,7 +137,7 @@ describe('messages streams', () => {
     expect(countOf(messages, both('x'), both('y'), both('z'))).toBe(9);
   });
 
-  test('has all output if no block is open', () => {
+  test('expects no more output if no block is open', () => {
     const events = [start({ type: 'text', text: '' }), delta({ type: 'text_delta', text: 'a' }), stop()];
     expect(readAsRelayed(messages, ...events.slice(0, 2)).hasAllOutput(1)).toBe(false);
     expect(readAsRelayed(messages, ...events).hasAllOutput(1)).toBe(true);
@@ -174,7 +174,7 @@ describe('responses streams', () => {
     expect(countOf(responses, done({ type: 'reasoning', summary: [], encrypted_content: 'A'.repeat(8) }))).toBe(6);
   });
 
-  test('has all output if no item is open', () => {
+  test('expects no more output if no item is open', () => {
     const events = [
       added({ type: 'message', content: [] }),
       delta('output_text', 'a'),

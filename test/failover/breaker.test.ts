@@ -79,7 +79,7 @@ describe('a closed breaker', () => {
     expect(report()?.state).toBe('open');
   });
 
-  test('stays closed if fewer than half of the attempts fail', () => {
+  test('keeps the breaker closed if fewer than half of the attempts fail', () => {
     for (let n = 0; n < 30; n += 1) {
       succeed(2);
       fail();
@@ -167,7 +167,7 @@ describe('an open breaker', () => {
     expect(isAdmitted()).toBe(false);
   });
 
-  test("doesn't stay open longer after more failures", () => {
+  test("doesn't keep the breaker open longer after more failures", () => {
     fail(5);
     now += 20 * second;
     fail(10);
@@ -251,14 +251,14 @@ describe('cooldown after a 429', () => {
     expect(isAdmitted()).toBe(true);
   });
 
-  test('lasts as long as the longest one', () => {
+  test('keeps the longest of several cooldowns', () => {
     breakers.coolDown('acme', 'openai', now + 5 * second);
     breakers.coolDown('acme', 'openai', now + 1 * second);
     now += 2 * second;
     expect(isAdmitted()).toBe(false);
   });
 
-  test('lasts at most five minutes', () => {
+  test('limits a cooldown to five minutes', () => {
     breakers.coolDown('acme', 'openai', now + 1e18);
     now += 300 * second - 1;
     expect(isAdmitted()).toBe(false);
@@ -266,14 +266,14 @@ describe('cooldown after a 429', () => {
     expect(isAdmitted()).toBe(true);
   });
 
-  test("doesn't count as a failure or a success", () => {
+  test("doesn't count a 429 as a failure or a success", () => {
     fail(4);
     breakers.coolDown('acme', 'openai', now + second);
     fail();
     expect(report()?.state).toBe('open');
   });
 
-  test("doesn't end early after a success", () => {
+  test("doesn't end a cooldown after a success", () => {
     breakers.coolDown('acme', 'openai', now + 90 * second);
     succeed();
     expect(isAdmitted()).toBe(false);

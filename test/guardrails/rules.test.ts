@@ -234,7 +234,7 @@ describe('texts that were already evaluated', () => {
     await evaluate(inputRules({ class: 'email', action: 'block' }), history, { project: 'history' });
   });
 
-  test('are skipped in later calls of a conversation', async () => {
+  test('skips texts from earlier calls of the conversation', async () => {
     const rules = inputRules({ class: 'email', action: 'block' });
     expect(await evaluate(rules, history, aborted)).toMatchObject({ blockedBy: null, observed: [], unfinished: null });
     expect(await evaluate(rules, [...history, 'ask ada@example.com'], aborted)).toMatchObject({ blockedBy: 'email' });
@@ -243,17 +243,17 @@ describe('texts that were already evaluated', () => {
   test.each([
     ['other rules', inputRules({ class: 'email', action: 'observe' }), 'history'],
     ['another project', inputRules({ class: 'email', action: 'block' }), 'other'],
-  ])('are evaluated again for %s', async (_what, rules, project) => {
+  ])('evaluates known texts again for %s', async (_what, rules, project) => {
     await expect(evaluate(rules, history, { ...aborted, project })).rejects.toThrow('evaluated in the thread');
   });
 
-  test('are reported in each call if a rule matches', async () => {
+  test('reports known texts in each call if a rule matches', async () => {
     const rules = inputRules({ class: 'email', action: 'observe' });
     const texts = [long('ask ada@example.com'), 'ask ada@example.com'];
     for (let call = 0; call < 3; call += 1) expect(await evaluateTexts(rules, texts)).toMatchObject({ observed: ['email'] });
   });
 
-  test('are told apart even if they differ only in malformed characters', async () => {
+  test('distinguishes texts that differ only in malformed characters', async () => {
     const rules = inputRules({ class: 'email', action: 'block' });
     const text = (hidden: string): string => `${'plan '.repeat(20)}ada${hidden}@example.com`;
     expect(await evaluateTexts(rules, [text('\ufffd ')])).toMatchObject({ blockedBy: null });

@@ -97,7 +97,7 @@ test("doesn't use the canary for a project's own tier of the same name", () => {
 });
 
 describe('the canary', () => {
-  test('is tried if the key permits the tier', () => {
+  test('tries the canary if the key permits the tier', () => {
     expect(planFor(0, { caller: callerWith(['standard']) })).toEqual(canaryPlan);
     expect(planFor(0, { caller: callerWith(['openai/gpt']) })).toContainEqual({
       model: 'anthropic/claude',
@@ -108,13 +108,13 @@ describe('the canary', () => {
   test.each([
     ['provider_not_in_project', { project: { ...project, providers: ['openai', 'azure'] } }],
     ['price_unknown', { requiresPrice: true }],
-  ])('is skipped with %s like any other model', (reason, request) => {
+  ])('skips the canary with %s like any other model', (reason, request) => {
     const entries = planFor(0, request);
     expect(entries).toContainEqual({ model: 'anthropic/claude', skipped: reason });
     expect(entries.filter((entry) => entry.canary ?? entry.control)).toEqual([]);
   });
 
-  test('is skipped if its provider lacks a required tag', () => {
+  test('skips the canary if its provider lacks a required tag', () => {
     const openai = { dialect: 'chat', serves: ['chat'], tags: ['eu'] } as const;
     const tagged = buildCatalog({
       ...source,

@@ -157,11 +157,11 @@ describe('the tier of a call', () => {
       { tiers: { standard: ['a/b'] }, project: { applications: new Map([['acme', { tiers: { trivial: ['a/b'] } }]]) } },
       'trivial',
     ],
-  ])('is known immediately for %s', (_name, asked, tier) => {
+  ])('picks the tier immediately for %s', (_name, asked, tier) => {
     expect(choose(asked)).toBe(tier);
   });
 
-  test('is a promise if the classifier model is called', async () => {
+  test('waits for the classifier model if there is one', async () => {
     const choice = choose({ classifier: 'model', text: 'Prove it.' });
     expect(choice).toBeInstanceOf(Promise);
     expect(await choice).toBe('strong');

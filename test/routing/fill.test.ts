@@ -96,7 +96,7 @@ describe("substitutes for a model that none of the project's providers serves", 
     ['for an unknown provider', { model: 'nobody/mini' }, ['openai/mini']],
     ['and serve the route', { model: 'away/gpt', route: 'moderations' }, ['openai/gpt']],
     ['or no kind, which counts as chat', { model: 'nobody/mini', route: 'moderations' }, ['openai/mini']],
-  ])('have the same name: %s', (_name, asked, ids) => {
+  ])('have the same model name: %s', (_name, asked, ids) => {
     expect(idsOf(asked)).toEqual(ids);
   });
 });

@@ -119,7 +119,7 @@ describe('400 no_route', () => {
       ask('one/echo'),
       'model not permitted for this key: one/echo',
     ],
-  ])('is returned for %s', async (name, settings, keyModels, path, body, message) => {
+  ])('returns 400 no_route for %s', async (name, settings, keyModels, path, body, message) => {
     const slug = `refused-${name.replaceAll(' ', '-')}`;
     const lent = await gateway().withProject(slug);
     await lent.admin('PUT', `/provision/teams/${slug}`, settings);
@@ -129,7 +129,7 @@ describe('400 no_route', () => {
     expect([answer.status, await answer.json()]).toEqual([400, { error: { message, type: 'no_route', code: 'no_route', hint } }]);
   });
 
-  test('is returned if no provider is configured', () =>
+  test('returns 400 no_route if no provider is configured', () =>
     withGateway(
       { database: 'any', yaml: (vendor) => `providers: { films: { base_url: ${vendor}/v1beta, api_key: k, dialect: gemini } }\n` },
       async ({ call }) => {

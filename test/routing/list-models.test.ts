@@ -65,12 +65,12 @@ describe('the list of models', () => {
     ['auto for embeddings too', { keyModels: ['openai/embed'] }, ['openai/embed', 'embed', 'auto']],
     ['auto alone', { keyModels: ['auto'] }, ['auto']],
     ['nothing for a key without permitted models', { keyModels: [] }, []],
-  ])('contains %s', (_name, asked, ids) => {
+  ])('lists %s', (_name, asked, ids) => {
     expect(idsOf(asked)).toEqual(ids);
   });
 });
 
-test('contains only chat models and their tiers for the playground', () => {
+test('lists only chat models and their tiers for the playground', () => {
   const request = { catalog, project, source: 'acme', caller: callerWith(null), catalogFill: false };
   expect(listChatModels(request)).toEqual({ tiers: ['standard', 'fine', 'auto'], models: ['openai/gpt', 'anthropic/claude'] });
 });

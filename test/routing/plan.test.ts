@@ -168,7 +168,7 @@ describe('the tier that a classifier chose for auto', () => {
 });
 
 describe('a candidate', () => {
-  test('has everything that an attempt needs', () => {
+  test('returns everything that an attempt needs with each candidate', () => {
     expect(plan({ model: 'openai/gpt' }).candidates).toEqual([
       {
         id: 'openai/gpt',
@@ -237,7 +237,7 @@ describe('400 no_route', () => {
       { model: 'openai/gpt', keyModels: ['azure/mini'], project: { providers: [] } },
       'no providers configured',
     ],
-  ])('is returned for %s', (_name, asked, message) => {
+  ])('returns 400 no_route for %s', (_name, asked, message) => {
     expect(() => plan(asked)).toThrow(expect.objectContaining({ code: 'no_route', status: 400, message }));
   });
 });
@@ -306,7 +306,7 @@ describe('the order of candidates', () => {
     ]);
   });
 
-  test('stays the same if all breakers are open', () => {
+  test('keeps the order of candidates if all breakers are open', () => {
     const breakers = createBreakers({ now: () => 0 });
     for (const provider of ['openai', 'azure', 'router']) for (let n = 0; n < 5; n += 1) breakers.recordFailure('acme', provider);
     expect(idsOf({ model: 'wide', breakers })).toEqual(['openai/mini', 'azure/mini', 'router/meta/llama', 'openai/gpt']);
@@ -399,7 +399,7 @@ test('uses the current catalog after a reload', () => {
   expect(planner.plan(request).candidates).toMatchObject([{ id: 'azure/mini' }]);
 });
 
-test("doesn't depend on earlier plans of the same key", () => {
+test("builds a plan independently of the key's earlier plans", () => {
   const caller = callerWith(['standard', 'mini', 'openai/gpt']);
   const projects = [project, { ...project, tiers: { standard: ['mini'] } }, { ...project, retired: ['openai'] }];
   const catalog = buildCatalog(source);

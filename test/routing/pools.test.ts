@@ -36,7 +36,7 @@ describe('the spread of 1,000 conversations with the same system prompt', () => 
     ['weights of 3 and 1', [memberOf('east', 3), memberOf('west', 1)], { east: 750, west: 250 }],
     ['a weight of 0', [memberOf('east', 0), memberOf('west'), memberOf('north')], { west: 500, north: 500 }],
     ['three equal members', [memberOf('east'), memberOf('west'), memberOf('north')], { east: 333, west: 333, north: 333 }],
-  ])('is within 10 %% of the weights: %s', (_name, sources, expected) => {
+  ])('spreads conversations within 10 %% of the weights: %s', (_name, sources, expected) => {
     const pool = buildPool('vendor', sources);
     const counts: Record<string, number> = {};
     for (const conversation of conversations) {
@@ -71,7 +71,7 @@ test('adds up the weights of members that share an account', () => {
 describe('the turns of a conversation', () => {
   const pool = buildPool('vendor', [memberOf('east', 3), memberOf('west'), memberOf('north')]);
 
-  test('go to the same member', () => {
+  test('sends all turns of a conversation to the same member', () => {
     for (const conversation of conversations.slice(0, 50))
       expect(new Set(Array.from({ length: 10 }, (_, turn) => choose(pool, conversation, turn + 1))).size).toBe(1);
   });
@@ -140,7 +140,7 @@ describe('the turns of a conversation', () => {
       'responses',
     ],
     ['the vendor stores the conversation', { conversation: 'conv_1', input: 'hi' }, { conversation: 'conv_1', input: 'more' }, 'responses'],
-  ])('have the same hash: %s', (_name, first, second, route) => {
+  ])('keeps the hash if %s', (_name, first, second, route) => {
     expect(hashOf(second, route)).toBe(hashOf(first, route));
   });
 
@@ -210,11 +210,11 @@ describe('a call that refers to a response', () => {
     expect(order('vendor/up')).toEqual(['up', 'south']);
   });
 
-  test("goes to that member even if it's draining", () => {
+  test("goes to the member that stores the response, even if it's draining", () => {
     expect(order('vendor/east')).toEqual(['east']);
   });
 
-  test('goes to any member if that one no longer exists', () => {
+  test('goes to any member if the one that stored the response no longer exists', () => {
     expect(order('vendor/gone').toSorted()).toEqual(['north', 'south', 'up', 'west']);
   });
 });

@@ -64,7 +64,7 @@ describe('the event stream', () => {
     expect(text).toMatch(/^event: message_start\ndata: \{.*\n\nevent: content_block_start\n/);
   });
 
-  test('can arrive in chunks of any size', () => {
+  test('accepts chunks of any size', () => {
     const { text: expected } = read([whole]);
     for (const size of [1, 7, 100, 1_000]) {
       const parts = Array.from({ length: Math.ceil(whole.length / size) }, (_, index) => whole.subarray(index * size, (index + 1) * size));
@@ -108,7 +108,7 @@ describe('a damaged stream', () => {
     expect(read([Buffer.concat([first, damaged])])).toEqual({ text: before, error: expect.stringMatching(message), isAborted: true });
   });
 
-  test('breaks off if the end is missing', () => {
+  test('breaks off if the end of the stream is missing', () => {
     expect(read([first, second.subarray(0, -1)])).toMatchObject({ text: before, error: 'the event stream ended within an event' });
   });
 

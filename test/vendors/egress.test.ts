@@ -150,7 +150,7 @@ describe('a proxy', () => {
 });
 
 describe('certificates', () => {
-  test('in a ca_file are trusted for that provider only', async () => {
+  test('trusts the certificates in a ca_file only for that provider', async () => {
     expect(await request(secureUrl(), providerOf({ ca_file: caFile }))).toBe('secure');
     expect(await request(secureUrl(), providerOf({}))).toBe('connect: the TLS certificate of the host was rejected');
   });
@@ -158,7 +158,7 @@ describe('certificates', () => {
   test.each([
     [join(folder, 'none.pem'), 'no such file'],
     [import.meta.filename, 'it contains no certificate in PEM format'],
-  ])('in %s are rejected when the configuration is loaded', (file, message) => {
+  ])('rejects %s as a ca_file when the configuration is loaded', (file, message) => {
     expect(() => providerOf({ ca_file: file })).toThrow(message);
   });
 });
@@ -203,7 +203,7 @@ describe('HTTPS_PROXY and NO_PROXY', () => {
     expect(proxyOf('https://api.example.com/v1', {}, { proxy: 'http://own.test' })).toBe('http://own.test');
   });
 
-  test('default to http if the proxy has no scheme', () => {
+  test('default to http if the proxy URL has no scheme', () => {
     expect(proxyOf('https://api.example.com/v1', { HTTPS_PROXY: 'proxy.corp:3128' })).toBe('http://proxy.corp:3128');
     expect(proxyOf('https://api.example.com/v1', {}, { proxy: 'me:secret@proxy.corp' })).toBe('http://me:secret@proxy.corp');
   });

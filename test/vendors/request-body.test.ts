@@ -35,14 +35,14 @@ describe('a body for a vendor whose path names the model', () => {
     expect(adapt('{"a":1}', { 'anthropic-version': '2023-06-01' })).toBe('{"anthropic_version":"v1","a":1}');
   });
 
-  test("contains the model if the path doesn't", () => {
+  test("adds the model if the path doesn't contain it", () => {
     const context = { hasModelInPath: false, headers: {} };
     expect(adaptBody(Buffer.from('{"model":"m"}'), format, context).toString()).toBe('{"anthropic_version":"v1","model":"m"}');
   });
 
   const members = ['"model":"m"', '"stream":true', '"anthropic_version":"v1"', '"a":[1,2]', '"b":{"model":"inner"}'];
   const orders = members.flatMap((one) => members.flatMap((two) => members.map((three) => [...new Set([one, two, three])])));
-  test.each([[], ...orders].map((order) => [order.join(' , ')]))('is valid JSON without the omitted members: { %s }', (text) => {
+  test.each([[], ...orders].map((order) => [order.join(' , ')]))('produces valid JSON without the omitted members: { %s }', (text) => {
     const { model: _model, stream: _stream, ...rest } = JSON.parse(`{${text}}`);
     for (const body of [`{${text}}`, `{ ${text} }`, `{\n\t${text}\r\n}`]) {
       expect(JSON.parse(adapt(body))).toEqual({ anthropic_version: 'v1', ...rest });

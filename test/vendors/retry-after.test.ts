@@ -94,12 +94,12 @@ describe('a hint in the body', () => {
     expect(wait({}, [retryInfo(delay)])).toBe(ms);
   });
 
-  test('takes precedence over reset headers', () => {
+  test('prefers a hint in the body to reset headers', () => {
     expect(wait({ 'retry-after': '2', 'x-ratelimit-reset-requests': '9s' }, retryInfo('37s'))).toBe(2000);
     expect(wait({ 'x-ratelimit-reset-requests': '9s' }, retryInfo('37s'))).toBe(37_000);
   });
 
-  test("is ignored if the body isn't an object", () => {
+  test("ignores a body that isn't an object", () => {
     for (const body of ['x', [], [{ error: 1 }], { error: 'x' }, { error: { details: {} } }]) expect(wait({}, body)).toBeUndefined();
     expect(parseRetryAfter({}, Buffer.from('<html>'), now)).toBeUndefined();
   });

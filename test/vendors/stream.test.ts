@@ -264,14 +264,14 @@ describe("the vendor's body", () => {
   test.each<[string, string]>([
     ['the vendor reports an error', streamOf({ error: {} })],
     ['the stream is of another dialect', 'data: x\n\n'],
-  ])('is closed if %s', async (_name, text) => {
+  ])('closes the body if %s', async (_name, text) => {
     const { body, isClosed } = createBody();
     body.add(Buffer.from(text));
     relayEvents(body, chat.createStreamReader()).read();
     expect(isClosed()).toBe(true);
   });
 
-  test('is closed if the reader stops early', async () => {
+  test('closes the body if the reader stops early', async () => {
     const { body, isClosed } = createBody();
     body.add(Buffer.from(streamOf(delta('x'))));
     const stream = relayEvents(body, chat.createStreamReader());

@@ -76,7 +76,7 @@ async function readChunks(answer: StreamResponse): Promise<{ text: string; end: 
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 describe('the request to the vendor', () => {
-  test('has the unchanged body and only allowed headers', async () => {
+  test('sends the unchanged body and only allowed headers', async () => {
     await withVendor(
       (response) => response.end(plain),
       async ({ url, httpClient, received }) => {
@@ -110,7 +110,7 @@ describe('the request to the vendor', () => {
     ['the default version', {}, {}, '2023-06-01'],
     ["the caller's", { 'anthropic-version': '2024-01-01' }, {}, '2024-01-01'],
     ["the provider's before the caller's", { 'anthropic-version': '2024-01-01' }, { 'anthropic-version': '2025-01-01' }, '2025-01-01'],
-  ])('has a version header for messages: %s', async (_name, passedHeaders, headers, version) => {
+  ])('sends a version header for messages: %s', async (_name, passedHeaders, headers, version) => {
     await withVendor(
       (response) => response.end('{"content":[]}'),
       async ({ url, httpClient, received }) => {
@@ -132,7 +132,7 @@ describe('the request to the vendor', () => {
 });
 
 describe('a plain response', () => {
-  test('is returned byte for byte with its summary', async () => {
+  test('returns the response byte for byte with its summary', async () => {
     const body = ` ${plain}\n`;
     const answer = await ask((response) => response.writeHead(201, { 'content-type': 'application/json; charset=utf-8' }).end(body));
     expect(answer).toMatchObject({
@@ -144,7 +144,7 @@ describe('a plain response', () => {
     });
   });
 
-  test('is treated as JSON if it has no content type', async () => {
+  test('treats a response without a content type as JSON', async () => {
     expect(await ask((response) => response.end(plain))).toMatchObject({ contentType: 'application/json' });
   });
 
@@ -166,7 +166,7 @@ describe('a plain response', () => {
       (response) => void response.writeHead(200, { 'content-length': '99' }).write(plain.slice(0, 9), () => response.destroy()),
       { kind: 'broken' },
     ],
-  ])('throws if it %s', async (_name, answer, error) => {
+  ])('throws if the response %s', async (_name, answer, error) => {
     await expect(ask(answer)).rejects.toMatchObject({ name: 'VendorError', ...error });
   });
 });
@@ -211,7 +211,7 @@ describe('an error status', () => {
     );
   });
 
-  test.each([401, 403])("doesn't show the text of a %d, which is about the provider's account", async (status) => {
+  test.each([401, 403])("hides the text of a %d, because it's about the provider's account", async (status) => {
     const error = { message: 'Project `proj_Ab12Cd34Ef56` of Acme Inc. has no access', code: 'model_not_found' };
     await expect(ask((response) => response.writeHead(status).end(JSON.stringify({ error })))).rejects.toMatchObject({
       message: `the vendor responded with ${status}`,
@@ -242,7 +242,7 @@ describe('an error status', () => {
     await expect(failed).rejects.toMatchObject({ vendorMessage: 'x'.repeat(500) });
   });
 
-  test('is reported even if the body is too large or breaks off', async () => {
+  test('reports the status even if the body is too large or breaks off', async () => {
     await expect(ask((response) => response.writeHead(503).end('x'.repeat(100_000)))).rejects.toMatchObject({
       kind: 'status',
       status: 503,
@@ -253,7 +253,7 @@ describe('an error status', () => {
     ).rejects.toMatchObject({ kind: 'status', status: 503 });
   });
 
-  test('has a retry delay only for 429, 503 and 529', async () => {
+  test('reads a retry delay only for 429, 503 and 529', async () => {
     const refuse =
       (status: number, body = ''): Responder =>
       (response) =>
@@ -348,7 +348,7 @@ describe('a stream', () => {
       'broken',
     ],
     ["isn't an event stream", (response) => response.writeHead(200, { 'content-type': 'application/json' }).end(plain), 'unreadable'],
-  ])('throws if it %s, so that another model can be tried', async (_name, answer, fault) => {
+  ])('throws if the stream %s, so that another model can be tried', async (_name, answer, fault) => {
     await expect(ask(answer, { stream: true })).rejects.toMatchObject({ name: 'VendorError', kind: fault, status: 200 });
   });
 
@@ -380,7 +380,7 @@ describe('a stream', () => {
     expect(await readChunks(streamed(answer))).toEqual({ text: role + opening + rest, end: { kind: 'whole' } });
   });
 
-  test('returns after the opening if the content is late', async () => {
+  test('returns after the opening of the stream if the content is late', async () => {
     let release: () => void = () => undefined;
     await withVendor(
       (response) =>
@@ -395,7 +395,7 @@ describe('a stream', () => {
     );
   });
 
-  test('returns if the vendor is silent after the opening', async () => {
+  test('returns if the vendor is silent after the opening of the stream', async () => {
     await withVendor(
       (response) => void response.writeHead(200, eventStream).write(role),
       async ({ url, httpClient }) => {
@@ -422,7 +422,7 @@ describe('a stream', () => {
   test.each([
     ['after its first chunk', opening, `${opening}${streamOf({ error: { message: 'no such key: [key]' } })}`],
     ['before its first chunk', '', null],
-  ])("doesn't expose the key in an error (%s)", async (_when, begin, passedOn) => {
+  ])("doesn't expose the key in a stream that ends with an error (%s)", async (_when, begin, passedOn) => {
     const answer = ask(
       (response) => response.writeHead(200, eventStream).end(begin + streamOf({ error: { message: 'no such key: secret' } })),
       {

@@ -14,7 +14,7 @@ describe('an operation', () => {
     ['models/a:b/operations/x', 'models/a:b/operations/x'],
     ['operations/abc', 'operations/abc'],
     [`${baseUrl}/models/veo/operations/abc`, 'models/veo/operations/abc'],
-  ])('is accepted as %s', (text, name) => expect(parseOperationName(text, baseUrl)).toBe(name));
+  ])('accepts %s as an operation', (text, name) => expect(parseOperationName(text, baseUrl)).toBe(name));
 
   test.each([
     '',
@@ -38,7 +38,7 @@ describe('an operation', () => {
     'https://video.example/v1beta/operations/a',
     'https://video.example:8443/operations/a',
     'https://video.example:8443/v1/operations/a',
-  ])('is rejected as %j', (text) => expect(parseOperationName(text, baseUrl)).toBeNull());
+  ])('rejects %j as an operation', (text) => expect(parseOperationName(text, baseUrl)).toBeNull());
 });
 
 test('rejects names and URLs that are too long', () => {
@@ -102,7 +102,7 @@ describe('a file', () => {
     'https://video.example:8443/download/v1beta/files/abc',
     'https://files.example/x/y.mp4?signature=a%2Fb',
     'https://other.example:9443/y.mp4',
-  ])('is accepted at %s', (text) => expect(parseFileAddress(text, hosts)?.href).toBe(text));
+  ])('accepts a file at %s', (text) => expect(parseFileAddress(text, hosts)?.href).toBe(text));
 
   test.each([
     `${baseUrl}/files/a/../../secret`,
@@ -113,9 +113,9 @@ describe('a file', () => {
     'http://files.example/y.mp4',
     'https://other.example/y.mp4',
     'files/abc',
-  ])('is rejected at %s', (text) => expect(parseFileAddress(text, hosts)).toBeNull());
+  ])('rejects a file at %s', (text) => expect(parseFileAddress(text, hosts)).toBeNull());
 
-  test('has the same key for all spellings of its URL', () => {
+  test("derives the same key from all spellings of a file's URL", () => {
     const spellings = [
       `${baseUrl}/files/abc:download?alt=media`,
       `${baseUrl}/files/abc:download?alt=media&x=1`,
@@ -127,7 +127,7 @@ describe('a file', () => {
   });
 
   test.each(['/v1beta/files', '/v1beta/files/', '/v1beta/models', '/v1beta/files/a/b', '/v1beta/files/a:download/list'])(
-    'is rejected at another path of the host: %s',
+    'rejects a file at another path of the host: %s',
     (path) => expect(getFileName(new URL(`https://video.example:8443${path}`))).toBeNull(),
   );
 });

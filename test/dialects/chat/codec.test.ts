@@ -428,7 +428,7 @@ describe('the stream reader', () => {
     expect(readStream(chat.createStreamReader(), streamOf(data))).toEqual(['unreadable']);
   });
 
-  test('is complete after a finish reason, even without [DONE]', () => {
+  test('accepts a finish reason without [DONE] as the end', () => {
     const reader = chat.createStreamReader();
     readStream(reader, streamOf(delta({ content: 'x' })));
     expect(reader.finished()).toBe(false);

@@ -80,7 +80,7 @@ describe('a prompt that is too long for the model', () => {
     ['Bedrock', 'Input is too long for requested model.', null],
     ['Moonshot', 'Invalid request: Your request exceeded model token limit: 262144 (requested: 300000)', 262_144],
     ['Cloudflare', 'The estimated number of tokens (262334) exceeded this model context window limit (262144)', 262_144],
-  ])('is recognized in errors from %s', (_vendor, message, windowTokens) => {
+  ])('recognizes a prompt that is too long in errors from %s', (_vendor, message, windowTokens) => {
     const bodies = [{ error: { message, type: 'invalid_request_error', code: 400 } }, { object: 'error', message }, { detail: message }];
     for (const body of bodies)
       expect(parseVendorError(Buffer.from(JSON.stringify(body)))).toMatchObject({ message, code: 'context_length_exceeded', windowTokens });
@@ -98,11 +98,11 @@ describe('a prompt that is too long for the model', () => {
     ['is about another member', { message: 'tool description exceeds the maximum context length of 1024', param: 'tools[0].description' }],
     ['limits the output', { message: 'max_output_tokens exceeds the maximum number of tokens allowed (8192)' }],
     ['limits the rate', { message: 'too many tokens per minute' }],
-  ])("isn't recognized in an error that %s", (_what, error) => {
+  ])("doesn't confuse it with an error that %s", (_what, error) => {
     expect(parseVendorError(Buffer.from(JSON.stringify({ error })))).toMatchObject({ code: null, windowTokens: null });
   });
 
-  test.each(['context_length_exceeded', 'exceed_context_size_error'])('is recognized by the name %s alone, as code or type', (name) => {
+  test.each(['context_length_exceeded', 'exceed_context_size_error'])('recognizes the name %s alone, as code or type', (name) => {
     for (const error of [{ code: name }, { type: name }])
       expect(parseVendorError(Buffer.from(JSON.stringify({ error })))).toMatchObject({ code: 'context_length_exceeded' });
   });

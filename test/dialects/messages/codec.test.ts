@@ -225,7 +225,7 @@ describe('the stream reader', () => {
     expect(readStream(messages.createStreamReader(), ': hi\n\nevent: ping\n\n')).toEqual(['ignored', 'ignored']);
   });
 
-  test('is complete only after message_stop', () => {
+  test('accepts only message_stop as the end', () => {
     const reader = messages.createStreamReader();
     readStream(reader, streamOf(start(), text('x'), delta({ output_tokens: 1 })));
     expect(reader.finished()).toBe(false);

@@ -17,12 +17,12 @@ describe('the estimated minimum of tokens', () => {
     ['Hindi', 'आज मौसम बहुत अच्छा है और हम पार्क में गए।', 8, 11],
     ['one repeated letter', 'x'.repeat(1_600), 100, 200],
     ['dots', '.'.repeat(5_000), 0, 79],
-  ])("is at most the vendor's count for %s", (_what, text, least, tokens) => {
+  ])("estimates at most the vendor's count for %s", (_what, text, least, tokens) => {
     expect(count(says(text))).toBe(least);
     expect(least).toBeLessThanOrEqual(tokens);
   });
 
-  test("doesn't exceed what the size of the body allows", () => {
+  test('never estimates more than the size of the body allows', () => {
     const body = says('a '.repeat(1_000));
     expect(count(body)).toBe(1_000);
     expect(count(body)).toBeLessThanOrEqual(JSON.stringify(body).length / leastBytesPerToken);
@@ -69,7 +69,7 @@ describe('the bound', () => {
   });
 
   test.each(['truncation', 'context_management', 'transforms', 'truncate_prompt_tokens'])(
-    'is zero if the vendor may shorten the prompt: %s',
+    'estimates zero tokens if the vendor may shorten the prompt: %s',
     (key) => {
       expect(count({ ...says('one two three'), [key]: 'auto' })).toBe(0);
     },

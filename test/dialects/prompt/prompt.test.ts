@@ -260,7 +260,7 @@ describe('responses', () => {
   });
 });
 
-describe('any input', () => {
+describe('unusual input', () => {
   const routes = fc.constantFrom<PromptRoute>('chat', 'messages', 'responses');
   const word = fc.constantFrom(
     'user',
@@ -304,7 +304,7 @@ describe('any input', () => {
     ),
   }));
 
-  test('always becomes JSON that PostgreSQL can store', () => {
+  test('converts any input to JSON that PostgreSQL can store', () => {
     fc.assert(
       fc.property(routes, body, (route, json) => {
         for (const request of [json, { messages: json, input: json, system: json }, { messages: [json], input: [json] }]) {
@@ -319,7 +319,7 @@ describe('any input', () => {
     );
   });
 
-  test('may be nested a hundred thousand levels deep', () => {
+  test('accepts input that is nested a hundred thousand levels deep', () => {
     const deep: unknown = JSON.parse(`${'['.repeat(100_000)}${']'.repeat(100_000)}`);
     const content = [
       { type: 'tool_use', name: 'f', input: deep },
@@ -331,7 +331,7 @@ describe('any input', () => {
     ]);
   });
 
-  test('has long base64 in unknown blocks replaced with its hash', () => {
+  test('replaces long base64 in unknown blocks with its hash', () => {
     const data = base64('x'.repeat(3_000));
     const { extras } = parsePrompt('chat', { messages: [{ role: 'user', content: [{ type: 'hologram', payload: { blob: data } }] }] });
     expect(extras).toEqual([
@@ -345,7 +345,7 @@ describe('any input', () => {
     ]);
   });
 
-  test('has messages without text and tool calls dropped', () => {
+  test('drops messages without text and tool calls', () => {
     expect(normalizeMessage('assistant', { text: ' \n', toolCalls: [{ name: '', arguments: '{}' }] })).toBeNull();
     expect(normalizeMessage('user', { text: 'a\0\ud800', toolCalls: [] })).toEqual(user('a\ufffd'));
   });

@@ -21,7 +21,7 @@ function stream(dialect: Dialect, answer: unknown): string | null {
 }
 
 describe('chat', () => {
-  test('assembles a stream into the same response as the JSON', () => {
+  test('assembles a stream into the JSON response', () => {
     fc.assert(
       fc.property(said, (answer) => {
         fc.pre((answer.hasToolIds || answer.tools.length === 0) && !isSigned(answer));
@@ -151,7 +151,7 @@ describe('messages', () => {
   const named = (text: string): string =>
     text.replace(/^data: (\{.*\})$/gm, (line, json: string) => `event: ${JSON.parse(json).type}\n${line}`);
 
-  test('assembles a stream into the same response as the JSON', () => {
+  test('assembles a stream into the JSON response', () => {
     fc.assert(
       fc.property(whole, (answer) => {
         const converted = plain('messages', named(messagesStream(answer)));

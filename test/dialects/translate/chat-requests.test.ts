@@ -5,7 +5,7 @@ import { jsonAnswerToolName } from '../../../src/dialects/translate/json-answer-
 import { format, nativeTool, png, schema, text, toMessages, tool } from './examples.ts';
 
 describe('a chat request for a messages vendor', () => {
-  test('contains only the model, a token limit and the turns', () => {
+  test('contains only the model, a token limit and the messages', () => {
     expect(toMessages({})).toEqual({ model: 'claude', max_tokens: 4096, messages: [{ role: 'user', content: [text('Hi')] }] });
   });
 
@@ -152,13 +152,13 @@ describe('a chat request for a messages vendor', () => {
     const answerTool = { name: jsonAnswerToolName, description: expect.stringContaining('An a.'), input_schema: schema };
     const onlyAnswer = { type: 'tool', name: jsonAnswerToolName, disable_parallel_tool_use: true };
 
-    test('becomes output_config.format if the model supports it', () => {
+    test('turns response_format into output_config.format if the model supports it', () => {
       expect(toMessages({ response_format: format }, { supportsSchema: true })).toMatchObject({
         output_config: { format: { type: 'json_schema', schema } },
       });
     });
 
-    test('becomes a forced tool if the model does not support it', () => {
+    test('turns response_format into a forced tool call otherwise', () => {
       expect(toMessages({ response_format: format })).toMatchObject({ tools: [answerTool], tool_choice: onlyAnswer });
     });
 

@@ -57,7 +57,7 @@ describe('from chat to messages', () => {
   /** Returns the output for each chunk after the first. */
   const steps = (...datas: unknown[]): unknown[][] => run(createStreamToMessages(names), [first, ...datas], false).steps.slice(1);
 
-  test('converts text', () => {
+  test('converts a text response', () => {
     expect(translate(first, chunk({ content: 'Hi' }), chunk({ content: '!' }), chunk({}, 'stop'), usage, '[DONE]')).toEqual({
       steps: [[opening], [textStart(0), text(0, 'Hi')], [text(0, '!')], [stop(0)], [], closing('end_turn', counted), []],
       state: whole,
@@ -70,14 +70,14 @@ describe('from chat to messages', () => {
     expect(steps(chunk({}, 'stop', { x_groq: { usage: counts } }), '[DONE]').flat()).toEqual(closing('end_turn', counted));
   });
 
-  test('is complete after a finish reason without [DONE]', () => {
+  test('accepts a finish reason without [DONE] as the end', () => {
     expect(translate(first, chunk({ content: 'Hi' }, 'length'))).toEqual({
       steps: [[opening], [textStart(0), text(0, 'Hi'), stop(0)], closing('max_tokens')],
       state: whole,
     });
   });
 
-  test('is complete after [DONE] without a finish reason', () => {
+  test('accepts [DONE] without a finish reason as the end', () => {
     expect(translate(first, chunk({ content: 'Hi' }), '[DONE]')).toMatchObject({ state: whole });
     expect(steps(call(0, { name: 'f', arguments: '{}' }, 'c0'), '[DONE]').flat()).toEqual([
       useStart(0, 'c0'),

@@ -180,7 +180,7 @@ describe('messages', () => {
     });
   });
 
-  test("doesn't enable thinking in the middle of a turn without it", () => {
+  test("doesn't enable thinking in the middle of a turn that began without it", () => {
     const messages = [hello, { role: 'assistant', tool_calls: [call] }, { role: 'tool', tool_call_id: 'c1', content: 'R' }];
     expect(toMessages({ messages, tools: [tool], reasoning_effort: 'low', max_tokens: 9000 })).not.toHaveProperty('thinking');
   });

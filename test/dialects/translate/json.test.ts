@@ -24,7 +24,7 @@ describe('an object that arrives in chunks', () => {
     return text.isComplete();
   };
 
-  test('is complete at its last brace, regardless of chunk boundaries', () => {
+  test('completes an object at its last brace, regardless of chunk boundaries', () => {
     fc.assert(
       fc.property(objectText, fc.nat(), (text, place) => {
         const cut = place % (text.length + 1);
@@ -38,7 +38,7 @@ describe('an object that arrives in chunks', () => {
   });
 
   test.each(['', '{', '[]', '[{}]', '"{}"', '7', '{}{}', '{} x', '{,}', '{]', '}', '{"a":"}', '{"a":"\\"}', '{"a":[}]'])(
-    'is incomplete as %j',
+    'treats %j as incomplete',
     (text) => {
       expect(isWhole(text)).toBe(false);
       expect(isWhole(...text)).toBe(false);

@@ -105,18 +105,18 @@ describe('a messages request for a chat vendor', () => {
       const loop = [hello, { role: 'assistant', content: [thinking, sealed, use] }, results];
       const answered = { role: 'assistant', content: null, tool_calls: [{ id: 't' }] };
 
-      test('is dropped for a vendor that would reject it', () => {
+      test('drops thinking for a vendor that would reject it', () => {
         expect(said('none', ...loop)).toEqual([expect.not.objectContaining({ reasoning_content: expect.anything() })]);
       });
 
-      test('becomes reasoning_content for a vendor that accepts it', () => {
+      test('sends thinking as reasoning_content to a vendor that accepts it', () => {
         expect(said('text', ...loop)).toMatchObject([{ ...answered, reasoning_content: 'Hm' }]);
         expect(said('text', ...loop)).not.toMatchObject([{ reasoning_details: expect.anything() }]);
         const unsigned = { role: 'assistant', content: [{ ...thinking, signature: '' }, text('A')] };
         expect(said('text', hello, unsigned, hello)).toEqual([{ role: 'assistant', content: 'A', reasoning_content: 'Hm' }]);
       });
 
-      test('becomes reasoning_details for a vendor that accepts it', () => {
+      test('sends thinking as reasoning_details to a vendor that accepts it', () => {
         const format = 'anthropic-claude-v1';
         const reasoning_details = [
           { type: 'reasoning.text', text: 'Hm', signature: 'c2ln', format, index: 0 },
@@ -125,7 +125,7 @@ describe('a messages request for a chat vendor', () => {
         expect(said('details', ...loop)).toMatchObject([{ ...answered, reasoning_content: 'Hm', reasoning_details }]);
       });
 
-      test('is added to tool calls as a blank if the vendor requires it', () => {
+      test('adds blank thinking to tool calls if the vendor requires it', () => {
         const silent = [hello, { role: 'assistant', content: [use] }, results, { role: 'assistant', content: 'A' }, hello];
         expect(said('text', ...silent)).toMatchObject([
           { ...answered, reasoning_content: ' ' },

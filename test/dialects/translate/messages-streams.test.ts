@@ -44,7 +44,7 @@ describe('from messages to chat', () => {
       .steps.slice(1)
       .flat();
 
-  test('converts text', () => {
+  test('converts a text response', () => {
     const datas = [start, block(0, { type: 'text', text: '' }), delta(0, { type: 'text_delta', text: 'Hi' }), stop(0), ...ends('end_turn')];
     expect(translate(...datas)).toEqual({
       steps: [[opening], [], [chunk({ content: 'Hi' })], [], [], [chunk({}, 'stop'), usage, '[DONE]'], []],

@@ -58,7 +58,7 @@ describe('the stream translator', () => {
     );
   });
 
-  test("produces its last output with the vendor's last event", () => {
+  test("sends its last output together with the vendor's last event", () => {
     fc.assert(
       fc.property(said, (answer) => {
         for (const [translator, text] of [

@@ -130,7 +130,7 @@ describe('a chat response for a messages caller', () => {
     expect(ofChat(message)?.content).toEqual(content);
   });
 
-  test('contains no thinking for a caller that disabled it', () => {
+  test('omits thinking for a caller that disabled it', () => {
     const choices = [{ message: { role: 'assistant', content: 'A', reasoning_content: 'Hm' }, finish_reason: 'stop' }];
     expect(responseToMessages({ choices }, names, { hidesThinking: true })?.content).toEqual([text('A')]);
   });
@@ -149,7 +149,7 @@ describe('a chat response for a messages caller', () => {
     expect(JSON.stringify(ofChat({ tool_calls: [{ ...call, function: { name: 'f', arguments: text } }] }))).toContain(`"input":${text}`);
   });
 
-  test('has generated ids for members that the vendor omitted', () => {
+  test('generates ids that the vendor omitted', () => {
     const anonymous = { function: { name: 'f', arguments: '' } };
     const answer = ofChat({ tool_calls: [anonymous, anonymous] }, {}, { id: undefined, model: '' });
     expect(answer).toMatchObject({ id: 'msg_gw-1', model: 'asked', usage: { input_tokens: 0, output_tokens: 0 } });
@@ -163,11 +163,11 @@ describe('a chat response for a messages caller', () => {
     ['no choices', { choices: [] }],
     ['a choice without a message', { choices: [{ index: 0, text: 'old' }] }],
     ['a messages response', { type: 'message', content: [] }],
-  ])("isn't recognized from %s", (_name, answer) => {
+  ])("doesn't recognize %s as a response", (_name, answer) => {
     expect(responseToMessages(answer, names)).toBeNull();
   });
 
-  test('is rejected if tool arguments are invalid, unless it was truncated', () => {
+  test('rejects invalid tool arguments unless the response was truncated', () => {
     const broken = { content: null, tool_calls: [{ ...call, function: { name: 'f', arguments: '{"a":' } }] };
     expect(ofChat(broken, { finish_reason: 'tool_calls' })).toBeNull();
     expect(ofChat(broken, { finish_reason: 'length' })).toMatchObject({
@@ -230,7 +230,7 @@ describe('a messages response for a chat caller', () => {
     ['no blocks', [], ''],
     ['only tool calls', [use], null],
     ['only thinking', [{ type: 'redacted_thinking', data: 'x' }], ''],
-  ])('has the right content for %s', (_name, content, expected) => {
+  ])('sets the content for %s', (_name, content, expected) => {
     expect(asLosslessObject(choiceOf(ofMessages(content)).message).content).toBe(expected);
   });
 
@@ -242,7 +242,7 @@ describe('a messages response for a chat caller', () => {
     expect(ofMessages([], { id })).toMatchObject({ id: expected });
   });
 
-  test('has no reasoning_details for unsigned thinking', () => {
+  test('omits reasoning_details for unsigned thinking', () => {
     const { message } = choiceOf(ofMessages([{ type: 'thinking', thinking: 'Hm' }, text('A')]));
     expect(message).toEqual({ role: 'assistant', content: 'A', refusal: null, reasoning_content: 'Hm' });
   });
@@ -253,7 +253,7 @@ describe('a messages response for a chat caller', () => {
     expect(JSON.stringify(ofMessages(content))).toContain(JSON.stringify(text));
   });
 
-  test("has the JSON answer tool's input as text", () => {
+  test("returns the JSON answer tool's input as text", () => {
     const content = [{ ...use, name: jsonAnswerToolName, input: { a: [1, 'é'] } }];
     expect(choiceOf(ofMessages(content, { stop_reason: 'tool_use' }))).toMatchObject({
       message: { content: '{"a":[1,"é"]}' },
@@ -262,7 +262,7 @@ describe('a messages response for a chat caller', () => {
     expect(choiceOf(ofMessages(content)).message).not.toHaveProperty('tool_calls');
   });
 
-  test("stores the JSON answer tool's input as text in the recorded turn", () => {
+  test("records the JSON answer tool's input as text", () => {
     const others = [{ name: 'f', arguments: '{}' }];
     expect(toCallerTurn({ text: '', toolCalls: [...others, { name: jsonAnswerToolName, arguments: '{"a":1}' }] })).toEqual({
       text: '{"a":1}',
@@ -271,7 +271,7 @@ describe('a messages response for a chat caller', () => {
     expect(toCallerTurn({ text: 'A', toolCalls: others })).toEqual({ text: 'A', toolCalls: others });
   });
 
-  test("has no usage if the vendor didn't report any", () => {
+  test("omits usage that the vendor didn't report", () => {
     expect(ofMessages([{ type: 'text', text: 'A' }])).not.toHaveProperty('usage');
   });
 
@@ -284,7 +284,7 @@ describe('a messages response for a chat caller', () => {
     ['an error', { type: 'error', error: { type: 'api_error', message: 'x' } }],
     ['a string as content', { content: 'x' }],
     ['a chat response', { choices: [] }],
-  ])("isn't recognized from %s", (_name, answer) => {
+  ])("doesn't recognize %s as a response", (_name, answer) => {
     expect(responseToChat(answer, names)).toBeNull();
   });
 });

@@ -243,7 +243,7 @@ describeDatabases('recording calls', (database) => {
     expect((await listConversations(database(), other)).map(({ lines }) => lines)).toEqual([three]);
   });
 
-  test('restores the end of a history that was deleted in the meantime', async () => {
+  test('stores the end of a history again if it was deleted in the meantime', async () => {
     const projectId = await createProject(database());
     const calls = [first, second, third].map((step, index) =>
       settledCall({ projectId, ...step, at: index, body: chatBody(...step.lines), mode: 'off' }),
@@ -265,7 +265,7 @@ describeDatabases('recording calls', (database) => {
     });
   });
 
-  test("doesn't send text to the database that is already stored", async () => {
+  test("doesn't send text to the database again if it's already stored", async () => {
     const projectId = await createProject(database());
     const sent: number[] = [];
     const countSent = (lines: readonly string[], at: number) =>

@@ -235,7 +235,7 @@ describePostgres('concurrent writes, erasures, cleanups and exports', () => {
     });
   });
 
-  test('deletes exactly the unused parts', async () => {
+  test('deletes all unused parts and nothing else', async () => {
     await withDatabases(4, async (admin, ...processes) => {
       const projectId = await createProject(admin);
       await putMemorySettings(admin, projectId, { delete_conversations_after_days: 1, delete_unlearned: true });

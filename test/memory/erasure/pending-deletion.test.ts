@@ -57,7 +57,7 @@ describeDatabases('a shorter deletion period', (database) => {
   test.each([
     ['null for the pending change', { pending_deletion: null }],
     ['the period that is in effect', { delete_conversations_after_days: null }],
-  ])('is cancelled by %s', async (_title, cancel) => {
+  ])('cancels the shorter period with %s', async (_title, cancel) => {
     const projectId = await createTalk();
     const settings = settingsOf(database());
     await settings.update(projectId, week);
@@ -80,7 +80,7 @@ describeDatabases('a shorter deletion period', (database) => {
     expect(await settings.read(projectId)).toMatchObject({ delete_conversations_after_days: 90 });
   });
 
-  test('is dropped if a process of an older version changes the period', async () => {
+  test('drops the change if a process of an older version changes the period', async () => {
     const projectId = await createTalk();
     const settings = settingsOf(database());
     await settings.update(projectId, week);
@@ -94,7 +94,7 @@ describeDatabases('a shorter deletion period', (database) => {
     expect(await settings.read(projectId)).toMatchObject({ delete_conversations_after_days: 365, pending_deletion: null });
   });
 
-  test('deletes unlearned conversations only a day after delete_unlearned is set', async () => {
+  test('deletes unlearned conversations no earlier than a day after delete_unlearned is set', async () => {
     const projectId = await createTalk(false);
     const settings = settingsOf(database());
     await settings.update(projectId, week);

@@ -42,13 +42,13 @@ describe('the prompt', () => {
 });
 
 describe('a statement', () => {
-  test('is dropped if the group already has one per message', () => {
+  test('drops statements beyond one per message', () => {
     const many = Array.from({ length: 600 }, () => good);
     expect(read(...many.slice(0, 500))).toMatchObject({ statements: { length: 500 }, refusals: [] });
     expect(read(...many)).toMatchObject({ statements: { length: 500 }, refusals: { length: 100 } });
   });
 
-  test('is assigned to the conversation that its evidence comes from', () => {
+  test('assigns a statement to the conversation that its evidence comes from', () => {
     const { names: _, ...stored } = good;
     expect(read(good, { ...good, text: 'Drinks tea', evidence: 'Tea, never coffee' })).toEqual({
       statements: [
@@ -75,7 +75,7 @@ describe('a statement', () => {
     expect(read({ ...good, ...change }, good)).toEqual({ statements, refusals: [refusal] });
   });
 
-  test('is dropped if the assistant only repeats recalled memories', () => {
+  test('drops a statement if the assistant only repeats recalled memories', () => {
     const assistant = { conversationId: 'c1', role: 'assistant' as const, text: 'You drink oolong tea, as I know.', createdAt };
     const user = { conversationId: 'c1', role: 'user' as const, text: 'Yes, I drink oolong tea, as I said.', createdAt };
     const statement = { ...good, text: 'Has tea', names: [], evidence: 'drink oolong tea, as' };
@@ -95,7 +95,7 @@ describe('a statement', () => {
     expect(refusalsOf([question, ...Array<GroupMessage>(5).fill(reply), known, reply])).toEqual(['names']);
   });
 
-  test("is dropped if it isn't an object", () => {
+  test("drops a statement that isn't an object", () => {
     expect(read('Lives in Oslo', null, [good])).toEqual({ statements: [], refusals: ['form', 'form', 'form'] });
   });
 
@@ -104,7 +104,7 @@ describe('a statement', () => {
     expect(read({ ...good, importance: '5' })?.statements[0]).toMatchObject({ importance: 3 });
   });
 
-  test('has credentials masked', () => {
+  test('masks credentials in a statement', () => {
     const secret = 'ghp_16C7e42F292c6912E7710c838347Ae178B4a';
     expect(read({ ...good, text: `Lives in Oslo, token ${secret}` })?.statements[0]?.text).toBe('Lives in Oslo, token [credential]');
   });
@@ -112,7 +112,7 @@ describe('a statement', () => {
 
 describe('a response', () => {
   test.each(['OK.', 'Sure! Here are the memories:', '[]', '{}', '{"memories":{}}', '{"memories":[', 'null'])(
-    'is unusable as %p',
+    'rejects %p as unusable',
     (answer) => {
       expect(parseExtraction(answer, messages)).toBeNull();
     },

@@ -33,7 +33,7 @@ describeDatabases('the learning lag', (database) => {
       minutes,
     ]);
 
-  test('starts when the oldest closed conversation becomes overdue', async () => {
+  test('starts counting when the oldest closed conversation becomes overdue', async () => {
     const { projectId, change } = await setUp();
     expect(await lagMinutes(projectId)).toBe(0);
     await storeConversation(projectId, { minutesAgo: 69 });
@@ -110,7 +110,7 @@ describeDatabases('the learning lag', (database) => {
     expect(await lagMinutes(projectId)).toBe(0);
   });
 
-  test('is the lag of the project that is furthest behind', async () => {
+  test('reports the project that is furthest behind', async () => {
     const [one, other] = [await setUp(), await setUp()];
     await storeConversation(one.projectId, { minutesAgo: 10_000 });
     await storeConversation(other.projectId, { minutesAgo: 20_000 });

@@ -129,7 +129,7 @@ describe('the credential chain', () => {
 describe('Bedrock bearer tokens', () => {
   const credentials = { ...staticKey, sessionToken: 'session/+=' };
 
-  test("match those of AWS's own generator", async () => {
+  test("match the tokens from AWS's own generator", async () => {
     const expected = await getToken({ credentials, region: 'eu-west-1', expiresInSeconds: 43_200 });
     const address = Buffer.from(expected.replace('bedrock-api-key-', ''), 'base64').toString();
     const [, date = ''] = /X-Amz-Date=(\w+)/.exec(address) ?? [];

@@ -112,7 +112,7 @@ test('impersonates another service account', async () => {
 describe('the metadata server', () => {
   const detect = { METADATA_SERVER_DETECTION: 'ping-only', NO_PROXY: '127.0.0.1' };
 
-  test('provides the credential without a file, even if it starts late', async () => {
+  test('provides the credential as soon as it becomes available', async () => {
     const closed = `127.0.0.1:${await closedPort()}`;
     await expect(load({}, { ...detect, GCE_METADATA_HOST: closed })).rejects.toThrow();
     const credential = await load({}, { ...detect, GCE_METADATA_HOST: clouds.url.replace('http://', '') });

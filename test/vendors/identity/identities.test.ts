@@ -157,7 +157,7 @@ describe('error descriptions', () => {
     [new Error('no managed identity. Headers: {"server": "x"} Body: {}'), 'no managed identity.'],
     [new Error('', { cause: Object.assign(new Error(''), { code: 'ECONNREFUSED' }) }), 'ECONNREFUSED'],
     [Object.assign(new Error(''), { response: { status: 407 } }), 'the response has status 407'],
-  ])('leave out possible secrets (%#)', (error, text) => {
+  ])('hides possible secrets (%#)', (error, text) => {
     expect(describeIdentityError(error)).toBe(text);
   });
 });

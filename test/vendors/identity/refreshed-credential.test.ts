@@ -43,7 +43,7 @@ function errorOf(credential: RefreshedCredential): VendorError {
 }
 
 describe('a credential', () => {
-  test('is refreshed before it expires', async () => {
+  test('refreshes the credential before it expires', async () => {
     const { cloud, credential } = createCloud(2_000);
     credential.start();
     await credential.firstAttempt(10_000);
@@ -82,7 +82,7 @@ describe('a credential', () => {
     expect(credential.secrets()).toEqual(['token-2', 'token-1']);
   });
 
-  test("isn't refreshed in a busy loop while the cloud fails", async () => {
+  test("doesn't refresh in a busy loop while the cloud fails", async () => {
     const { cloud, credential } = createCloud(null);
     cloud.failure = new Error('down');
     credential.start();
@@ -95,7 +95,7 @@ describe('a credential', () => {
     expect(cloud.requests).toBe(1);
   });
 
-  test("makes calls fail immediately if it hasn't arrived yet", async () => {
+  test('fails calls immediately while there is no credential yet', async () => {
     const { cloud, credential } = createCloud(null);
     cloud.hangs = true;
     credential.start();
@@ -103,7 +103,7 @@ describe('a credential', () => {
     expect(errorOf(credential).detail).toMatch(/the first one has not arrived yet$/);
   });
 
-  test('is refreshed early once if the vendor rejects it', async () => {
+  test('refreshes once if the vendor rejects the credential', async () => {
     const { cloud, credential } = createCloud(3_600_000);
     credential.start();
     await credential.firstAttempt(10_000);
@@ -114,14 +114,14 @@ describe('a credential', () => {
     expect(cloud.issued).toBe(2);
   });
 
-  test('counts as a failure if it has already expired', async () => {
+  test('treats an expired credential from the cloud as a failure', async () => {
     const { credential } = createCloud(-1);
     credential.start();
     await credential.firstAttempt(10_000);
     expect(credential.state().problem).toMatch(/has already expired; check the clock/);
   });
 
-  test('is no longer refreshed after stop', async () => {
+  test('stops refreshing after stop', async () => {
     const { cloud, credential } = createCloud(1_000);
     credential.start();
     await credential.firstAttempt(10_000);

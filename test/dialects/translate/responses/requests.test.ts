@@ -195,7 +195,7 @@ describe('items of an earlier response', () => {
       { reasoning_content: 'Hm.', reasoning_details: [{ type: 'reasoning.encrypted', data: 'eA==', format: 'google-gemini-v1' }] },
     ],
     ['none', {}],
-  ] as const)('return reasoning to a chat vendor in its own format: %s', (form, kept) => {
+  ] as const)('returns reasoning to a chat vendor in its own format: %s', (form, kept) => {
     const message = {
       role: 'assistant',
       content: 'Wait.',
@@ -208,7 +208,7 @@ describe('items of an earlier response', () => {
     expect(toChat(continued(response?.output), form).messages[1]).toEqual({ ...message, ...kept });
   });
 
-  test('return blocks to a messages vendor unchanged', () => {
+  test('returns blocks to a messages vendor unchanged', () => {
     const content = [
       { type: 'thinking', thinking: 'Hm.', signature: 's' },
       { type: 'redacted_thinking', data: 'eA==' },
@@ -225,7 +225,7 @@ describe('items of an earlier response', () => {
   });
 });
 
-describe('members that need native support for responses', () => {
+describe('parameters that only a responses vendor supports', () => {
   const call = { type: 'function', name: 'f' };
   test.each([
     [{ previous_response_id: 'resp_1' }, /^previous_response_id: .*send the whole conversation as input$/],
@@ -240,7 +240,7 @@ describe('members that need native support for responses', () => {
     [{ tools: [call, { type: 'mcp', server_url: 'x' }] }, /^tools: only functions and custom tools/],
     [{ tools: [call, { type: 'web_search' }], tool_choice: { type: 'web_search' } }, /^tool_choice: /],
     [{ text: { format: { type: 'grammar' } } }, /^text\.format: /],
-  ])('are rejected by name: %j', (members, message) => {
+  ])('names the unsupported parameter: %j', (members, message) => {
     for (const target of ['none', 'messages'] as const) {
       const translate = () => translateResponsesRequest(parse(members), target);
       expect(translate).toThrow(UntranslatableError);

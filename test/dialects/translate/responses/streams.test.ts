@@ -46,7 +46,7 @@ const vendors = {
 describe.each(['chat', 'messages'] as const)('a responses stream from a %s vendor', (dialect) => {
   const { answer, stream, toResponse, create } = vendors[dialect];
 
-  test('matches the JSON response when the SDK assembles it', async () => {
+  test('matches the JSON response when the SDK assembles the stream', async () => {
     await fc.assert(
       fc.asyncProperty(said, async (content) => {
         const streamed = await readStream(translateStream(create(), stream(content)));
@@ -55,7 +55,7 @@ describe.each(['chat', 'messages'] as const)('a responses stream from a %s vendo
     );
   });
 
-  test('has the same events wherever the bytes are split', () => {
+  test('produces the same events wherever the bytes are split', () => {
     const sizes = fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 5 });
     fc.assert(
       fc.property(said, sizes, fc.constantFrom('\n', '\r\n', '\r'), (content, split, lineEnd) => {
@@ -65,7 +65,7 @@ describe.each(['chat', 'messages'] as const)('a responses stream from a %s vendo
     );
   });
 
-  test('has valid events in the documented order', () => {
+  test('produces valid events in the documented order', () => {
     fc.assert(
       fc.property(said, (content) => {
         expectValidEvents(eventsOf(translateStream(create(), stream(content))));
@@ -99,7 +99,7 @@ describe.each(['chat', 'messages'] as const)('a responses stream from a %s vendo
     );
   });
 
-  test('is stored in memory like the next request repeats it', () => {
+  test('remembers the same turn that the next request repeats', () => {
     fc.assert(
       fc.property(said, (content) => {
         const response = asObject(toResponse(answer(content)));
