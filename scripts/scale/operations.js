@@ -247,7 +247,7 @@ export function createOperations({ url, client, sample, checkout, databaseUrl, a
             database,
             clock: { now: () => Date.now() },
             logger: { debug: silent, info: silent, warn: silent, error: silent },
-            errorRetentionMs: () => 30 * 86_400_000,
+            periods: () => ({ errorRetentionMs: 30 * 86_400_000, refusedCallRetentionMs: 30 * 86_400_000 }),
           });
           for (const { name, run } of steps) {
             const times = [];

@@ -61,12 +61,12 @@ describe('chat streams', () => {
     expect(countOf(chat, chunk(delta), chunk(delta, 5))).toBe(2 * characters);
   });
 
-  test('does not count log probabilities, because they repeat the text', () => {
+  test("doesn't count log probabilities", () => {
     const logprobs = { content: [{ token: 'abc', bytes: [1], top_logprobs: [{ token: 'def' }] }] };
     expect(countOf(chat, { choices: [{ index: 0, delta: { content: 'abc' }, logprobs, finish_reason: null }] })).toBe(3);
   });
 
-  test('counts chat events that are skimmed without parsing', () => {
+  test('counts events that are skipped without parsing', () => {
     const texts = ['Hello', ' world', ' grüße 😀', ' world', ' world'];
     expect(countOf(chat, ...texts.map((content) => chunk({ content })))).toBe(texts.join('').length);
     // These three events are identical, and their text is in `reasoning_content` instead of `content`. All three have
@@ -77,19 +77,19 @@ describe('chat streams', () => {
     expect(countOf(chat, both('a'), both('b'), both('c'))).toBe(15);
   });
 
-  test('keeps the text of the first choice for memory and counts all of them', () => {
+  test('counts all choices but remembers only the text of the first', () => {
     const reader = readAsRelayed(chat, chunk({ content: 'one' }), chunk({ content: 'two' }, 1), chunk({ content: 'more' }, 1));
     expect(reader.summary()).toMatchObject({ turn: { text: 'one' }, generatedCharacters: 10 });
   });
 
-  test('knows that all output has arrived once as many choices have finished as were requested', () => {
+  test('expects no more output once all requested choices have finished', () => {
     const reader = readAsRelayed(chat, chunk({ content: 'a' }), chunk({}, 0, 'stop'));
     expect([1, 2].map(reader.hasAllOutput)).toEqual([true, false]);
     const two = readAsRelayed(chat, chunk({}, 0, 'stop'), chunk({ content: 'a' }, 1));
     expect([1, 2].map(two.hasAllOutput)).toEqual([false, false]);
   });
 
-  test('does not take the usage of an early chunk for the final one', () => {
+  test("doesn't mistake the usage of an early chunk for the final one", () => {
     const usage = { prompt_tokens: 9, completion_tokens: 0 };
     const early = readAsRelayed(chat, { ...chunk({ role: 'assistant' }), usage }, chunk({ content: 'abcd'.repeat(10) }));
     expect(early.summary()).toMatchObject({ tokens: { input: 9, output: 0 }, isFinal: false, generatedCharacters: 40 });
@@ -130,14 +130,14 @@ describe('messages streams', () => {
     expect(countOf(messages, ...events)).toBe(characters);
   });
 
-  test('counts messages events that are skimmed without parsing', () => {
+  test('counts events that are skipped without parsing', () => {
     const texts = ['Hello', ' world', ' grüße 😀', ' world'];
     expect(countOf(messages, ...texts.map((text) => delta({ type: 'text_delta', text })))).toBe(texts.join('').length);
     const both = (text: string) => delta({ type: 'text_delta', text, thinking: 'ab' });
     expect(countOf(messages, both('x'), both('y'), both('z'))).toBe(9);
   });
 
-  test('knows that all output may have arrived if no block is open', () => {
+  test('expects no more output if no block is open', () => {
     const events = [start({ type: 'text', text: '' }), delta({ type: 'text_delta', text: 'a' }), stop()];
     expect(readAsRelayed(messages, ...events.slice(0, 2)).hasAllOutput(1)).toBe(false);
     expect(readAsRelayed(messages, ...events).hasAllOutput(1)).toBe(true);
@@ -165,7 +165,7 @@ describe('responses streams', () => {
     expect(countOf(responses, delta(name, '123'), delta(name, '45'), delta(name, '6', 1))).toBe(6);
   });
 
-  test('counts an item once, whether it comes in deltas, as a whole or both', () => {
+  test("counts an item once, even if it's sent both in deltas and as a whole", () => {
     const call = { type: 'function_call', id: 'fc_1', call_id: 'call_1', name: 'look', arguments: '{"a":1}', status: 'completed' };
     const deltas = [added({ ...call, arguments: '' }), delta('function_call_arguments', '{"a":1}')];
     expect(countOf(responses, ...deltas)).toBe(11);
@@ -174,7 +174,7 @@ describe('responses streams', () => {
     expect(countOf(responses, done({ type: 'reasoning', summary: [], encrypted_content: 'A'.repeat(8) }))).toBe(6);
   });
 
-  test('knows that all output may have arrived if no item is open', () => {
+  test('expects no more output if no item is open', () => {
     const events = [
       added({ type: 'message', content: [] }),
       delta('output_text', 'a'),
@@ -237,13 +237,13 @@ test('treats a queued or running response as pending', () => {
   ]);
 });
 
-test('counts object arguments by the length of their JSON', () => {
+test('counts object arguments as JSON', () => {
   const input = { a: [1, 'two', null, { b: {} }, []], c: true };
   expect(countGeneratedText({ input })).toBe(JSON.stringify(input).length);
   expect(countGeneratedText({ input: {} })).toBe(0);
 });
 
-test('counts values that are nested deeper than the stack', () => {
+test('counts deeply nested values without a stack overflow', () => {
   const depth = 200_000;
   const nested: unknown = JSON.parse(`${'[{"a":'.repeat(depth)}"text"${'}]'.repeat(depth)}`);
   expect(countGeneratedText(nested)).toBe(4);

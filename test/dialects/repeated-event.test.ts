@@ -65,7 +65,7 @@ const forms = [
 test.each<[string, RouteCodec, fc.Arbitrary<string>]>([
   ['chat', chat, chatEvents],
   ['messages', messages, messagesEvents],
-])('reads repeated events of %s as if each one were parsed', (_name, codec, event) => {
+])('reads repeated %s events as if each were parsed', (_name, codec, event) => {
   /** Reads a stream in pieces. Returns the events that were parsed by their position in the stream. */
   const read = (pieces: readonly Buffer[], skips: boolean) => {
     const parser = createSseParser();
@@ -104,7 +104,7 @@ test.each<[string, RouteCodec, fc.Arbitrary<string>]>([
   expect(skippedInAll).toBeGreaterThan(50);
 });
 
-test('does not use an event of megabytes as an example', () => {
+test("doesn't use an event of several megabytes as a template", () => {
   const data = (text: string): string => JSON.stringify({ text });
   const createEvents = () =>
     createRepeatedEvent({ fieldsBefore: '', member: 'text', readText: (json) => JSON.parse(json).text, onText: () => undefined });

@@ -29,7 +29,7 @@ const stream = (isBroken: boolean, times = 1): void => {
 };
 const report = (): BreakerReport | undefined => breakers.report('acme', ['openai'])[0];
 
-test('admits calls again and forgets cooldowns and failures after the clock jumps back an hour', () => {
+test('admits calls again after the clock jumps back an hour', () => {
   fail(5);
   breakers.coolDown('acme', 'cooling', now + 60 * second);
   now -= 3_600 * second;
@@ -44,7 +44,7 @@ describe('a closed breaker', () => {
     expect(report()).toEqual({ provider: 'openai', state: 'closed', failures: 0, opened_at: null, retry_at: null });
   });
 
-  test('opens at the fifth failure in a row', () => {
+  test('opens after five failures in a row', () => {
     fail(4);
     expect(isAdmitted()).toBe(true);
     expect(report()).toMatchObject({ state: 'closed', failures: 4, opened_at: null, retry_at: null });
@@ -59,7 +59,7 @@ describe('a closed breaker', () => {
     });
   });
 
-  test('resets the count of consecutive failures after a success', () => {
+  test('resets the count of failures after a success', () => {
     for (let n = 0; n < 4; n += 1) {
       fail(4);
       succeed(5);
@@ -68,7 +68,7 @@ describe('a closed breaker', () => {
     expect(report()?.failures).toBe(0);
   });
 
-  test('opens if half of twenty attempts within a minute failed', () => {
+  test('opens if half of twenty attempts within a minute fail', () => {
     for (let n = 0; n < 9; n += 1) {
       succeed();
       fail();
@@ -79,7 +79,7 @@ describe('a closed breaker', () => {
     expect(report()?.state).toBe('open');
   });
 
-  test('stays closed below half, and below twenty attempts', () => {
+  test('keeps the breaker closed if fewer than half of the attempts fail', () => {
     for (let n = 0; n < 30; n += 1) {
       succeed(2);
       fail();
@@ -98,7 +98,7 @@ describe('a closed breaker', () => {
     expect(report()?.state).toBe('closed');
   });
 
-  test('uses a sliding window that is not aligned to the clock', () => {
+  test('uses a sliding window instead of calendar minutes', () => {
     succeed();
     now += 50 * second;
     for (let n = 0; n < 5; n += 1) {
@@ -114,15 +114,15 @@ describe('a closed breaker', () => {
   });
 });
 
-describe('streams that the vendor breaks off', () => {
-  test('opens the breaker at the fifth broken stream in a row, even though each had begun', () => {
+describe('broken streams', () => {
+  test('opens the breaker after five broken streams in a row', () => {
     stream(true, 4);
     expect(report()).toMatchObject({ state: 'closed', failures: 4 });
     stream(true);
     expect(report()).toMatchObject({ state: 'open', failures: 5 });
   });
 
-  test.each(['stream', 'response'])('does not count broken streams in a row after a complete %s', (complete) => {
+  test.each(['stream', 'response'])('resets the count of broken streams after a complete %s', (complete) => {
     for (let n = 0; n < 5; n += 1) {
       stream(true, 4);
       if (complete === 'stream') stream(false, 5);
@@ -131,7 +131,7 @@ describe('streams that the vendor breaks off', () => {
     expect(report()?.state).toBe('closed');
   });
 
-  test('counts broken streams as failures of the last minute', () => {
+  test('counts broken streams towards the failure rate', () => {
     for (let n = 0; n < 10; n += 1) {
       stream(true);
       expect(report()?.state).toBe('closed');
@@ -141,7 +141,7 @@ describe('streams that the vendor breaks off', () => {
     expect(report()?.state).toBe('open');
   });
 
-  test('keeps an open breaker open when the next stream begins, until complete ones close it', () => {
+  test('keeps an open breaker open until streams complete', () => {
     stream(true, 5);
     now += 30 * second;
     expect(isAdmitted()).toBe(true);
@@ -167,21 +167,21 @@ describe('an open breaker', () => {
     expect(isAdmitted()).toBe(false);
   });
 
-  test('does not stay open longer because of further failures', () => {
+  test("doesn't keep the breaker open longer after more failures", () => {
     fail(5);
     now += 20 * second;
     fail(10);
     expect(report()).toMatchObject({ failures: 15, retry_at: '2026-11-20T10:00:30Z' });
   });
 
-  test('counts a failure after the open period as a failed probe, even without a probe slot', () => {
+  test('counts a failure after the open period as a failed probe', () => {
     fail(5);
     now += 40 * second;
     fail();
     expect(report()).toMatchObject({ state: 'open', opened_at: '2026-11-20T10:00:40Z', retry_at: '2026-11-20T10:01:40Z' });
   });
 
-  test('closes after successes of calls that were sent despite it', () => {
+  test('closes after successes of calls that were already running', () => {
     fail(5);
     succeed();
     expect(report()?.state).toBe('half_open');
@@ -206,7 +206,7 @@ describe('a half-open breaker', () => {
     expect(report()).toEqual({ provider: 'openai', state: 'closed', failures: 0, opened_at: null, retry_at: null });
   });
 
-  test('opens again after one failure, for twice as long, up to five minutes', () => {
+  test('opens again after one failure, for twice as long', () => {
     for (const openSeconds of [60, 120, 240, 300, 300]) {
       fail();
       now += openSeconds * second - 1;
@@ -216,7 +216,7 @@ describe('a half-open breaker', () => {
     }
   });
 
-  test('does not count a success from before the failure', () => {
+  test('ignores a success from before it opened', () => {
     succeed();
     fail();
     now += 60 * second;
@@ -225,7 +225,7 @@ describe('a half-open breaker', () => {
     expect(report()?.state).toBe('half_open');
   });
 
-  test('opens for 30 s again after it has closed', () => {
+  test('opens for only 30 s again once it has closed', () => {
     fail();
     now += 60 * second;
     succeed(2);
@@ -243,7 +243,7 @@ describe('a half-open breaker', () => {
 });
 
 describe('cooldown after a 429', () => {
-  test('admits no call until it ends and does not change the state of the breaker', () => {
+  test('admits no call until it ends', () => {
     breakers.coolDown('acme', 'openai', now + 5 * second);
     expect(isAdmitted()).toBe(false);
     expect(report()).toMatchObject({ state: 'closed', failures: 0 });
@@ -251,14 +251,14 @@ describe('cooldown after a 429', () => {
     expect(isAdmitted()).toBe(true);
   });
 
-  test('lasts as long as the longest of several', () => {
+  test('keeps the longest of several cooldowns', () => {
     breakers.coolDown('acme', 'openai', now + 5 * second);
     breakers.coolDown('acme', 'openai', now + 1 * second);
     now += 2 * second;
     expect(isAdmitted()).toBe(false);
   });
 
-  test('lasts at most five minutes', () => {
+  test('limits a cooldown to five minutes', () => {
     breakers.coolDown('acme', 'openai', now + 1e18);
     now += 300 * second - 1;
     expect(isAdmitted()).toBe(false);
@@ -266,14 +266,14 @@ describe('cooldown after a 429', () => {
     expect(isAdmitted()).toBe(true);
   });
 
-  test('counts neither as failure nor as success', () => {
+  test("doesn't count a 429 as a failure or a success", () => {
     fail(4);
     breakers.coolDown('acme', 'openai', now + second);
     fail();
     expect(report()?.state).toBe('open');
   });
 
-  test('does not end after a success or when the breaker closes', () => {
+  test("doesn't end a cooldown after a success", () => {
     breakers.coolDown('acme', 'openai', now + 90 * second);
     succeed();
     expect(isAdmitted()).toBe(false);
@@ -286,7 +286,7 @@ describe('cooldown after a 429', () => {
     expect(isAdmitted()).toBe(true);
   });
 
-  test('releases the slot of a probe', () => {
+  test('releases the probe slot', () => {
     fail(5);
     now += 30 * second;
     expect(isAdmitted()).toBe(true);
@@ -308,7 +308,7 @@ test('keeps separate breakers for each project and provider', () => {
   expect(breakers.report('acme', [])).toEqual([]);
 });
 
-test('does not take a probe slot to check whether a call would be admitted', () => {
+test('checks whether a call would be admitted without taking a probe slot', () => {
   fail(5);
   expect(breakers.canAcquire('acme', 'openai')).toBe(false);
   now += 30 * second;

@@ -105,116 +105,146 @@ function failuresOf({ result }: Outcome): string[] {
 
 describe('the order of attempts', () => {
   test.each<[string, Script, string, string]>([
-    ['the first that answers ends the chain', { plan: 'a1 b1', replies: {} }, 'a1', 'responded'],
-    ['a failed one is followed by the next', { plan: 'a1 a2 b1', replies: { a1: [fails], a2: [unreachable] } }, 'a1 a2 b1', 'responded'],
-    ['a refusal is followed by the next', { plan: 'a1 b1', replies: { a1: [refuses] } }, 'a1 b1', 'responded'],
-    ['all refuse', { plan: 'a1 b1', replies: { a1: [refuses], b1: [refuses] } }, 'a1 b1', 'exhausted'],
-    ['all fail, and each is tried once', { plan: 'a1 a2 b1', replies: { a1: [fails], a2: [fails], b1: [fails] } }, 'a1 a2 b1', 'exhausted'],
+    ['stops at the first response', { plan: 'a1 b1', replies: {} }, 'a1', 'responded'],
+    ['tries the next model after a failure', { plan: 'a1 a2 b1', replies: { a1: [fails], a2: [unreachable] } }, 'a1 a2 b1', 'responded'],
+    ['tries the next model after a refusal', { plan: 'a1 b1', replies: { a1: [refuses] } }, 'a1 b1', 'responded'],
+    ['is exhausted if all models refuse', { plan: 'a1 b1', replies: { a1: [refuses], b1: [refuses] } }, 'a1 b1', 'exhausted'],
     [
-      'no attempt that a ceiling does not allow',
+      'tries each model once if all fail',
+      { plan: 'a1 a2 b1', replies: { a1: [fails], a2: [fails], b1: [fails] } },
+      'a1 a2 b1',
+      'exhausted',
+    ],
+    [
+      "stops when a ceiling doesn't allow another attempt",
       { plan: 'a1 b1 c1', replies: { a1: [fails], b1: [fails] }, affordable: 2 },
       'a1 b1',
       'exhausted',
     ],
-    ['no candidates', { plan: '', replies: {} }, '', 'exhausted'],
+    ['is exhausted without candidates', { plan: '', replies: {} }, '', 'exhausted'],
 
     [
-      'after a prompt that is too long, the next larger model',
+      'tries the next larger model if the prompt is too long',
       { plan: 'a1@9 b1@9 c1@5 d1@10', replies: { a1: [tooLong] } },
       'a1 d1',
       'responded',
     ],
-    ['models of unknown size may be larger', { plan: 'a1@9 b1 c1@9', replies: { a1: [tooLong], b1: [tooLong] } }, 'a1 b1', 'exhausted'],
-    ['all others may be larger than a model of unknown size', { plan: 'a1 b1@1', replies: { a1: [tooLong] } }, 'a1 b1', 'responded'],
     [
-      'the window that the vendor names is smaller than the catalog says',
-      { plan: 'a1@9 b1@9 c1@5', replies: { a1: [overflowOf(5)], b1: [tooLong] } },
+      'assumes that a model of unknown size may be larger',
+      { plan: 'a1@9 b1 c1@9', replies: { a1: [tooLong], b1: [tooLong] } },
       'a1 b1',
       'exhausted',
     ],
     [
-      'the vendor names a window that the catalog does not know',
-      { plan: 'a1 b1@5 c1@6', replies: { a1: [overflowOf(5)] } },
-      'a1 c1',
+      'assumes that others may be larger than a model of unknown size',
+      { plan: 'a1 b1@1', replies: { a1: [tooLong] } },
+      'a1 b1',
       'responded',
     ],
-    ['only the size matters after a failure of another kind', { plan: 'a1@9 b1@5', replies: { a1: [refuses] } }, 'a1 b1', 'responded'],
-
-    ['after a 429 another vendor is tried at once', { plan: 'a1 a2 b1', replies: { a1: [limited] } }, 'a1 b1', 'responded'],
     [
-      'other models of its vendor come after those of other vendors',
+      'believes the vendor if it reports a smaller window',
+      { plan: 'a1@9 b1@9 c1@5', replies: { a1: [overflowOf(5)], b1: [tooLong] } },
+      'a1 b1',
+      'exhausted',
+    ],
+    ["uses the vendor's window if the catalog has none", { plan: 'a1 b1@5 c1@6', replies: { a1: [overflowOf(5)] } }, 'a1 c1', 'responded'],
+    ['tries smaller models after another kind of failure', { plan: 'a1@9 b1@5', replies: { a1: [refuses] } }, 'a1 b1', 'responded'],
+
+    ['tries another vendor immediately after a 429', { plan: 'a1 a2 b1', replies: { a1: [limited] } }, 'a1 b1', 'responded'],
+    [
+      'tries other vendors before other models of a limited vendor',
       { plan: 'a1 a2 b1 a3 c1', replies: { a1: [limited], b1: [fails], c1: [fails] } },
       'a1 b1 c1 a2',
       'responded',
     ],
-    ['they keep their order', { plan: 'a1 a2 b1 a3', replies: { a1: [limited], b1: [fails], a2: [fails] } }, 'a1 b1 a2 a3', 'responded'],
     [
-      'a 429 after a connection was closed',
+      "keeps the order of a limited vendor's other models",
+      { plan: 'a1 a2 b1 a3', replies: { a1: [limited], b1: [fails], a2: [fails] } },
+      'a1 b1 a2 a3',
+      'responded',
+    ],
+    [
+      'waits after a 429 that follows a closed connection',
       { plan: 'a1', replies: { a1: [closed, limitedFor(300), answers] } },
       'a1 +0 a1 +300 a1(300)',
       'responded',
     ],
-    ['two vendors with 429', { plan: 'a1 a2 b1 b2', replies: { a1: [limited], b1: [limited] } }, 'a1 b1 a2', 'responded'],
     [
-      'the second comes after the first',
+      'tries the remaining models after two vendors returned 429',
+      { plan: 'a1 a2 b1 b2', replies: { a1: [limited], b1: [limited] } },
+      'a1 b1 a2',
+      'responded',
+    ],
+    [
+      "tries the second vendor's models after the first's",
       { plan: 'a1 a2 b1 b2 c1', replies: { a1: [limited], b1: [limited], c1: [fails], a2: [fails] } },
       'a1 b1 c1 a2 b2',
       'responded',
     ],
     [
-      'a 429 of the last vendor in the plan',
+      'retries after a 429 from the last vendor',
       { plan: 'a1 b1', replies: { a1: [fails], b1: [limitedFor(300), answers] } },
       'a1 b1 +300 b1(300)',
       'responded',
     ],
     [
-      'a model with a 429 is not retried when another vendor remained',
+      "doesn't retry after a 429 if another vendor remains",
       { plan: 'a1 b1', replies: { a1: [limited], b1: [fails] } },
       'a1 b1',
       'exhausted',
     ],
 
     [
-      'with a single vendor: a delay, then one retry',
+      'waits and retries once if there is only one vendor',
       { plan: 'a1', replies: { a1: [limitedFor(700), answers] } },
       'a1 +700 a1(700)',
       'responded',
     ],
-    ['one second without Retry-After', { plan: 'a1', replies: { a1: [limited, answers] } }, 'a1 +1000 a1(1000)', 'responded'],
-    ['a Retry-After of zero', { plan: 'a1', replies: { a1: [limitedFor(0), answers] } }, 'a1 +0 a1', 'responded'],
-    ['one retry, then the next model', { plan: 'a1 a2', replies: { a1: [limited] } }, 'a1 +1000 a1(1000) a2', 'responded'],
-    ['the retry may fail differently', { plan: 'a1 a2', replies: { a1: [limited, refuses] } }, 'a1 +1000 a1(1000) a2', 'responded'],
+    ['waits one second without Retry-After', { plan: 'a1', replies: { a1: [limited, answers] } }, 'a1 +1000 a1(1000)', 'responded'],
+    ['retries immediately after a Retry-After of zero', { plan: 'a1', replies: { a1: [limitedFor(0), answers] } }, 'a1 +0 a1', 'responded'],
+    ['retries once and then tries the next model', { plan: 'a1 a2', replies: { a1: [limited] } }, 'a1 +1000 a1(1000) a2', 'responded'],
+    ['accepts a retry that fails differently', { plan: 'a1 a2', replies: { a1: [limited, refuses] } }, 'a1 +1000 a1(1000) a2', 'responded'],
     [
-      'each model is retried once',
+      'retries each model once',
       { plan: 'a1 a2', replies: { a1: [limitedFor(5)], a2: [limitedFor(7)] } },
       'a1 +5 a1(5) a2 +7 a2(7)',
       'exhausted',
     ],
     [
-      'the last remaining vendor is retried after a delay',
+      'retries the last remaining vendor after a delay',
       { plan: 'a1 a2 b1', replies: { a1: [limited], b1: [fails], a2: [limitedFor(9), answers] } },
       'a1 b1 a2 +9 a2(9)',
       'responded',
     ],
-    ['an exhausted quota: the next model at once', { plan: 'a1 a2', replies: { a1: [limitedFor(null)] } }, 'a1 a2', 'responded'],
-    ['an exhausted quota of the only model', { plan: 'a1', replies: { a1: [limitedFor(null)] } }, 'a1', 'exhausted'],
+    [
+      'tries the next model immediately if the quota is exhausted',
+      { plan: 'a1 a2', replies: { a1: [limitedFor(null)] } },
+      'a1 a2',
+      'responded',
+    ],
+    ["doesn't retry the only model if its quota is exhausted", { plan: 'a1', replies: { a1: [limitedFor(null)] } }, 'a1', 'exhausted'],
 
     [
-      'no delay beyond the deadline: the next model',
+      'tries the next model if the delay would exceed the deadline',
       { plan: 'a1 a2', replies: { a1: [limitedFor(5000)] }, deadlineMs: 1000 },
       'a1 a2',
       'responded',
     ],
     [
-      'a delay within the deadline',
+      'waits if the delay is within the deadline',
       { plan: 'a1', replies: { a1: [limitedFor(900), answers] }, deadlineMs: 1000 },
       'a1 +900 a1(900)',
       'responded',
     ],
-    ['no attempt after the deadline', { plan: 'a1 b1 c1', replies: { a1: [fails], b1: [fails] }, deadlineMs: 20 }, 'a1 b1', 'aborted'],
-    ['a deadline in the past', { plan: 'a1', replies: {}, deadlineMs: 0 }, '', 'aborted'],
-    ['an aborted attempt ends the chain', { plan: 'a1 b1', replies: { a1: [aborted] } }, 'a1', 'aborted'],
-    ['cancelled during a delay', { plan: 'a1 a2', replies: { a1: [limitedFor(5)] }, stopsInPause: true }, 'a1 +5', 'aborted'],
+    [
+      'makes no attempt after the deadline',
+      { plan: 'a1 b1 c1', replies: { a1: [fails], b1: [fails] }, deadlineMs: 20 },
+      'a1 b1',
+      'aborted',
+    ],
+    ['makes no attempt if the deadline has passed', { plan: 'a1', replies: {}, deadlineMs: 0 }, '', 'aborted'],
+    ['stops after an aborted attempt', { plan: 'a1 b1', replies: { a1: [aborted] } }, 'a1', 'aborted'],
+    ["stops if it's cancelled during a delay", { plan: 'a1 a2', replies: { a1: [limitedFor(5)] }, stopsInPause: true }, 'a1 +5', 'aborted'],
   ])('%s', async (_name, script, trace, kind) => {
     const outcome = await run(script);
     expect(outcome.trace).toBe(trace);
@@ -224,83 +254,78 @@ describe('the order of attempts', () => {
 
 describe('the members of a pool', () => {
   test.each<[string, Script, string, string]>([
-    ['after a 429 another vendor comes first', { plan: 'a1:e a1:w b1', replies: { 'a1:e': [limited] } }, 'a1:e b1', 'responded'],
+    ['tries another vendor first after a 429', { plan: 'a1:e a1:w b1', replies: { 'a1:e': [limited] } }, 'a1:e b1', 'responded'],
     [
-      'then the next member, without a delay',
+      'tries the next member after the other vendor',
       { plan: 'a1:e a1:w b1', replies: { 'a1:e': [limited], b1: [fails] } },
       'a1:e b1 a1:w',
       'responded',
     ],
     [
-      'without another vendor, the next member at once',
+      'tries the next member immediately without another vendor',
       { plan: 'a1:e a1:w a2:e a2:w', replies: { 'a1:e': [limitedFor(900)] } },
       'a1:e a1:w',
       'responded',
     ],
+    ['tries an unhealthy member before other models', { plan: 'a1:e a2:e a1:w', replies: { 'a1:e': [limited] } }, 'a1:e a1:w', 'responded'],
     [
-      'an unhealthy member of the model comes before its other models',
-      { plan: 'a1:e a2:e a1:w', replies: { 'a1:e': [limited] } },
-      'a1:e a1:w',
-      'responded',
-    ],
-    [
-      'if all members are limited, one retry after the shortest delay',
+      'retries after the shortest delay if all members are limited',
       { plan: 'a1:e a1:w', replies: { 'a1:e': [limitedFor(300), answers], 'a1:w': [limitedFor(900)] } },
       'a1:e a1:w +300 a1:e(300)',
       'responded',
     ],
     [
-      'the last member is retried if the delays are equal',
+      'retries the last member if the delays are equal',
       { plan: 'a1:e a1:w', replies: { 'a1:e': [limited], 'a1:w': [limited] } },
       'a1:e a1:w +1000 a1:w(1000)',
       'exhausted',
     ],
     [
-      'members of the same account are not tried after a 429',
+      "doesn't try members of the same account after a 429",
       { plan: 'a1:e=x a1:n=x a1:w', replies: { 'a1:e': [limited], 'a1:w': [limitedFor(5)] } },
       'a1:e a1:w +5 a1:w(5)',
       'exhausted',
     ],
     [
-      'a pool of one account is retried after a delay, as if it had one key',
+      'retries a pool of one account after a delay',
       { plan: 'a1:e=x a1:n=x a2:e=x', replies: { 'a1:e': [limitedFor(5)] } },
       'a1:e +5 a1:e(5) a2:e',
       'responded',
     ],
     [
-      'also after another vendor has failed',
+      "doesn't try them after another vendor has failed either",
       { plan: 'a1:e=x a1:n=x b1', replies: { 'a1:e': [limited], b1: [fails] } },
       'a1:e b1',
       'exhausted',
     ],
     [
-      'after an exhausted quota, the next member and no retry',
+      'tries the next member after an exhausted quota',
       { plan: 'a1:e a1:w', replies: { 'a1:e': [limitedFor(null)], 'a1:w': [limitedFor(null)] } },
       'a1:e a1:w',
       'exhausted',
     ],
-    ['after a failure, the next member', { plan: 'a1:e a1:w b1', replies: { 'a1:e': [unreachable] } }, 'a1:e a1:w', 'responded'],
+    ['tries the next member after a failure', { plan: 'a1:e a1:w b1', replies: { 'a1:e': [unreachable] } }, 'a1:e a1:w', 'responded'],
     [
-      'members of the same account too, because only limits are shared',
+      'tries members of the same account after a failure',
       { plan: 'a1:e=x a1:w=x b1', replies: { 'a1:e': [fails] } },
       'a1:e a1:w',
       'responded',
     ],
     [
-      'after two members have failed, the other models come first',
+      'tries other models first after two members have failed',
       { plan: 'a1:e a1:w a1:n a1:s b1', replies: { 'a1:e': [fails], 'a1:w': [unreachable], b1: [fails], 'a1:n': [fails] } },
       'a1:e a1:w b1 a1:n a1:s',
       'responded',
     ],
-    ['a refusal is not repeated at other members', { plan: 'a1:e a1:w b1', replies: { 'a1:e': [refuses] } }, 'a1:e b1', 'responded'],
+    ["doesn't repeat a refused call at other members", { plan: 'a1:e a1:w b1', replies: { 'a1:e': [refuses] } }, 'a1:e b1', 'responded'],
     [
-      'unless one of them may have the state that the call refers to',
+      'repeats a refused call if another member may have its state',
       { plan: 'a1:e a1:w b1', replies: { 'a1:e': [refuses] }, hasStateAtMember: true },
       'a1:e a1:w',
       'responded',
     ],
     [
-      'and then all members come before the other models, because those cannot have it',
+      "tries all members first if one may have the call's state",
       {
         plan: 'a1:e a1:w a1:n b1',
         replies: { 'a1:e': [missing], 'a1:w': [missing] },
@@ -316,7 +341,7 @@ describe('the members of a pool', () => {
   });
 });
 
-test('returns failures in the order of the attempts, with retries but without cancellations', async () => {
+test('returns failures in the order of the attempts', async () => {
   expect(failuresOf(await run({ plan: 'a1 a2 b1', replies: { a1: [limited], b1: [refuses], a2: [limitedFor(1), fails] } }))).toEqual([
     'a1',
     'b1',
@@ -326,12 +351,12 @@ test('returns failures in the order of the attempts, with retries but without ca
   expect(failuresOf(await run({ plan: 'a1 b1', replies: { a1: [fails], b1: [aborted] } }))).toEqual(['a1']);
 });
 
-test('ends the chain at an unexpected error and throws it', async () => {
+test('rethrows an unexpected error without trying other models', async () => {
   const bug = new TypeError('bug');
   await expect(run({ plan: 'a1 b1', replies: { a1: [bug] } })).rejects.toBe(bug);
 });
 
-test('tries each model at most twice, and twice only after a 429, for any responses', async () => {
+test('tries each model at most twice, and again only after a 429', async () => {
   const reply = fc.constantFrom<Reply>(answers, refuses, fails, limited, limitedFor(0), limitedFor(50), limitedFor(null));
   const names = ['a1', 'a2', 'a3', 'b1', 'b2', 'c1'];
   await fc.assert(

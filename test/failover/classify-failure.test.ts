@@ -34,7 +34,7 @@ describe('classification of vendor statuses', () => {
     // Redirects are not followed.
     [301, 'failed', false],
     [307, 'failed', false],
-  ])('classifies %p as %s, counts against the breaker: %p', (status, kind, isFailure) => {
+  ])('classifies %p as %s (counts against the breaker: %p)', (status, kind, isFailure) => {
     const error = new VendorError('status', 'x', { status });
     expect(classifyFailure(error)).toBe(kind);
     expect(isProviderFailure(error)).toBe(isFailure);
@@ -49,7 +49,7 @@ describe('classification of other errors', () => {
     ['broken', 200, 'failed', true],
     ['aborted', null, 'aborted', false],
     ['aborted', 500, 'aborted', false],
-  ])('classifies %s with status %p as %s, counts against the breaker: %p', (errorKind, status, kind, isFailure) => {
+  ])('classifies %s with status %p as %s (counts against the breaker: %p)', (errorKind, status, kind, isFailure) => {
     const error = new VendorError(errorKind, 'x', { status });
     expect(classifyFailure(error)).toBe(kind);
     expect(isProviderFailure(error)).toBe(isFailure);
@@ -62,15 +62,15 @@ describe('retryDelay', () => {
     ['no delay', 0, null, 0],
     ['one second without Retry-After', undefined, null, 1000],
     ['at most one minute', 3_600_000, null, 60_000],
-    ['no retry against an exhausted quota', null, null, null],
-    ['no retry against an exhausted quota within a deadline', null, 60_000, null],
-    ['less than the time until the deadline', 5000, 5001, 5000],
+    ['no retry for an exhausted quota', null, null, null],
+    ['no retry for an exhausted quota within a deadline', null, 60_000, null],
+    ['a delay that ends before the deadline', 5000, 5001, 5000],
     ['no retry exactly at the deadline', 5000, 5000, null],
     ['no retry after the deadline', 5000, 100, null],
-    ['the maximum is compared with the deadline', 3_600_000, 90_000, 60_000],
-    ['the default second within a short deadline', undefined, 900, null],
+    ['the maximum if it ends before the deadline', 3_600_000, 90_000, 60_000],
+    ['no retry if the default delay is too long', undefined, 900, null],
     ['no retry without time left', 0, 0, null],
-  ])('%s', (_name, retryAfterMs, remainingMs, waitMs) => {
+  ])('returns %s', (_name, retryAfterMs, remainingMs, waitMs) => {
     const error = new VendorError('status', 'x', { status: 429, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) });
     expect(retryDelay(error, remainingMs)).toBe(waitMs);
   });

@@ -35,7 +35,7 @@ const secondsUntilSlow = (model = 'm', isStream = true): number | null => {
   return null;
 };
 
-test("reports a fast model's attempt as slow once after ten seconds", () => {
+test('reports a slow attempt once', () => {
   answer(1, { times: 20 });
   expect(secondsUntilSlow()).toBe(11);
   pass(600);
@@ -43,19 +43,19 @@ test("reports a fast model's attempt as slow once after ten seconds", () => {
   expect(waits.countSlow().get('one')).toBe(1);
 });
 
-test('does not report an attempt that has ended as slow', () => {
+test("doesn't report an attempt that has ended", () => {
   answer(1, { times: 20 });
   waits.end(begin(), false);
   pass(600);
   expect(slow).toEqual([]);
 });
 
-test('gives a model that usually thinks for a minute four minutes', () => {
+test('waits longer for a model that usually thinks for a minute', () => {
   answer(60, { times: 20 });
   expect(secondsUntilSlow()).toBe(241);
 });
 
-test('waits a minute while it is unknown how long the model usually takes', () => {
+test('waits a minute for a model without history', () => {
   expect(secondsUntilSlow()).toBe(61);
   answer(1, { times: 19 });
   expect(secondsUntilSlow()).toBe(61);
@@ -63,14 +63,14 @@ test('waits a minute while it is unknown how long the model usually takes', () =
   expect(secondsUntilSlow()).toBe(11);
 });
 
-test('tracks the usual wait separately for each model and for plain calls, which wait for the whole response', () => {
+test('tracks waits separately for each model and for plain calls', () => {
   answer(1, { times: 20 });
   answer(30, { times: 20, isStream: false });
   answer(20, { times: 20, model: 'other' });
   expect([secondsUntilSlow(), secondsUntilSlow('m', false), secondsUntilSlow('other')]).toEqual([11, 121, 81]);
 });
 
-test('barely changes the usual wait after one long wait, but adapts to a model that stays slower', () => {
+test('adapts to a model that stays slow, but hardly to a single long wait', () => {
   answer(1, { times: 50 });
   answer(200);
   expect(secondsUntilSlow()).toBe(13);
@@ -80,12 +80,12 @@ test('barely changes the usual wait after one long wait, but adapts to a model t
   expect(secondsUntilSlow()).toBeGreaterThan(120);
 });
 
-test('does not adapt to attempts of a vendor that hangs', () => {
+test("doesn't adapt to a vendor that hangs", () => {
   answer(1, { times: 20 });
   for (let n = 0; n < 50; n += 1) expect(secondsUntilSlow()).toBe(11);
 });
 
-test('settles where one of twenty waits is longer for a mixture of waits', () => {
+test('approaches the 95th percentile of the waits', () => {
   for (let n = 0; n < 200; n += 1) answer(n % 10 === 0 ? 40 : 2);
   const seconds = secondsUntilSlow() ?? 0;
   expect(seconds).toBeGreaterThan(100);

@@ -77,7 +77,7 @@ const frames: readonly (readonly [string, (secret: string) => string])[] = [
   ['in JSON in a text', (secret) => JSON.stringify({ note: `first line\n${secret}\nnext` })],
 ];
 
-test.each(secrets)('finds and replaces a credential of kind %s in every context: %.16s', (kind, secret) => {
+test.each(secrets)('masks a credential of kind %s in every context: %.16s', (kind, secret) => {
   for (const [, frame] of frames) {
     const text = frame(secret);
     const masked = maskCredentials(text);
@@ -88,7 +88,7 @@ test.each(secrets)('finds and replaces a credential of kind %s in every context:
   expect(findCredentials(secret).map((found) => found.kind)).toEqual([kind]);
 });
 
-test('covers at least 25 kinds with the examples', () => {
+test('has examples for at least 25 kinds of credentials', () => {
   expect(new Set(secrets.map(([kind]) => kind)).size).toBeGreaterThanOrEqual(25);
 });
 
@@ -126,12 +126,12 @@ test.each([
   ["vault login --auth-token 'abc123def456'", "vault login --auth-token '[credential]'"],
   [`private_key=${drawn(1_600)} end`, 'private_key=[credential] end'],
   [`token: ${drawn(70_000)}; end`, 'token: [credential]; end'],
-])('replaces only the secret and keeps the text around it: %s', (text, masked) => {
+])('masks only the secret and keeps the text around it: %s', (text, masked) => {
   expect(maskCredentials(text)).toBe(masked);
   expect(maskCredentials(masked)).toBe(masked);
 });
 
-test('replaces a truncated private key to its end', () => {
+test('masks a truncated private key to its end', () => {
   const text = `file:\n-----BEGIN RSA PRIVATE KEY-----\n${drawn(64)}\n${drawn(64)}\nand then it ends`;
   expect(maskCredentials(text)).toBe('file:\n[credential]\nand then it ends');
 });
@@ -176,7 +176,7 @@ test.each(benign.map((text) => [text]))('leaves ordinary text unchanged: %s', (t
   expect(maskCredentials(text)).toBe(text);
 });
 
-test('returns ordered, separate credentials within the text and masks idempotently', () => {
+test('returns credentials in order, and masking again changes nothing', () => {
   const piece = fc.oneof(
     fc.constantFrom(...secrets.map(([, secret]) => secret)),
     fc.constantFrom(...benign),
@@ -235,7 +235,7 @@ test.each(Object.entries(prefixed))('finds a credential of kind %s between any c
   );
 });
 
-test('replaces random secrets of random length completely', () => {
+test('masks random secrets completely', () => {
   const prefixes = ['sk-ant-', 'ghp_', 'hf_', 'glpat-', 'xoxb-', 'gsk_', 'npm_'];
   fc.assert(
     fc.property(fc.constantFrom(...prefixes), fc.integer({ min: 60, max: 400 }), (prefix, length) => {
@@ -275,7 +275,7 @@ test.each([
     '\u0430',
     '=',
   ].map((text) => [text]),
-])(`reads ${longMib} MiB of %j in linear time`, (unit) => {
+])(`scans ${longMib} MiB of %j in linear time`, (unit) => {
   const text = unit.repeat(Math.ceil((longMib * mib) / unit.length));
   expect(maskCredentials(`${text} ghp_${drawn(36)}`)).toContain('[credential]');
 });
@@ -283,17 +283,17 @@ test.each([
 test.each([
   ['passwords', `password=${'a1b2c3d4'.repeat(32)}`],
   ['keys', `sk-${'a1b2c3d4'.repeat(8_192)}/`],
-])('reads 16 MiB of %s without spaces in linear time', (_what, unit) => {
+])('scans 16 MiB of %s without spaces in linear time', (_what, unit) => {
   const text = unit.repeat(Math.ceil((16 * mib) / unit.length));
   expect(maskCredentials(`${text} and text`)).toMatch(/^.{0,16}\[credential\] and text$/);
 });
 
-test('assigns a name at the end of a long value to the next value', () => {
+test('reads a name right after a long value as the name of the next value', () => {
   const value = 'a1b2c3d4'.repeat(40);
   expect(maskCredentials(`password=${value}.password = hunter2000`)).toBe('password=[credential] = [credential]');
 });
 
-test('ends a value at a control character and starts a term at an escaped one', () => {
+test('ends a value at a control character', () => {
   expect(maskCredentials('AWS_SECRET_ACCESS_KEY=A7gQXLh2HdVugxvEWeq3vEzN\u0001(x)')).toBe('AWS_SECRET_ACCESS_KEY=[credential]\u0001(x)');
   const github = `ghp_${'a1B2'.repeat(9)}`;
   for (const before of ['\\u0001', '\\b', '\\f', '\\n'])

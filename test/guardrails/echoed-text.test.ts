@@ -11,27 +11,27 @@ function removeFrom(message: string, content: string, more: object = {}): string
 
 const prompt = 'My name is Zora and\nI live at "Elm Street" 12. Código: größe';
 
-describe('text that a vendor quotes from the request', () => {
+describe('text that the vendor quotes from the request', () => {
   test.each([
     ['in quotes', `Invalid value: '${prompt}'. Try again.`, "Invalid value: '[…]'. Try again."],
-    ['a part in quotes', "Invalid value: 'Zora'", "Invalid value: '[…]'"],
+    ['of a part in quotes', "Invalid value: 'Zora'", "Invalid value: '[…]'"],
     ['in typographic quotes', 'The value “Elm Street” is wrong', 'The value “[…]” is wrong'],
     ['without quotes', 'Could not parse My name is Zora and I live at once', 'Could not parse […] once'],
     ['after a colon', 'Invalid value: Zora', 'Invalid value: […]'],
     ['in parentheses', 'The value (Zora) is wrong', 'The value ([…]) is wrong'],
-    ['escaped for Python', "input_value='My name is Zora and\\nI...ro\\u00df', input_type=str", "input_value='[…]', input_type=str"],
-    ['cut off by the vendor', 'bad input: "My name is Zora and I live', 'bad input: "[…]'],
+    ['with Python escapes', "input_value='My name is Zora and\\nI...ro\\u00df', input_type=str", "input_value='[…]', input_type=str"],
+    ['even if the vendor cut it off', 'bad input: "My name is Zora and I live', 'bad input: "[…]'],
     ['as JSON', '{"messages": [{"role": "user", "content": "Zora"}]}', '{"messages": [{"role": "user", "content": "[…]"}]}'],
-  ])('%s', (_, message, expected) => {
+  ])('removes the quote %s', (_, message, expected) => {
     expect(removeFrom(message, prompt)).toBe(expected);
   });
 
-  test('removes the quote if the body escapes non-ASCII characters', () => {
+  test('removes the quote even if the body escapes non-ASCII characters', () => {
     const body = Buffer.from('{"messages":[{"role":"user","content":"Gr\\u00f6\\u00dfe 46 \\ud83d\\ude00"}]}');
     expect(removeEchoes("Invalid value: 'Größe 46 😀'", readRequestText(body) ?? '')).toBe("Invalid value: '[…]'");
   });
 
-  test('removes the quote from the arguments of a tool call, which are JSON in a string', () => {
+  test('removes the quote if it comes from the arguments of a tool call', () => {
     const tool_calls = [{ function: { name: 'save', arguments: JSON.stringify({ note: 'the "red" house\nof Zora' }) } }];
     expect(removeFrom('Bad arguments the "red" house of Zora here', 'x', { tool_calls })).not.toMatch(/red|Zora/);
   });
@@ -43,13 +43,13 @@ describe('text that a vendor quotes from the request', () => {
     );
   });
 
-  test('removes long quotes and words that the vendor may have changed', () => {
+  test('removes a long quote even if the vendor has changed it', () => {
     expect(removeFrom(`Invalid value: '${'reworded '.repeat(8)}'`, prompt)).toBe("Invalid value: '[…]'");
     expect(removeFrom(`Invalid image ${'iVBORw0KGgo'.repeat(20)} sent`, prompt)).toBe('Invalid image […] sent');
   });
 });
 
-describe("the vendor's own text stays unchanged", () => {
+describe("the vendor's own text", () => {
   test.each([
     "Unsupported value: 'temperature' does not support 0.2 with this model. Only the default (1) value is supported.",
     'The model `gpt-4o` does not exist or you do not have access to it.',
@@ -58,12 +58,12 @@ describe("the vendor's own text stays unchanged", () => {
     'Rate limit reached for gpt-4o on tokens per min (TPM): Limit 30000, Used 29000, Requested 1500.',
     'messages.0.content: Input should be a valid list',
     "You didn't provide an API key, and it isn't optional.",
-  ])('%s', (message) => {
+  ])("keeps the vendor's own text: %s", (message) => {
     expect(removeFrom(message, prompt)).toBe(message);
   });
 });
 
-test('compares no text of a request that is too long', () => {
+test("doesn't search a request that is too long", () => {
   expect(readRequestText(bodyOf('word '.repeat(60_000)))).toBeNull();
   expect(readRequestText(bodyOf('x'.repeat(4_000_000)))).not.toBeNull();
 });

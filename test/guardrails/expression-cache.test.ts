@@ -6,7 +6,7 @@ const random = createRandom(34);
 /** For an expression with a large repeat count, RE2 adds an automaton state for every character of this text. */
 const text = Array.from({ length: 2_000 }, () => random.pick(['a', 'b'])).join('');
 
-test('limits the total size of the cached automata', () => {
+test('limits the total size of cached automata', () => {
   const cache = createExpressionCache(2 * 1024 * 1024);
   const sizes: number[] = [];
   for (let count = 0; count < 12; count += 1) {
@@ -18,7 +18,7 @@ test('limits the total size of the cached automata', () => {
   expect(sizes[2]).toBeGreaterThan(1024 * 1024);
 });
 
-test('limits the automaton of a single expression, which still matches without it', () => {
+test('still matches an expression whose automaton is too large', () => {
   const cache = createExpressionCache(64 * 1024 * 1024);
   expect(cache.test('[ab]*a[ab]{300}[^ab]', text.repeat(5))).toBe(false);
   expect(cache.bytes()).toBeLessThan(700 * 1024);

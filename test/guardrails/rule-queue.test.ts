@@ -16,7 +16,7 @@ const emailRule: ContentRule = { class: 'email', place: 'input', action: 'block'
 const passed: RuleOutcome = { matched: new Set(), stopped: null };
 const work = { rules: [slowRule], texts: [slowText], signal: undefined };
 
-test('delays other projects by only one turn if a project has a long queue', async () => {
+test('gives other projects a turn if one project has a long queue', async () => {
   const queue = createRuleQueue();
   let ended = 0;
   const slow = Array.from({ length: 5 }, () =>
@@ -35,7 +35,7 @@ test('delays other projects by only one turn if a project has a long queue', asy
   expect(await Promise.all(slow)).toEqual(slow.map(() => passed));
 });
 
-test('makes a project that keeps breaking the thread wait while other projects have work', async () => {
+test('puts a project that keeps crashing the thread last', async () => {
   const turns: string[] = [];
   const queue = createRuleQueue({
     thread: {
@@ -53,7 +53,7 @@ test('makes a project that keeps breaking the thread wait while other projects h
   expect(turns.slice(0, 10).filter((turn) => turn === 'b')).toHaveLength(1);
 });
 
-test('drops the work of a call that has ended', async () => {
+test('drops the work of calls that have ended', async () => {
   const turns: string[] = [];
   const firstTurn = Promise.withResolvers<void>();
   const queue = createRuleQueue({
@@ -80,7 +80,7 @@ test('drops the work of a call that has ended', async () => {
   expect(turns).toEqual(['call 0', 'hi']);
 });
 
-test('stops a call that uses too much processor time, while others continue', async () => {
+test('stops only the call that uses too much processor time', async () => {
   const queue = createRuleQueue({ maxCallMs: 50 });
   const [stopped, other] = await Promise.all([
     queue.run({ ...work, project: 'one' }),
@@ -90,7 +90,7 @@ test('stops a call that uses too much processor time, while others continue', as
   expect(other).toEqual({ matched: new Set([emailRule]), stopped: null });
 });
 
-test("limits a project's waiting work by calls and by characters", async () => {
+test("limits a project's queue by calls and characters", async () => {
   const byCalls = createRuleQueue({ maxWaitingCalls: 2 });
   const byCharacters = createRuleQueue({ maxWaitingCharacters: 10 });
   const run = (queue: typeof byCalls, project: string, text: string) =>
@@ -124,7 +124,7 @@ test('fails only the current call if the thread runs out of memory', async () =>
   expect(other).toEqual({ matched: new Set([emailRule]), stopped: null });
 });
 
-test('keeps automata of many expressions from using up the memory of the thread', async () => {
+test("doesn't run out of memory with the automata of many expressions", async () => {
   // Runs in a separate program whose threads have a small heap. Each expression fills its automaton with this text.
   const program = `
     import { compileRules, evaluateTexts } from '${new URL('../../src/guardrails/rules.ts', import.meta.url)}';
@@ -142,7 +142,7 @@ test('keeps automata of many expressions from using up the memory of the thread'
   expect(JSON.parse(printed)).toEqual(Array.from({ length: 8 }, () => [null, 'email']));
 });
 
-test('replaces a thread that does not respond', async () => {
+test("replaces a thread that doesn't respond", async () => {
   const thread = createRuleThread({ maxHeapMb: 64, maxMs: 1 });
   // Starting the thread already takes longer than 1 ms.
   await expect(thread.match({ rules: [], chunks: [], from: firstPosition })).rejects.toThrow('no response within 1 ms');

@@ -40,7 +40,7 @@ test.each([
   ['email', 'ad\u200ba@exam\u200bple.com'],
   ['iban', 'ＤＥ８９ 3704 0044 0532 0130 00'],
   ['expression', 'Ｐｒｏｊｅｃｔ\u3000Nightjar'],
-] as const)('finds %s as a reader sees the letters: %s', async (ruleClass, text) => {
+] as const)('finds %s in lookalike characters: %s', async (ruleClass, text) => {
   const rules = inputRules({
     class: ruleClass,
     action: 'block',
@@ -50,13 +50,13 @@ test.each([
   expect(await evaluateTexts(rules, ['ünrelated – text 👍 42'])).toMatchObject({ blockedBy: null });
 });
 
-test('compiles input or output without rules to null', () => {
+test('compiles to null without rules', () => {
   expect(compileRules([])).toEqual({ input: null, output: null });
   const { input, output } = compileRules([{ class: 'email', place: 'output', action: 'observe' }]);
   expect([input, output?.blocks]).toEqual([null, false]);
 });
 
-test('finds matches anywhere in a long text, even across chunks', async () => {
+test('finds matches across chunks of a long text', async () => {
   const rules = inputRules({ class: 'card_number', action: 'block' }, { class: 'expression', action: 'block', expression: 'needle' });
   const around = 'terms and terms '.repeat(20_000);
   for (let at = 261_000; at < 262_400; at += 50) {
@@ -68,7 +68,7 @@ test('finds matches anywhere in a long text, even across chunks', async () => {
   expect(await evaluateTexts(rules, [around])).toMatchObject({ blockedBy: null, observed: [], unfinished: null });
 });
 
-test('finds a long token and an expression of 1,000 characters wherever the text is split', async () => {
+test('finds a long match wherever the text is split', async () => {
   const token = `eyJ${'hbGciOiJI'.repeat(4)}.${'c3ViIjoiMTIz'.repeat(250)}.${'dGhlIGVuZA'.repeat(4)}`;
   const around = 'terms and terms '.repeat(4_000);
   for (let at = 29_000; at < 34_000; at += 500) {
@@ -84,7 +84,7 @@ test('finds a long token and an expression of 1,000 characters wherever the text
     expect(await evaluateTexts(rules, [`${around.slice(0, at)}${apart}${around}`])).toMatchObject({ blockedBy: 'expression' });
 });
 
-test('does not compile slow expressions on the event loop, however short the text is', async () => {
+test('compiles slow expressions outside the event loop', async () => {
   const requests = jest.spyOn(Worker.prototype, 'postMessage');
   const blocks = (expression: string) => inputRules({ class: 'expression', action: 'block', expression });
   expect(await evaluateTexts(blocks('ACME-\\d{4}'), ['see ACME-1234'])).toMatchObject({ blockedBy: 'expression' });
@@ -94,7 +94,7 @@ test('does not compile slow expressions on the event loop, however short the tex
   requests.mockRestore();
 });
 
-test('evaluates long runs of combining marks, whose normalization takes quadratic time', async () => {
+test('evaluates combining marks in linear time', async () => {
   const marks = '\u0315\u0300\uff9e'.repeat(100_000);
   const rules = inputRules({ class: 'phone', action: 'block' }, { class: 'expression', action: 'block', expression: 'needle' });
   expect(await evaluateTexts(rules, [`e${marks}`])).toMatchObject({ blockedBy: null, unfinished: null });
@@ -128,7 +128,7 @@ test.each([
     Array.from({ length: 2_000 }, (_, index) => `${index % 7 === 0 ? 'confidential' : 'internal'} note ${index}`).join(' '),
     [{ class: 'expression', expression: '(?i)(?:confidential|internal).{0,400}(?:launch|merger)' }],
   ],
-] as const)('keeps the event loop running while a thread evaluates %s', async (_name, text, rules) => {
+] as const)("doesn't block the event loop while a thread evaluates %s", async (_name, text, rules) => {
   let turns = 0;
   const count = (): void => {
     turns += 1;
@@ -141,7 +141,7 @@ test.each([
   expect(turns).toBeGreaterThan(1_000);
 });
 
-test('evaluates many short texts together in a thread', async () => {
+test('sends many short texts to a thread together', async () => {
   const requests = jest.spyOn(Worker.prototype, 'postMessage');
   const rules = inputRules({ class: 'email', action: 'observe' }, { class: 'iban', action: 'block' });
   const texts = Array.from({ length: 20_000 }, (_, index) => `the description of parameter ${index}`);
@@ -156,7 +156,7 @@ test.each<[string, unknown, RegExp[]]>([
   ['not an array', { rules: 'all' }, [/rules: must be a list/]],
   ['an unknown member', { rules: [], more: 1 }, [/more/]],
   [
-    'every mistake',
+    'several mistakes',
     {
       rules: [
         { ...rule, class: 'ssn' },
@@ -168,7 +168,7 @@ test.each<[string, unknown, RegExp[]]>([
   ['a missing expression', { rules: [{ ...rule, class: 'expression' }] }, [/rules\.0\.expression: is required/]],
   ['an expression for another class', { rules: [{ ...rule, expression: 'a' }] }, [/rules\.0\.expression: is only for/]],
   [
-    'an expression with a mistake',
+    'an invalid expression',
     { rules: [{ ...rule, class: 'expression', expression: '(' }] },
     [/rules\.0\.expression: is not a valid RE2 expression.*missing closing/],
   ],
@@ -179,18 +179,18 @@ test.each<[string, unknown, RegExp[]]>([
   ],
   ['an expression that matches everything', { rules: [{ ...rule, class: 'expression', expression: 'a*' }] }, [/matches the empty string/]],
   [
-    'an expression too large when written out',
+    'an expression that is too large when expanded',
     { rules: [{ ...rule, class: 'expression', expression: '(?:[a-z]\\d){990}(?:b?){990}x' }] },
     [/is too complex: it compiles to \d+ instructions.* at most 1000/],
   ],
-  ['an expression too long', { rules: [{ ...rule, class: 'expression', expression: 'a'.repeat(501) }] }, [/rules\.0\.expression/]],
-  ['too many', { rules: Array.from({ length: 51 }, () => rule) }, [/rules: .*50/]],
-])('rejects rules and reports the position: %s', (_name, input, messages) => {
+  ['an expression that is too long', { rules: [{ ...rule, class: 'expression', expression: 'a'.repeat(501) }] }, [/rules\.0\.expression/]],
+  ['too many rules', { rules: Array.from({ length: 51 }, () => rule) }, [/rules: .*50/]],
+])('rejects invalid rules and says where the mistake is: %s', (_name, input, messages) => {
   for (const message of messages)
     expect(() => parseRulesInput(input)).toThrow(expect.objectContaining({ code: 'bad_request', message: expect.stringMatching(message) }));
 });
 
-test('keeps a stored expression in force that is larger than allowed now', async () => {
+test('still enforces a stored expression that is larger than allowed now', async () => {
   const [rule] = parseStoredRules([{ class: 'expression', place: 'input', action: 'block', expression: 'plan.{0,990}merger.{0,400}' }]);
   if (!rule) throw new Error('no rule');
   expect(() => parseRulesInput({ rules: [rule] })).toThrow(/is too complex/);
@@ -209,7 +209,7 @@ test.each([
   ['^start', true],
   ['(?m)^the line$', true],
   ['(?m)^plan', false],
-])('matches anchors at the ends of a text that is read in pieces, but not at the ends of each piece: %s', async (expression, isMatch) => {
+])('matches anchors only at the ends of the whole text: %s', async (expression, isMatch) => {
   const rules = inputRules(
     { class: 'expression', action: 'block', expression },
     { class: 'expression', action: 'block', expression: 'x{900}nothing' },
@@ -221,11 +221,11 @@ test.each([
 test.each([
   ['control characters', 'ada\u0000@exam\u0007ple.com'],
   ['lone surrogates', 'ada\ud800@example.com'],
-])('finds a match despite %s, which some parsers drop', async (_what, text) => {
+])('finds a match despite %s', async (_what, text) => {
   expect(await evaluateTexts(inputRules({ class: 'email', action: 'block' }), [text])).toMatchObject({ blockedBy: 'email' });
 });
 
-describe('texts that were evaluated before', () => {
+describe('texts that were already evaluated', () => {
   const long = (text: string): string => `${'the plan of the week. '.repeat(2_000)}${text}`;
   const aborted = { project: 'history', signal: AbortSignal.abort(new Error('evaluated in the thread')) };
   const history = [long('one'), long('two')];
@@ -234,7 +234,7 @@ describe('texts that were evaluated before', () => {
     await evaluate(inputRules({ class: 'email', action: 'block' }), history, { project: 'history' });
   });
 
-  test('evaluates only new texts of a conversation', async () => {
+  test('skips texts from earlier calls of the conversation', async () => {
     const rules = inputRules({ class: 'email', action: 'block' });
     expect(await evaluate(rules, history, aborted)).toMatchObject({ blockedBy: null, observed: [], unfinished: null });
     expect(await evaluate(rules, [...history, 'ask ada@example.com'], aborted)).toMatchObject({ blockedBy: 'email' });
@@ -253,7 +253,7 @@ describe('texts that were evaluated before', () => {
     for (let call = 0; call < 3; call += 1) expect(await evaluateTexts(rules, texts)).toMatchObject({ observed: ['email'] });
   });
 
-  test('evaluates texts that differ from known ones only in malformed characters', async () => {
+  test('distinguishes texts that differ only in malformed characters', async () => {
     const rules = inputRules({ class: 'email', action: 'block' });
     const text = (hidden: string): string => `${'plan '.repeat(20)}ada${hidden}@example.com`;
     expect(await evaluateTexts(rules, [text('\ufffd ')])).toMatchObject({ blockedBy: null });

@@ -28,11 +28,11 @@ const [first = { model: '', skipped: null }, ...others] = chain;
 const canaryPlan = [{ model: 'anthropic/claude', skipped: null, canary: 'standard' }, ...chain];
 const controlPlan = [{ ...first, control: 'standard' }, ...others];
 
-test('calls below the share try the canary before the chain, and the others do not', () => {
+test('puts the canary first for calls below its share', () => {
   expect([planFor(0), planFor(0.24), planFor(0.25), planFor(0.99)]).toEqual([canaryPlan, canaryPlan, controlPlan, controlPlan]);
 });
 
-test('the plans of both kinds of calls are kept between the calls of a key', () => {
+test('caches the plans with and without the canary for each key', () => {
   const planner = createPlanner({ catalog: () => catalog, breakers, catalogFill: () => false, loads });
   const planAt = (position: number) =>
     planner.plan({ caller, project, source: 'acme', route: 'chat', requestedModel: 'standard', conversation: () => position });
@@ -44,7 +44,7 @@ test('the plans of both kinds of calls are kept between the calls of a key', () 
   ]);
 });
 
-test('a canary that is not tried first is not compared', () => {
+test("doesn't compare a canary that isn't tried first", () => {
   const retiring = { ...project, retired: ['anthropic/claude'] };
   expect(planFor(0, { project: retiring }).map(({ model, canary }) => [model, canary])).toEqual([
     ['openai/gpt', undefined],
@@ -71,16 +71,16 @@ test('a canary that is not tried first is not compared', () => {
   ]);
 });
 
-test('does not try or compare the canary for a call whose conversation has no place', () => {
+test('leaves out the canary if the conversation has no position', () => {
   expect(planFor(null)).toEqual(chain);
 });
 
-test('a tier without a canary, and a model of the tier, are not affected', () => {
+test("doesn't affect calls that name a model instead of the tier", () => {
   expect(planFor(0, { requestedModel: 'claude' })).toEqual([{ model: 'openai/gpt', skipped: null }]);
   expect(planFor(0, { requestedModel: 'openai/gpt' })).toEqual([{ model: 'openai/gpt', skipped: null }]);
 });
 
-test('auto tries the canary of the tier that it stands for', () => {
+test('uses the canary of the tier that auto resolves to', () => {
   expect(planFor(0, { requestedModel: 'auto' })).toEqual(canaryPlan);
   const strong = [
     { model: 'openai/gpt', skipped: null, canary: 'strong' },
@@ -92,12 +92,12 @@ test('auto tries the canary of the tier that it stands for', () => {
   ]);
 });
 
-test("does not use the canary for a project's own tier of the same name", () => {
+test("doesn't use the canary for a project's own tier of the same name", () => {
   expect(planFor(0, { project: { ...project, tiers: { standard: ['azure/mini'] } } })).toEqual([{ model: 'azure/mini', skipped: null }]);
 });
 
 describe('the canary', () => {
-  test('tries the canary for a key that permits the tier', () => {
+  test('tries the canary if the key permits the tier', () => {
     expect(planFor(0, { caller: callerWith(['standard']) })).toEqual(canaryPlan);
     expect(planFor(0, { caller: callerWith(['openai/gpt']) })).toContainEqual({
       model: 'anthropic/claude',
@@ -108,7 +108,7 @@ describe('the canary', () => {
   test.each([
     ['provider_not_in_project', { project: { ...project, providers: ['openai', 'azure'] } }],
     ['price_unknown', { requiresPrice: true }],
-  ])('skips the canary with %s like any other model and does not compare the call', (reason, request) => {
+  ])('skips the canary with %s like any other model', (reason, request) => {
     const entries = planFor(0, request);
     expect(entries).toContainEqual({ model: 'anthropic/claude', skipped: reason });
     expect(entries.filter((entry) => entry.canary ?? entry.control)).toEqual([]);

@@ -8,18 +8,18 @@ const tokens = { inputNanos: 10n, outputNanos: 20n, cachedInputNanos: 3n, cacheW
 const row = (parts: Partial<CatalogSourceRow>): CatalogSourceRow => ({ price: null, maxOutputTokens: null, ...parts });
 
 describe('the price of a model', () => {
-  test('covers tokens, tiers for long calls and searches', () => {
+  test('covers tokens, long calls and searches', () => {
     const above = [{ tokens: 100, price: tokens }];
     expect(toPrice(row({ price: tokens }))).toEqual(tokens);
     expect(toPrice(row({ price: tokens, aboveTokens: above, perSearchNanos: 7n }))).toEqual({ ...tokens, above, perSearchNanos: 7n });
   });
 
-  test('charges searches but no tokens for a model with a price per search', () => {
+  test('charges only searches for a model with a price per search', () => {
     const price = toPrice(row({ kind: 'rerank', perSearchNanos: 2_000_000n }));
     expect(price && tokenCost({ ...noTokens, input: 1_000 }, price, { searches: 2 })).toBe(4_000_000);
   });
 
-  test('is zero by default for moderations and unknown for other models', () => {
+  test('is zero by default for moderations but unknown for other models', () => {
     const free = toPrice(row({ kind: 'moderations' }));
     expect(free && tokenCost({ ...noTokens, input: 1_000 }, free)).toBe(0);
     expect(toPrice(row({ kind: 'moderations', price: tokens }))).toEqual(tokens);
@@ -28,7 +28,7 @@ describe('the price of a model', () => {
   });
 });
 
-test('stores the kind and limits of each model, with chat as the default kind', () => {
+test('stores the kind and limits of each model', () => {
   const { models } = buildCatalog({
     providers: {},
     models: { 'a/x': row({ kind: 'embeddings', maxInputTokens: 8 }), 'a/y': row({ maxOutputTokens: 9 }) },

@@ -27,7 +27,7 @@ const check = (before: Record<string, unknown>, after: Record<string, unknown>, 
 const warningsOf = (...states: Parameters<typeof check>) => check(...states).warnings.map(({ message }) => message);
 
 describe('mistakes', () => {
-  test('names the place of a provider that is not configured, and the provider that was probably meant', () => {
+  test("reports a provider that isn't configured and suggests the right name", () => {
     const tiers = { standard: ['openai/gpt-5', 'opnai/gpt-5'] };
     expect(check({}, { tiers }).mistakes).toEqual([
       { path: 'tiers.standard.1', message: 'no provider named opnai is configured; did you mean openai?' },
@@ -40,24 +40,24 @@ describe('mistakes', () => {
     ]);
   });
 
-  test('accepts what was saved before, so that settings with a removed provider can still be edited', () => {
+  test('accepts a removed provider that the settings already contained', () => {
     const before = { tiers: { old: ['removed/a'] }, retired: ['removed'], providers: ['removed', 'openai'] };
     expect(check(before, { ...before, tiers: { ...before.tiers, fast: ['removed/a', 'openai/gpt-5'] } }).mistakes).toEqual([]);
   });
 
-  test('accepts names of the catalog that contain a slash but no provider', () => {
+  test('accepts a model name with a slash', () => {
     expect(check({}, { tiers: { wide: ['meta/llama'] } })).toEqual({ mistakes: [], warnings: [] });
   });
 });
 
 describe('warnings', () => {
-  test('suggests a model of the same provider for one that the catalog does not have', () => {
+  test('suggests a similar model of the same provider for an unknown one', () => {
     expect(warningsOf({}, { tiers: { fast: ['openai/gpt-5-mnii'] } })).toEqual([
       'the catalog has no model openai/gpt-5-mnii, so its price and its limits are unknown; did you mean openai/gpt-5-mini?',
     ]);
   });
 
-  test('reports tiers that the change leaves without a usable model, and only those', () => {
+  test('warns about tiers that the change leaves without a usable model', () => {
     const refused = 'the project could use no model of the tier embed, so calls to it would be refused';
     expect(warningsOf({}, { providers: ['mistral', 'art'] })).toEqual([refused]);
     expect(warningsOf({}, { required_tags: ['eu'] }, true)).toEqual([
@@ -74,12 +74,12 @@ describe('warnings', () => {
     ]);
   });
 
-  test('reports a tier that would no longer exist, unless the configuration has it too', () => {
+  test('warns about a tier that would no longer exist', () => {
     const before = { tiers: { standard: ['openai/gpt-5'], fast: ['openai/gpt-5'] } };
     expect(warningsOf(before, {})).toEqual(['the tier fast would no longer exist, so calls that name it would be refused']);
   });
 
-  test('checks the tiers of an application against those of its project', () => {
+  test("checks an application's tiers against those of its project", () => {
     const project = settings({ tiers: { own: ['openai/gpt-5'] } });
     const application = { ...settings({}), tiers: { own: [], standard: ['opnai/gpt-5'] } };
     expect(checkApplicationChange({ catalog, catalogFill: false }, project, settings({}), application)).toMatchObject({
@@ -89,7 +89,7 @@ describe('warnings', () => {
   });
 });
 
-test('lists the models that a project can use by kind of tier, and says why it cannot use the others', () => {
+test("lists the models that a project can use and explains why it can't use the others", () => {
   const scope = { catalog, project: { providers: ['openai', 'art'], requiredTags: ['us'] } };
   expect(listUsableModels(scope, 'tiers')).toEqual(['openai/gpt-5', 'openai/gpt-5-mini', 'openai/embed']);
   expect(listUsableModels({ ...scope, project: { ...scope.project, requiredTags: [] } }, 'image_tiers')).toEqual(['art/painter']);

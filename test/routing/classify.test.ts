@@ -14,13 +14,13 @@ const small: RequestFeatures = { inputBytes: 200, messages: 1, hasTools: false, 
 describe('the classifier rules', () => {
   test.each<[string, Partial<RequestFeatures>, AutoTier]>([
     ['a short question', {}, 'trivial'],
-    ['up to 1 KiB', { inputBytes: 1_024 }, 'trivial'],
-    ['above 1 KiB', { inputBytes: 1_025 }, 'standard'],
-    ['up to three messages', { messages: 3 }, 'trivial'],
+    ['a text of 1 KiB', { inputBytes: 1_024 }, 'trivial'],
+    ['a text above 1 KiB', { inputBytes: 1_025 }, 'standard'],
+    ['three messages', { messages: 3 }, 'trivial'],
     ['a longer conversation', { messages: 4 }, 'standard'],
-    ['short with tools', { hasTools: true }, 'standard'],
-    ['short with an image', { hasImages: true }, 'standard'],
-    ['short with code', { hasCode: true }, 'standard'],
+    ['a short text with tools', { hasTools: true }, 'standard'],
+    ['a short text with an image', { hasImages: true }, 'standard'],
+    ['a short text with code', { hasCode: true }, 'standard'],
     ['code with tools', { hasCode: true, hasTools: true }, 'strong'],
     ['code with tools and an image', { hasCode: true, hasTools: true, hasImages: true }, 'strong'],
     ['code below 8 KiB', { hasCode: true, inputBytes: 8_191 }, 'standard'],
@@ -30,11 +30,11 @@ describe('the classifier rules', () => {
     ['text below 48 KiB', { inputBytes: 49_151 }, 'standard'],
     ['text from 48 KiB', { inputBytes: 49_152 }, 'strong'],
     ['a large image', { hasImages: true, inputBytes: 5_000_000 }, 'standard'],
-  ])('%s', (_name, features, tier) => {
+  ])('picks the tier for %s', (_name, features, tier) => {
     expect(classify({ ...small, ...features }, all)).toBe(tier);
   });
 
-  test('chooses standard if the tier is missing', () => {
+  test("picks standard if the tier doesn't exist", () => {
     expect(classify(small, ['standard', 'strong'])).toBe('standard');
     expect(classify({ ...small, inputBytes: 60_000 }, ['trivial', 'standard'])).toBe('standard');
   });
@@ -61,7 +61,7 @@ describe('the classifier model', () => {
     expect(await choose(ask(answer))).toBe(tier);
   });
 
-  test('falls back to standard for a tier that was not offered', async () => {
+  test("falls back to standard if the model picks a tier that wasn't offered", async () => {
     expect(await choose(ask('strong'), { tiers: ['trivial', 'standard'] })).toBe('standard');
   });
 
@@ -83,7 +83,7 @@ describe('the classifier model', () => {
     expect(signal).toMatchObject({ aborted: true });
   });
 
-  test('sends one call to the trivial tier with the features and up to 2,000 characters of text', async () => {
+  test('sends one call to the trivial tier with at most 2,000 characters of text', async () => {
     const asked: CompletionRequest[] = [];
     const recording: Complete = async (request) => {
       asked.push(request);
@@ -138,37 +138,37 @@ describe('the tier of a call', () => {
 
   test.each<[string, Asked, string]>([
     ['rules', {}, 'trivial'],
-    ['rules on messages', { route: 'messages' }, 'trivial'],
+    ['rules for messages', { route: 'messages' }, 'trivial'],
     ['rules for a long text', { text: 'word '.repeat(20_000) }, 'strong'],
-    ['off', { classifier: 'off' }, 'standard'],
+    ['a classifier that is off', { classifier: 'off' }, 'standard'],
     ['a call that names its model', { model: 'a/b' }, 'standard'],
-    ['no classifier on responses', { route: 'responses' }, 'standard'],
-    ['no classifier on moderations', { route: 'moderations' }, 'standard'],
-    ['no classifier on rerank', { route: 'rerank' }, 'standard'],
+    ['responses, which have no classifier', { route: 'responses' }, 'standard'],
+    ['moderations, which have no classifier', { route: 'moderations' }, 'standard'],
+    ['reranking, which has no classifier', { route: 'rerank' }, 'standard'],
     ['embeddings', { route: 'embeddings' }, 'embed'],
-    ['no classifier model on embeddings', { route: 'embeddings', classifier: 'model' }, 'embed'],
-    ['standard alone', { tiers: { standard: ['a/b'] } }, 'standard'],
-    ['standard alone, with a model', { tiers: { standard: ['a/b'] }, classifier: 'model' }, 'standard'],
+    ['embeddings, even with a classifier model', { route: 'embeddings', classifier: 'model' }, 'embed'],
+    ['a project with only the standard tier', { tiers: { standard: ['a/b'] } }, 'standard'],
+    ['a classifier model with only the standard tier', { tiers: { standard: ['a/b'] }, classifier: 'model' }, 'standard'],
     ['an empty tier', { tiers: { ...tiers, trivial: [] } }, 'standard'],
-    ['no small model to classify with', { tiers: { standard: ['a/b'], strong: ['a/b'] }, classifier: 'model' }, 'standard'],
+    ['a classifier model without a small model', { tiers: { standard: ['a/b'], strong: ['a/b'] }, classifier: 'model' }, 'standard'],
     ["the project's tier", { tiers: { standard: ['a/b'] }, project: { tiers: { trivial: ['a/b'] } } }, 'trivial'],
     [
       "the application's tier",
       { tiers: { standard: ['a/b'] }, project: { applications: new Map([['acme', { tiers: { trivial: ['a/b'] } }]]) } },
       'trivial',
     ],
-  ])('is known immediately for %s', (_name, asked, tier) => {
+  ])('picks the tier immediately for %s', (_name, asked, tier) => {
     expect(choose(asked)).toBe(tier);
   });
 
-  test('is a promise if the classifier model is called', async () => {
+  test('waits for the classifier model if there is one', async () => {
     const choice = choose({ classifier: 'model', text: 'Prove it.' });
     expect(choice).toBeInstanceOf(Promise);
     expect(await choice).toBe('strong');
     expect(asks.at(-1)?.text).toContain('<request>\nProve it.\n</request>');
   });
 
-  test('waits a quarter of the remaining time for a model that does not respond', async () => {
+  test("waits a quarter of the remaining time for a model that doesn't respond", async () => {
     // Without this limit the wait would last until the test times out.
     expect(await choose({ classifier: 'model', remainingMs: 40, ask: () => new Promise(() => undefined) })).toBe('standard');
   });

@@ -60,53 +60,53 @@ const idsOf = (asked: Asked): string[] => idsOfPlan({ catalog, catalogFill: true
 
 const chatModels = ['openai/mini', 'anthropic/claude', 'azure/gpt', 'openai/gpt', 'openai/secret'];
 
-describe('a tier that no provider of the project serves is filled, cheapest first, unknown prices last', () => {
+describe("substitutes for a tier that none of the project's providers serves", () => {
   test.each<[string, Asked, string[]]>([
-    ['with models of its kind', { model: 'standard' }, chatModels],
+    ['of a chat tier', { model: 'standard' }, chatModels],
     ['for auto', { model: 'auto' }, chatModels],
     ['in both dialects', { model: 'standard', route: 'messages' }, chatModels],
-    ['in both dialects on responses', { model: 'standard', route: 'responses' }, chatModels],
-    ['of embeddings', { model: 'embed', route: 'embeddings' }, ['openai/embed-small', 'openai/embed-large']],
-    ['of embeddings for auto', { route: 'embeddings' }, ['openai/embed-small', 'openai/embed-large']],
-    ['by the price of a search', { route: 'rerank' }, ['openai/rank', 'openai/rank-dear']],
-    ['for auto by the kind of the route', { route: 'moderations' }, ['openai/judge']],
-    ['with several kinds, by that of the route', { model: 'mixed' }, chatModels],
-    ['of unknown models, by the kind of the route', { model: 'unheard' }, chatModels],
-    ['without models, by the kind of the route', { model: 'empty' }, chatModels],
+    ['in both dialects for responses', { model: 'standard', route: 'responses' }, chatModels],
+    ['of an embeddings tier', { model: 'embed', route: 'embeddings' }, ['openai/embed-small', 'openai/embed-large']],
+    ['for auto embeddings', { route: 'embeddings' }, ['openai/embed-small', 'openai/embed-large']],
+    ['of a reranking tier, by price per search', { route: 'rerank' }, ['openai/rank', 'openai/rank-dear']],
+    ['for auto moderations', { route: 'moderations' }, ['openai/judge']],
+    ['of a tier with several kinds', { model: 'mixed' }, chatModels],
+    ['of a tier with unknown models', { model: 'unheard' }, chatModels],
+    ['of an empty tier', { model: 'empty' }, chatModels],
     [
-      'of an application',
+      "of an application's tier",
       { model: 'own', source: 'bot', project: { applications: new Map([['bot', { tiers: { own: ['away/x'] } }]]) } },
       chatModels,
     ],
     ['for auto without a configured tier', { catalog: buildCatalog({ ...source, tiers: {} }) }, chatModels],
-  ])('%s', (_name, asked, ids) => {
+  ])('come from the catalog, cheapest first: %s', (_name, asked, ids) => {
     expect(idsOf(asked)).toEqual(ids);
   });
 
-  test('adds at most twenty models', () => {
+  test('are limited to twenty models', () => {
     const many = Object.fromEntries(Array.from({ length: 30 }, (_, n) => [`openai/m${n}`, row('chat', BigInt(n))]));
     const full = buildCatalog({ ...source, models: { ...source.models, ...many } });
     expect(idsOf({ model: 'standard', catalog: full })).toHaveLength(20);
   });
 });
 
-describe('a model that no provider of the project serves is filled with models of the same name', () => {
+describe("substitutes for a model that none of the project's providers serves", () => {
   test.each<[string, Asked, string[]]>([
-    ['a full id', { model: 'away/gpt' }, ['openai/gpt', 'azure/gpt']],
-    ['of a provider that does not exist', { model: 'nobody/mini' }, ['openai/mini']],
-    ['that serve the route', { model: 'away/gpt', route: 'moderations' }, ['openai/gpt']],
-    ['or without a kind, which counts as chat', { model: 'nobody/mini', route: 'moderations' }, ['openai/mini']],
-  ])('%s', (_name, asked, ids) => {
+    ['for a full id', { model: 'away/gpt' }, ['openai/gpt', 'azure/gpt']],
+    ['for an unknown provider', { model: 'nobody/mini' }, ['openai/mini']],
+    ['and serve the route', { model: 'away/gpt', route: 'moderations' }, ['openai/gpt']],
+    ['or no kind, which counts as chat', { model: 'nobody/mini', route: 'moderations' }, ['openai/mini']],
+  ])('have the same model name: %s', (_name, asked, ids) => {
     expect(idsOf(asked)).toEqual(ids);
   });
 });
 
-describe('fill', () => {
-  test.each(['nobody/embed-small', 'away/embed-small', 'away/gpt'])('is not used for embeddings of the explicit model %s', (model) => {
+describe('catalog fill', () => {
+  test.each(['nobody/embed-small', 'away/embed-small', 'away/gpt'])("doesn't replace the embedding model %s", (model) => {
     expect(() => plan({ model, route: 'embeddings' })).toThrow('no models available for route');
   });
 
-  test('does not add models if a provider serves a model of the chain', () => {
+  test("doesn't add models if a provider serves one in the chain", () => {
     expect(idsOf({ model: 'served' })).toEqual(['openai/gpt']);
     expect(plan({ model: 'served' }).entries).toEqual([
       { model: 'openai/gpt', skipped: null },
@@ -116,37 +116,37 @@ describe('fill', () => {
 
   const none = 'no models available for route';
   test.each<[string, Asked, string]>([
-    ['the switch is off', { model: 'standard', catalogFill: false }, none],
-    ['the project switched it off', { model: 'standard', project: { catalogFill: false } }, none],
-    ['neither tier nor model', { model: 'anything' }, none],
-    ['no model of the same name', { model: 'away/other' }, none],
-    ['no model of the same name on the route', { model: 'away/gpt', route: 'embeddings', project: { providers: ['azure'] } }, none],
-    ['a model of the same name and another kind', { model: 'nobody/embed-small' }, none],
-    ['such a model on another route', { model: 'nobody/rank', route: 'embeddings' }, none],
-    ['a bare name without other models', { model: 'judge', project: { providers: ['azure'] } }, none],
-    ['no model of the kind', { model: 'embed', route: 'embeddings', project: { providers: ['anthropic'] } }, none],
-    ['a tier of another kind than the route', { model: 'embed', route: 'chat' }, none],
-    ['another such tier', { model: 'standard', route: 'moderations' }, none],
-    ['a project without providers', { model: 'standard', project: { providers: [] } }, 'no providers configured'],
-    ['the key does not permit the served chain', { model: 'served', keyModels: ['azure/gpt'] }, 'model not permitted for this key: served'],
+    ['catalog fill is off', { model: 'standard', catalogFill: false }, none],
+    ['the project turned it off', { model: 'standard', project: { catalogFill: false } }, none],
+    ['the name is unknown', { model: 'anything' }, none],
+    ['no other model has the same name', { model: 'away/other' }, none],
+    ['no model with the same name serves the route', { model: 'away/gpt', route: 'embeddings', project: { providers: ['azure'] } }, none],
+    ['the model with the same name is of another kind', { model: 'nobody/embed-small' }, none],
+    ['the model with the same name serves another route', { model: 'nobody/rank', route: 'embeddings' }, none],
+    ['no other model has the bare name', { model: 'judge', project: { providers: ['azure'] } }, none],
+    ['there is no model of that kind', { model: 'embed', route: 'embeddings', project: { providers: ['anthropic'] } }, none],
+    ["the tier isn't for the route", { model: 'embed', route: 'chat' }, none],
+    ['a chat tier is used for moderations', { model: 'standard', route: 'moderations' }, none],
+    ['the project has no providers', { model: 'standard', project: { providers: [] } }, 'no providers configured'],
+    ["the key doesn't permit the served chain", { model: 'served', keyModels: ['azure/gpt'] }, 'model not permitted for this key: served'],
     ['the key permits no substitute', { model: 'standard', keyModels: ['away/gpt'] }, 'model not permitted for this key: standard'],
     ['the key permits only the requested id', { model: 'away/gpt', keyModels: ['away/gpt'] }, 'model not permitted for this key: away/gpt'],
-  ])('is not used, so the call gets 400 no_route, if %s', (_name, asked, message) => {
+  ])('returns 400 no_route if %s', (_name, asked, message) => {
     expect(() => plan(asked)).toThrow(expect.objectContaining({ code: 'no_route', status: 400, message }));
   });
 
-  test('may be enabled by a project if the deployment disables it', () => {
+  test('can be enabled by a project if the deployment disables it', () => {
     expect(idsOf({ model: 'standard', catalogFill: false, project: { catalogFill: true } })).toEqual(chatModels);
   });
 });
 
-describe("the key's allow-list applies to substitutes", () => {
+describe("a key's allow-list and substitutes", () => {
   test.each<[string, Asked, string[]]>([
     ['by id', { model: 'standard', keyModels: ['openai/gpt'] }, ['openai/gpt']],
     ['by bare name', { model: 'away/gpt', keyModels: ['gpt'] }, ['openai/gpt', 'azure/gpt']],
-    ['a permitted tier permits its substitutes', { model: 'standard', keyModels: ['standard'] }, chatModels],
-    ['so does a permitted auto', { model: 'auto', keyModels: ['auto'] }, chatModels],
-  ])('%s', (_name, asked, ids) => {
+    ['by their tier', { model: 'standard', keyModels: ['standard'] }, chatModels],
+    ['by auto', { model: 'auto', keyModels: ['auto'] }, chatModels],
+  ])('permits them %s', (_name, asked, ids) => {
     expect(idsOf(asked)).toEqual(ids);
   });
 });
@@ -161,7 +161,7 @@ test('puts retired substitutes last', () => {
   ]);
 });
 
-test('records the substitutes, the denied models and the reasons for the skipped chain', () => {
+test('records the substitutes and why models were skipped', () => {
   expect(plan({ model: 'unheard', keyModels: ['gpt'] }).entries).toEqual([
     { model: 'azure/gpt', skipped: null, filled: true },
     { model: 'openai/gpt', skipped: null, filled: true },

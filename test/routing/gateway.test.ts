@@ -31,7 +31,7 @@ tiers:
 const models = ['one/echo', 'one/echo-small', 'one/embed', 'two/echo', 'three/echo'];
 
 describe('GET /v1/models', () => {
-  test("lists the models and tiers of the key in OpenAI's format", async () => {
+  test("lists the key's models and tiers in OpenAI's format", async () => {
     const answer = await gateway().call('/v1/models');
     expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'application/json']);
     const { object, data } = await jsonOf<{ object: string; data: { id: string; created: number }[] }>(answer);
@@ -41,7 +41,7 @@ describe('GET /v1/models', () => {
     expect(Math.abs((data[0]?.created ?? 0) - Date.now() / 1_000)).toBeLessThan(600);
   });
 
-  test("filters the list by project and key and includes the application's tiers", async () => {
+  test('filters the list by project and key', async () => {
     const lent = await gateway().withProject('listed');
     await lent.admin('PUT', '/provision/teams/listed', { providers: ['two'], catalog_fill: false });
     await lent.admin('PUT', '/provision/teams/listed/applications/the%20bot', { tiers: { mine: ['two/echo'], standard: ['two/echo'] } });
@@ -59,7 +59,7 @@ describe('GET /v1/models', () => {
   });
 });
 
-test("uses an application's own chain and the project's chain for others", async () => {
+test("prefers an application's own chain to the project's", async () => {
   const lent = await gateway().withProject('apps');
   await lent.admin('PUT', '/provision/teams/apps/applications/bot', { tiers: { standard: ['two/echo'] } });
   expect(await modelOf(lent.call(chatPath, ask('standard'), { 'x-gateway-source': 'bot' }))).toBe('two/echo');
@@ -69,7 +69,7 @@ test("uses an application's own chain and the project's chain for others", async
   expect(await modelOf(lent.call(chatPath, ask('standard')))).toBe('three/echo');
 });
 
-test('uses the tier that fits the request for auto', async () => {
+test('picks the tier for auto based on the request', async () => {
   const lent = await gateway().withProject('auto');
   expect(await modelOf(lent.call(chatPath, ask('auto')))).toBe('one/echo-small');
   expect(await modelOf(lent.call(chatPath, ask('auto', 'word '.repeat(500))))).toBe('one/echo');
@@ -77,7 +77,7 @@ test('uses the tier that fits the request for auto', async () => {
   expect(await modelOf(lent.call('/v1/embeddings', { model: 'auto', input: 'hi' }))).toBe('one/embed');
 });
 
-test('fills a chain that no provider serves from the catalog and records it with the call', async () => {
+test('replaces a chain that no provider serves with models from the catalog', async () => {
   const lent = await gateway().withProject('filled');
   await lent.admin('PUT', '/provision/teams/filled', { providers: ['two', 'three'] });
   expect(await modelOf(lent.call(chatPath, ask('standard')))).toBe('three/echo');
@@ -90,7 +90,7 @@ test('fills a chain that no provider serves from the catalog and records it with
   expect(await modelOf(lent.call(chatPath, ask('one/echo')))).toBe('two/echo');
 });
 
-test('calls retired models and providers last, even if there are no others', async () => {
+test('tries retired models and providers last', async () => {
   const lent = await gateway().withProject('retired');
   const tiers = { all: ['one/echo', 'two/echo'] };
   await lent.admin('PUT', '/provision/teams/retired', { tiers, retired: ['one/echo'] });
@@ -105,21 +105,21 @@ describe('400 no_route', () => {
   const none = 'no models available for route';
 
   test.each<[string, object, readonly string[] | null, string, object, string]>([
-    ['a name that is neither tier nor model', {}, null, chatPath, ask('unheard'), none],
+    ['an unknown name', {}, null, chatPath, ask('unheard'), none],
     ['a project without providers', { providers: [] }, null, chatPath, ask('standard'), 'no providers configured'],
-    ['catalog fill is off', { providers: ['two'], catalog_fill: false }, null, chatPath, ask('standard'), none],
-    ['catalog fill finds none', { providers: ['two'] }, null, '/v1/embeddings', { model: 'embed', input: 'a' }, none],
+    ['a tier without models while catalog fill is off', { providers: ['two'], catalog_fill: false }, null, chatPath, ask('standard'), none],
+    ["a tier that catalog fill can't serve", { providers: ['two'] }, null, '/v1/embeddings', { model: 'embed', input: 'a' }, none],
     ['a route that no vendor of the project serves', { providers: ['two'] }, null, '/v1/rerank', { model: 'strong' }, none],
-    ['the key does not permit the model', {}, ['trivial'], chatPath, ask('standard'), 'model not permitted for this key: standard'],
+    ["a model that the key doesn't permit", {}, ['trivial'], chatPath, ask('standard'), 'model not permitted for this key: standard'],
     [
-      'the key refuses what fills the chain',
+      "substitutes that the key doesn't permit",
       { providers: ['two'] },
       ['one/echo'],
       chatPath,
       ask('one/echo'),
       'model not permitted for this key: one/echo',
     ],
-  ])('occurs for %s', async (name, settings, keyModels, path, body, message) => {
+  ])('returns 400 no_route for %s', async (name, settings, keyModels, path, body, message) => {
     const slug = `refused-${name.replaceAll(' ', '-')}`;
     const lent = await gateway().withProject(slug);
     await lent.admin('PUT', `/provision/teams/${slug}`, settings);
@@ -129,7 +129,7 @@ describe('400 no_route', () => {
     expect([answer.status, await answer.json()]).toEqual([400, { error: { message, type: 'no_route', code: 'no_route', hint } }]);
   });
 
-  test('occurs without providers', () =>
+  test('returns 400 no_route if no provider is configured', () =>
     withGateway(
       { database: 'any', yaml: (vendor) => `providers: { films: { base_url: ${vendor}/v1beta, api_key: k, dialect: gemini } }\n` },
       async ({ call }) => {

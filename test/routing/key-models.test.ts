@@ -29,7 +29,7 @@ test.each([
   expect(findUnknownNames(view, ['auto', name])).toEqual([{ path: 'models', message }]);
 });
 
-test('suggests names only for the first unknown ones, because each search takes time', () => {
+test('suggests names only for the first few unknown names', () => {
   const issues = findUnknownNames(
     view,
     Array.from({ length: 1_000 }, (_, index) => `standard-${index}`),
@@ -38,6 +38,6 @@ test('suggests names only for the first unknown ones, because each search takes 
   expect(issues.filter(({ message }) => message.includes('did you mean'))).toHaveLength(10);
 });
 
-test('tells models that the catalog does not list from unknown names', () => {
+test("distinguishes models that aren't in the catalog from unknown names", () => {
   expect([...findModelStates(view, ['auto', 'openai/new', 'standrad']).values()]).toEqual(['known', 'uncatalogued', 'unknown']);
 });

@@ -41,12 +41,12 @@ const idsOf = (asked: Asked): string[] => list(asked).map(({ id }) => id);
 
 const models = ['openai/gpt', 'openai/embed', 'openai/picture', 'anthropic/claude'];
 
-test('returns rows with the members that SDKs require', () => {
+test('returns the members that SDKs require', () => {
   expect(list()[0]).toEqual({ id: 'openai/gpt', object: 'model', created: 1_715_367_049, owned_by: 'openai' });
   expect(list().at(-1)).toEqual({ id: 'auto', object: 'model', created: 1_715_367_049, owned_by: 'gateway' });
 });
 
-describe('the list contains', () => {
+describe('the list of models', () => {
   const applications = new Map([['bot', { tiers: { mine: ['openai/gpt'] } }]]);
 
   test.each<[string, Asked, string[]]>([
@@ -65,12 +65,12 @@ describe('the list contains', () => {
     ['auto for embeddings too', { keyModels: ['openai/embed'] }, ['openai/embed', 'embed', 'auto']],
     ['auto alone', { keyModels: ['auto'] }, ['auto']],
     ['nothing for a key without permitted models', { keyModels: [] }, []],
-  ])('%s', (_name, asked, ids) => {
+  ])('lists %s', (_name, asked, ids) => {
     expect(idsOf(asked)).toEqual(ids);
   });
 });
 
-test('lists only chat models for the playground, and the tiers that have one', () => {
+test('lists only chat models and their tiers for the playground', () => {
   const request = { catalog, project, source: 'acme', caller: callerWith(null), catalogFill: false };
   expect(listChatModels(request)).toEqual({ tiers: ['standard', 'fine', 'auto'], models: ['openai/gpt', 'anthropic/claude'] });
 });

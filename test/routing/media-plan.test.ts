@@ -37,7 +37,7 @@ function setUp() {
   return { fail, asked, pass };
 }
 
-test('does not take a probe slot for models after the chosen one', () => {
+test("doesn't take probe slots for models after the chosen one", () => {
   const { fail, asked, pass } = setUp();
   fail('second');
   expect(asked('two')).toBe('first/a');
@@ -47,7 +47,7 @@ test('does not take a probe slot for models after the chosen one', () => {
   expect(asked('two')).toBe('first/a');
 });
 
-test('calls the first model if all are unhealthy, and a retired one only without an alternative', () => {
+test('calls the first model if all are unhealthy', () => {
   const { fail, asked } = setUp();
   fail('first');
   fail('second');

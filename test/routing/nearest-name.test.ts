@@ -25,11 +25,11 @@ test.each([
   ['nosuch', null],
   ['', null],
   ['gpt-4o'.repeat(11), null],
-])('finds %s nearest to %s', (asked, nearest) => {
+])('corrects %s to %s', (asked, nearest) => {
   expect(findNearestName(asked, names, all)).toBe(nearest);
 });
 
-test('skips a nearest name that may not be used', () => {
+test('never suggests a name that may not be used', () => {
   expect(findNearestName('gpt-4o-mini', names, (name) => name !== 'openai/gpt-4o-mini')).toBe('openai/gpt-4o');
   expect(findNearestName('gpt-4o', names, () => false)).toBeNull();
 });

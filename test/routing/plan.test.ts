@@ -14,26 +14,26 @@ const affinity = () => ({ hash: 1, member: null });
 describe('resolution of a model name', () => {
   test.each<[string, string, string[]]>([
     ['a tier', 'repeated', ['openai/gpt', 'azure/mini']],
-    ['auto: the tier standard', 'auto', ['openai/gpt', 'azure/mini']],
+    ['auto to the tier standard', 'auto', ['openai/gpt', 'azure/mini']],
     ['a full id', 'azure/mini', ['azure/mini']],
     ['a full id with more slashes', 'router/meta/llama', ['router/meta/llama']],
-    ['an id that the catalog does not list, at a known provider', 'openai/new-model', ['openai/new-model']],
+    ["an id of a known provider that the catalog doesn't list", 'openai/new-model', ['openai/new-model']],
     ['a bare name', 'gpt', ['openai/gpt']],
     ['a bare name of several models, in file order', 'mini', ['openai/mini', 'azure/mini']],
     ['a bare name with a slash', 'meta/llama', ['router/meta/llama']],
     ['a tier of bare names', 'wide', ['openai/mini', 'azure/mini', 'router/meta/llama', 'openai/gpt']],
     ['a tier before a model of the same name', 'claude', ['openai/gpt']],
     ['a tier with unknown names', 'odd', ['openai/gpt']],
-  ])('%s', (_name, model, ids) => {
+  ])('resolves %s', (_name, model, ids) => {
     expect(idsOf({ model })).toEqual(ids);
   });
 
-  test('returns a chain that mixes dialects and gives each candidate the dialect of its vendor', () => {
+  test("returns the dialect of each candidate's vendor in a mixed chain", () => {
     expect(idsOf({ model: 'both' })).toEqual(['openai/gpt', 'anthropic/claude', 'azure/mini']);
     expect(plan({ model: 'both', route: 'messages' }).candidates.map(({ dialect }) => dialect)).toEqual(['chat', 'messages', 'chat']);
   });
 
-  test("prefers a project's tiers over those of the configuration", () => {
+  test("prefers a project's tiers to those in the configuration", () => {
     const tiers = { standard: ['azure/mini'], own: ['mini'] };
     expect(idsOf({ model: 'auto', project: { tiers } })).toEqual(['azure/mini']);
     expect(idsOf({ model: 'own', project: { tiers } })).toEqual(['openai/mini', 'azure/mini']);
@@ -49,23 +49,23 @@ describe('an application', () => {
   const tiers = { standard: ['openai/mini'], wide: ['openai/gpt'] };
 
   test.each<[string, string, string, string[]]>([
-    ['overrides tiers of the project', 'bot', 'standard', ['azure/mini']],
-    ['auto uses its standard tier', 'bot', 'auto', ['azure/mini']],
-    ['may define further tiers', 'bot', 'own', ['openai/mini']],
-    ["what it does not name is the project's", 'bot', 'wide', ['openai/gpt']],
-    ["what the project does not name either is the file's", 'bot', 'repeated', ['openai/gpt', 'azure/mini']],
-    ['without tiers uses those of the project', 'odd', 'standard', ['openai/mini']],
-    ['if unknown uses those of the project', 'nobody', 'standard', ['openai/mini']],
-    ['named like a JavaScript property is unknown', 'constructor', 'standard', ['openai/mini']],
+    ["overrides the project's tiers", 'bot', 'standard', ['azure/mini']],
+    ['resolves auto to its own standard tier', 'bot', 'auto', ['azure/mini']],
+    ['can define additional tiers', 'bot', 'own', ['openai/mini']],
+    ['inherits other tiers from the project', 'bot', 'wide', ['openai/gpt']],
+    ['inherits other tiers from the configuration', 'bot', 'repeated', ['openai/gpt', 'azure/mini']],
+    ["uses the project's tiers if it has none", 'odd', 'standard', ['openai/mini']],
+    ["uses the project's tiers if it's unknown", 'nobody', 'standard', ['openai/mini']],
+    ["is unknown even if it's named like a JavaScript property", 'constructor', 'standard', ['openai/mini']],
   ])('%s', (_name, application, model, ids) => {
     expect(idsOf({ source: application, model, project: { tiers, applications } })).toEqual(ids);
   });
 
-  test('cannot use a tier of another application', () => {
+  test("can't use a tier of another application", () => {
     expect(() => plan({ source: 'odd', model: 'own', project: { applications } })).toThrow('no models available for route');
   });
 
-  test('may empty a tier', () => {
+  test('can define an empty tier', () => {
     const emptied = new Map([['bot', { tiers: { standard: [] } }]]);
     expect(() => plan({ source: 'bot', project: { applications: emptied } })).toThrow('no models available for route');
   });
@@ -83,7 +83,7 @@ describe('the routes', () => {
     expect(idsOf({ route })).toEqual(ids);
   });
 
-  test.each<TextRoute>(['embeddings', 'moderations', 'rerank'])('skips providers that do not serve %s and records the reason', (route) => {
+  test.each<TextRoute>(['embeddings', 'moderations', 'rerank'])("skips providers that don't serve %s and records the reason", (route) => {
     const { candidates, entries: lines } = plan({
       route,
       model: 'all',
@@ -97,7 +97,7 @@ describe('the routes', () => {
     ]);
   });
 
-  test('sends responses to every vendor, on its own route or translated to its dialect', () => {
+  test('sends responses calls to every vendor and translates them if necessary', () => {
     const providers = {
       ...source.providers,
       azure: { dialect: 'chat', serves: ['chat', 'responses'] as const, responses: 'unknown' as const },
@@ -126,7 +126,7 @@ describe('the routes', () => {
     expect(entries).toContainEqual({ model: 'none/x', skipped: 'route_not_served' });
   });
 
-  test('skips a vendor that does not serve the route of its dialect', () => {
+  test("skips a vendor that doesn't serve its dialect's route", () => {
     const providers = { ...source.providers, openai: { dialect: 'chat', serves: ['embeddings'] as const } };
     const catalog = buildCatalog({ ...source, providers });
     expect(idsOf({ catalog })).toEqual(['azure/mini']);
@@ -151,20 +151,24 @@ describe('the tier that a classifier chose for auto', () => {
   test.each<[string, Asked, string[]]>([
     ['is used', chosen, ['openai/mini']],
     ['is ignored for a call that names its model', { ...chosen, model: 'azure/mini' }, ['azure/mini']],
-    ['is replaced by standard when it does not exist', { autoTier: 'trivial' }, ['openai/gpt', 'azure/mini']],
-    ['is replaced when no provider of the project serves it', { ...chosen, project: { providers: ['azure'] } }, ['azure/mini']],
-    ['is replaced when the key does not permit it', { ...chosen, keyModels: ['standard'] }, ['openai/gpt', 'azure/mini']],
-    ['is replaced rather than filled', { ...chosen, catalogFill: true, project: { providers: ['azure'] } }, ['azure/mini']],
-    ['is permitted by auto', { ...chosen, keyModels: ['auto'] }, ['openai/mini']],
-    ['is permitted by its name', { ...chosen, keyModels: ['strong'] }, ['openai/mini']],
-    ['may be missing', { autoTier: null }, ['openai/gpt', 'azure/mini']],
+    ["is replaced by standard if it doesn't exist", { autoTier: 'trivial' }, ['openai/gpt', 'azure/mini']],
+    ["is replaced if the project's providers don't serve it", { ...chosen, project: { providers: ['azure'] } }, ['azure/mini']],
+    ["is replaced if the key doesn't permit it", { ...chosen, keyModels: ['standard'] }, ['openai/gpt', 'azure/mini']],
+    [
+      'is replaced rather than filled from the catalog',
+      { ...chosen, catalogFill: true, project: { providers: ['azure'] } },
+      ['azure/mini'],
+    ],
+    ['is permitted if the key permits auto', { ...chosen, keyModels: ['auto'] }, ['openai/mini']],
+    ['is permitted if the key permits it by name', { ...chosen, keyModels: ['strong'] }, ['openai/mini']],
+    ['can be missing', { autoTier: null }, ['openai/gpt', 'azure/mini']],
   ])('%s', (_name, asked, ids) => {
     expect(idsOf(asked)).toEqual(ids);
   });
 });
 
 describe('a candidate', () => {
-  test('has everything that its attempt needs', () => {
+  test('returns everything that an attempt needs with each candidate', () => {
     expect(plan({ model: 'openai/gpt' }).candidates).toEqual([
       {
         id: 'openai/gpt',
@@ -193,43 +197,47 @@ describe('400 no_route', () => {
   test.each<[string, Asked, string]>([
     ['no providers', { catalog: buildCatalog(bare) }, 'no providers configured'],
     [
-      'no vendor of text',
+      'providers that serve no text',
       { catalog: buildCatalog({ ...bare, providers: { google: { dialect: 'gemini', serves: ['video'] } } }) },
       'no providers configured',
     ],
-    ['a name that is neither tier nor model', { model: 'unheard' }, none],
-    ['an id at an unknown provider', { model: 'nobody/x' }, none],
-    ['a catalog id without its provider', { model: 'gone/gpt' }, none],
-    ['nothing after the slash', { model: 'openai/' }, none],
-    ['nothing before the slash', { model: '/gpt' }, none],
+    ['an unknown name', { model: 'unheard' }, none],
+    ['an id of an unknown provider', { model: 'nobody/x' }, none],
+    ['a catalog id of a missing provider', { model: 'gone/gpt' }, none],
+    ['an id that ends with a slash', { model: 'openai/' }, none],
+    ['an id that begins with a slash', { model: '/gpt' }, none],
     ['the name of a JavaScript property', { model: 'constructor' }, none],
-    ['another such name', { model: '__proto__' }, none],
+    ['the name __proto__', { model: '__proto__' }, none],
     ['an empty tier', { model: 'empty' }, none],
-    ['a route without a provider', { model: 'router/meta/llama', route: 'rerank' }, none],
+    ["a route that the provider doesn't serve", { model: 'router/meta/llama', route: 'rerank' }, none],
     ['a model that serves no text', { model: 'video' }, none],
     ['a project without providers', { project: { providers: [] } }, 'no providers configured'],
     ['a project whose providers are not configured', { project: { providers: ['gone'] } }, 'no providers configured'],
     ['a project with other providers', { model: 'openai/gpt', project: { providers: ['azure'] } }, none],
     ['a project that empties a tier', { model: 'standard', project: { tiers: { standard: [] } } }, none],
-    ['the key refuses the model', { model: 'openai/gpt', keyModels: ['azure/mini'] }, 'model not permitted for this key: openai/gpt'],
     [
-      'the key refuses every model of a tier',
+      "a model that the key doesn't permit",
+      { model: 'openai/gpt', keyModels: ['azure/mini'] },
+      'model not permitted for this key: openai/gpt',
+    ],
+    [
+      "a tier whose models the key doesn't permit",
       { model: 'standard', keyModels: ['router/meta/llama'] },
       'model not permitted for this key: standard',
     ],
-    ['the key does not permit the tier of auto', { keyModels: ['wide'] }, 'model not permitted for this key: auto'],
-    ['a key that may use nothing', { model: 'gpt', keyModels: [] }, 'model not permitted for this key: gpt'],
+    ["auto if the key doesn't permit its tier", { keyModels: ['wide'] }, 'model not permitted for this key: auto'],
+    ['a key that permits nothing', { model: 'gpt', keyModels: [] }, 'model not permitted for this key: gpt'],
     [
-      'the key refuses all that the project leaves',
+      "a key that permits none of the project's models",
       { model: 'standard', keyModels: ['openai/gpt'], project: { providers: ['azure'] } },
       'model not permitted for this key: standard',
     ],
     [
-      'the project leaves none, whatever the key says',
+      'a project without providers, whatever the key permits',
       { model: 'openai/gpt', keyModels: ['azure/mini'], project: { providers: [] } },
       'no providers configured',
     ],
-  ])('%s', (_name, asked, message) => {
+  ])('returns 400 no_route for %s', (_name, asked, message) => {
     expect(() => plan(asked)).toThrow(expect.objectContaining({ code: 'no_route', status: 400, message }));
   });
 });
@@ -238,29 +246,29 @@ describe("a key's allow-list", () => {
   test.each<[string, readonly string[], string, string[]]>([
     ['an id', ['azure/mini'], 'mini', ['azure/mini']],
     ['an id within a tier', ['azure/mini'], 'standard', ['azure/mini']],
-    ['a tail', ['mini'], 'mini', ['openai/mini', 'azure/mini']],
-    ['a tail opens its full ids', ['mini'], 'openai/mini', ['openai/mini']],
-    ['a tail within a tier', ['mini'], 'standard', ['azure/mini']],
+    ['a bare name', ['mini'], 'mini', ['openai/mini', 'azure/mini']],
+    ['a full id by its bare name', ['mini'], 'openai/mini', ['openai/mini']],
+    ['a bare name within a tier', ['mini'], 'standard', ['azure/mini']],
     ['a bare name with a slash', ['meta/llama'], 'router/meta/llama', ['router/meta/llama']],
     ['a tier', ['standard'], 'standard', ['openai/gpt', 'azure/mini']],
-    ['a tier opens auto', ['standard'], 'auto', ['openai/gpt', 'azure/mini']],
-    ['several', ['gpt', 'azure/mini'], 'wide', ['azure/mini', 'openai/gpt']],
-  ])('%s', (_name, keyModels, model, ids) => {
+    ['auto by its tier', ['standard'], 'auto', ['openai/gpt', 'azure/mini']],
+    ['several models', ['gpt', 'azure/mini'], 'wide', ['azure/mini', 'openai/gpt']],
+  ])('permits %s', (_name, keyModels, model, ids) => {
     expect(idsOf({ model, keyModels })).toEqual(ids);
   });
 
-  test('permits a tier without permitting its models by other names', () => {
+  test('permits a tier without permitting its models directly', () => {
     expect(() => plan({ model: 'openai/gpt', keyModels: ['standard'] })).toThrow('model not permitted for this key: openai/gpt');
     expect(() => plan({ model: 'repeated', keyModels: ['standard'] })).toThrow('model not permitted for this key: repeated');
   });
 
-  test('permits nothing for the name of a provider', () => {
+  test("permits nothing for a provider's name", () => {
     expect(() => plan({ model: 'openai/gpt', keyModels: ['openai'] })).toThrow('model not permitted');
   });
 });
 
 describe('the order of candidates', () => {
-  test('puts retired models and providers last without skipping them', () => {
+  test('puts retired models and providers last', () => {
     expect(idsOf({ model: 'wide', project: { retired: ['openai/mini'] } })).toEqual([
       'azure/mini',
       'router/meta/llama',
@@ -282,11 +290,11 @@ describe('the order of candidates', () => {
     expect(idsOf({ model: 'openai/gpt', project: { retired: ['openai/gpt'] } })).toEqual(['openai/gpt']);
   });
 
-  test('ignores retirement for a bare name or tier', () => {
+  test("ignores a retired name if it's a bare name or a tier", () => {
     expect(idsOf({ model: 'standard', project: { retired: ['gpt', 'standard'] } })).toEqual(['openai/gpt', 'azure/mini']);
   });
 
-  test('puts a provider with an open breaker after the others and before the retired ones', () => {
+  test('puts a provider with an open breaker after the healthy ones', () => {
     const breakers = createBreakers({ now: () => 0 });
     for (let n = 0; n < 5; n += 1) breakers.recordFailure('acme', 'openai');
     expect(idsOf({ model: 'wide', breakers })).toEqual(['azure/mini', 'router/meta/llama', 'openai/mini', 'openai/gpt']);
@@ -298,7 +306,7 @@ describe('the order of candidates', () => {
     ]);
   });
 
-  test('does not change if all breakers are open', () => {
+  test('keeps the order of candidates if all breakers are open', () => {
     const breakers = createBreakers({ now: () => 0 });
     for (const provider of ['openai', 'azure', 'router']) for (let n = 0; n < 5; n += 1) breakers.recordFailure('acme', provider);
     expect(idsOf({ model: 'wide', breakers })).toEqual(['openai/mini', 'azure/mini', 'router/meta/llama', 'openai/gpt']);
@@ -311,7 +319,7 @@ describe('the order of candidates', () => {
     expect(idsOf({ model: 'repeated', breakers })).toEqual(['azure/mini', 'openai/gpt']);
   });
 
-  test('lets one model take the probe slot in half-open state and keep its position', () => {
+  test('keeps the model that takes the probe slot in its position', () => {
     let now = 0;
     const breakers = createBreakers({ now: () => now });
     for (let n = 0; n < 5; n += 1) breakers.recordFailure('acme', 'openai');
@@ -320,7 +328,7 @@ describe('the order of candidates', () => {
     expect(idsOf({ model: 'wide', breakers })).toEqual(['azure/mini', 'router/meta/llama', 'openai/mini', 'openai/gpt']);
   });
 
-  test('gives no probe slot to a model after the first healthy one and puts it after the healthy ones', () => {
+  test('gives no probe slot to a model after the first healthy one', () => {
     let now = 0;
     const breakers = createBreakers({ now: () => now });
     for (let n = 0; n < 5; n += 1) breakers.recordFailure('acme', 'azure');
@@ -342,7 +350,7 @@ describe('the order of candidates', () => {
   });
 });
 
-describe('the recorded entries', () => {
+describe('the recorded plan', () => {
   test('lists the candidates in order, then the skipped models with reasons', () => {
     const { entries: lines } = plan({
       model: 'all',
@@ -363,7 +371,7 @@ describe('the recorded entries', () => {
   });
 });
 
-test('assumes healthy vendors in an unordered plan without probe slots, and keeps reasons when it is ordered', () => {
+test('ignores breakers in a plan that is not ordered yet', () => {
   let now = 0;
   const breakers = createBreakers({ now: () => now });
   for (let n = 0; n < 5; n += 1) breakers.recordFailure('acme', 'openai');
@@ -382,7 +390,7 @@ test('assumes healthy vendors in an unordered plan without probe slots, and keep
   expect(planner.order(planner.plan(mixed), mixed).candidates[0]?.id).toBe('openai/gpt');
 });
 
-test('uses the current catalog', () => {
+test('uses the current catalog after a reload', () => {
   let catalog = buildCatalog(source);
   const planner = createPlanner({ catalog: () => catalog, breakers: createBreakers({ now: () => 0 }), catalogFill: () => false, loads });
   const request = { caller: callerWith(null), project, source: 'acme', route: 'chat', requestedModel: 'auto' } as const;

@@ -30,13 +30,13 @@ const namesOf = (pool: ReturnType<typeof buildPool>, hash: number, loads = idle)
 const choose = (pool: ReturnType<typeof buildPool>, conversation: string, turns = 1): string =>
   namesOf(pool, hashOfTurn(conversation, turns))[0] ?? '';
 
-describe('the spread of 1,000 conversations that share one system prompt', () => {
+describe('the spread of 1,000 conversations with the same system prompt', () => {
   test.each<[string, readonly PoolSource[], Record<string, number>]>([
     ['two equal members', [memberOf('east'), memberOf('west')], { east: 500, west: 500 }],
     ['weights of 3 and 1', [memberOf('east', 3), memberOf('west', 1)], { east: 750, west: 250 }],
     ['a weight of 0', [memberOf('east', 0), memberOf('west'), memberOf('north')], { west: 500, north: 500 }],
     ['three equal members', [memberOf('east'), memberOf('west'), memberOf('north')], { east: 333, west: 333, north: 333 }],
-  ])('is within 10 %% of the weights: %s', (_name, sources, expected) => {
+  ])('spreads conversations within 10 %% of the weights: %s', (_name, sources, expected) => {
     const pool = buildPool('vendor', sources);
     const counts: Record<string, number> = {};
     for (const conversation of conversations) {
@@ -48,7 +48,7 @@ describe('the spread of 1,000 conversations that share one system prompt', () =>
   });
 });
 
-test('the shares of very many conversations approach the weights', () => {
+test('spreads very many conversations by the weights', () => {
   const pool = buildPool('vendor', [memberOf('a', 5), memberOf('b', 3), memberOf('c', 1.5), memberOf('d', 0.5)]);
   const counts = new Map<string, number>();
   for (let index = 0; index < 100_000; index += 1) {
@@ -59,7 +59,7 @@ test('the shares of very many conversations approach the weights', () => {
     expect(Math.abs((counts.get(name) ?? 0) / 100_000 - share) / share).toBeLessThan(0.03);
 });
 
-test('members of one account share the conversations of the account, which has the sum of their weights', () => {
+test('adds up the weights of members that share an account', () => {
   const shared = buildPool('vendor', [memberOf('a', 1, 'shared'), memberOf('b', 1, 'shared'), memberOf('c', 2)]);
   const chosen = conversations.map((each) => choose(shared, each));
   const countOf = (name: string): number => chosen.filter((each) => each === name).length;
@@ -71,12 +71,12 @@ test('members of one account share the conversations of the account, which has t
 describe('the turns of a conversation', () => {
   const pool = buildPool('vendor', [memberOf('east', 3), memberOf('west'), memberOf('north')]);
 
-  test('all go to the same member', () => {
+  test('sends all turns of a conversation to the same member', () => {
     for (const conversation of conversations.slice(0, 50))
       expect(new Set(Array.from({ length: 10 }, (_, turn) => choose(pool, conversation, turn + 1))).size).toBe(1);
   });
 
-  test('a member that comes or goes only moves its own share of the conversations', () => {
+  test('moves only its own share of conversations when a member is added or removed', () => {
     const without = buildPool('vendor', [memberOf('east', 3), memberOf('west')]);
     const moved = conversations.filter((each) => choose(pool, each) !== choose(without, each));
     expect(moved.every((each) => choose(pool, each) === 'north')).toBe(true);
@@ -84,7 +84,7 @@ describe('the turns of a conversation', () => {
     expect(moved.length).toBeLessThan(250);
   });
 
-  test('the order of the members in the configuration does not matter', () => {
+  test('ignores the order of members in the configuration', () => {
     const reversed = buildPool('vendor', [memberOf('north'), memberOf('west'), memberOf('east', 3)]);
     for (const each of conversations) expect(choose(reversed, each)).toBe(choose(pool, each));
   });
@@ -102,7 +102,7 @@ describe('the turns of a conversation', () => {
       'messages',
     ],
     [
-      'a client writes the text as a string later',
+      'the client later sends the text as a string',
       { messages: [{ role: 'user', content: [{ type: 'text', text: 'hi' }] }] },
       {
         messages: [
@@ -129,7 +129,7 @@ describe('the turns of a conversation', () => {
       'chat',
     ],
     [
-      'a list of responses continues a text',
+      'a list of responses items continues a string',
       { input: 'hi' },
       {
         input: [
@@ -139,16 +139,16 @@ describe('the turns of a conversation', () => {
       },
       'responses',
     ],
-    ['a conversation of the vendor', { conversation: 'conv_1', input: 'hi' }, { conversation: 'conv_1', input: 'more' }, 'responses'],
-  ])('have the same hash: %s', (_name, first, second, route) => {
+    ['the vendor stores the conversation', { conversation: 'conv_1', input: 'hi' }, { conversation: 'conv_1', input: 'more' }, 'responses'],
+  ])('keeps the hash if %s', (_name, first, second, route) => {
     expect(hashOf(second, route)).toBe(hashOf(first, route));
   });
 
-  test('another first message is another conversation', () => {
+  test('treats a different first message as a new conversation', () => {
     expect(new Set(conversations.map((each) => hashOfTurn(each))).size).toBe(1_000);
   });
 
-  test.each([1, 2])('long instructions before the first text do not make one conversation of all, in %i parts', (parts) => {
+  test.each([1, 2])('tells conversations apart despite long shared instructions, in %i parts', (parts) => {
     const instructions = 'Follow these rules of the repository. '.repeat(1_000);
     const contentOf = (text: string) =>
       parts === 1
@@ -161,7 +161,7 @@ describe('the turns of a conversation', () => {
     expect(new Set(hashes).size).toBe(1_000);
   });
 
-  test('parts that are not texts identify a conversation, too', () => {
+  test("tells conversations apart by images and other parts that aren't text", () => {
     const withImage = (url: string) => hashOf({ messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url } }] }] });
     expect(withImage('https://example.com/1')).not.toBe(withImage('https://example.com/2'));
     const result = (id: string) =>
@@ -175,14 +175,14 @@ describe('members with many requests in flight', () => {
   const pool = buildPool('vendor', [memberOf('east', 3), memberOf('west')]);
   const hash = conversations.map((each) => hashOfTurn(each)).find((each) => namesOf(pool, each)[0] === 'west') ?? 0;
 
-  test('a conversation with very many parallel calls takes at most 1.25 times the share of a member', () => {
+  test("limits a conversation with many parallel calls to 1.25 times a member's share", () => {
     const loads = createMemberLoads();
     for (let sent = 0; sent < 400; sent += 1) loads.begin(`vendor/${namesOf(pool, hash, loads)[0]}`);
     expect(loads.count('vendor/west')).toBe(125);
     expect(loads.count('vendor/east')).toBe(275);
   });
 
-  test('a few parallel calls stay at one member, and it gets calls again when they have ended', () => {
+  test('keeps a few parallel calls on one member', () => {
     const loads = createMemberLoads();
     const ends = Array.from({ length: 16 }, () => loads.begin('vendor/west'));
     expect(namesOf(pool, hash, loads)).toEqual(['east', 'west']);
@@ -205,16 +205,16 @@ describe('a call that refers to a response', () => {
   ]);
   const order = (member: string) => orderMembers(pool, { hash: 1, member }, idle).map(({ name }) => name);
 
-  test('goes to the member that keeps it, or to others of its account', () => {
+  test('goes to the member that stores the response', () => {
     expect(order('vendor/west')).toEqual(['west']);
     expect(order('vendor/up')).toEqual(['up', 'south']);
   });
 
-  test('goes to that member even if it accepts no new calls', () => {
+  test("goes to the member that stores the response, even if it's draining", () => {
     expect(order('vendor/east')).toEqual(['east']);
   });
 
-  test('may go to any member if that one no longer exists', () => {
+  test('goes to any member if the one that stored the response no longer exists', () => {
     expect(order('vendor/gone').toSorted()).toEqual(['north', 'south', 'up', 'west']);
   });
 });

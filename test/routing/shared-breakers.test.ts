@@ -8,7 +8,7 @@ import { clockAt, noon, until } from '../journal/calls.ts';
 
 const second = 1_000;
 
-describeDatabases('breakers of two processes', (database) => {
+describeDatabases('breakers shared by two processes', (database) => {
   const running: { stop(): Promise<void> }[] = [];
   afterEach(async () => {
     for (const { stop } of running.splice(0)) await stop();
@@ -38,7 +38,7 @@ describeDatabases('breakers of two processes', (database) => {
   const untilStored = (rows: readonly object[]) =>
     until(async () => JSON.stringify(await stored()) === JSON.stringify(rows), `${JSON.stringify(rows)} are stored`);
 
-  test('reports the open breakers of all processes per project until they close', async () => {
+  test('reports open breakers from all processes until they close', async () => {
     const [one, two] = [await startProcess(), await startProcess()];
     const [acme, other] = [newId(noon), newId(noon)];
     const closed = { state: 'closed', failures: 0, opened_at: null, retry_at: null };
@@ -68,7 +68,7 @@ describeDatabases('breakers of two processes', (database) => {
     await untilStored([{ provider: 'openai', state: 'open' }]);
   });
 
-  test('does not report the breakers of a dead process, and deletes them with the next change', async () => {
+  test("doesn't report breakers of a dead process", async () => {
     const [dead, alive] = [await startProcess(), await startProcess()];
     const acme = newId(noon);
     dead.fail(acme, 'openai');

@@ -10,6 +10,6 @@ test.each([
   ['UND_ERR_CONNECT_TIMEOUT', 'connecting took too long'],
   ['ESOMETHING', 'the connection failed'],
   [null, 'the connection was closed before the response began'],
-])('describes %s in a sentence', (code, sentence) => {
+])('explains %s in a sentence', (code, sentence) => {
   expect(describeConnectionError(code)).toBe(sentence);
 });

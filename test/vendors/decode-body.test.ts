@@ -18,14 +18,14 @@ const compressions = {
 const limits = { connectTimeoutMs: 5000, firstByteTimeoutMs: 5000, idleTimeoutMs: 5000 };
 const requestOf = (url: string): HttpRequest => ({ url: new URL(url), method: 'POST', headers: {}, body: Buffer.from('ask'), ...limits });
 
-describe.each(Object.entries(compressions))('a response with the encoding %s', (encoding, compress) => {
+describe.each(Object.entries(compressions))('a response with %s encoding', (encoding, compress) => {
   const respondWith = (bytes: Buffer, end: (response: ServerResponse) => void) => (response: ServerResponse) => {
     response.writeHead(200, { 'content-encoding': encoding.toUpperCase(), 'content-length': bytes.length });
     response.write(bytes.subarray(0, bytes.length >> 1));
     setImmediate(() => end(response));
   };
 
-  test('decodes the body and omits its encoding and length from the headers', async () => {
+  test('decodes the body and drops the encoding and length headers', async () => {
     const bytes = await compress(Buffer.from(text));
     const finish = (response: ServerResponse): void => void response.end(bytes.subarray(bytes.length >> 1));
     await withVendor(respondWith(bytes, finish), async ({ url, httpClient }) => {
@@ -35,7 +35,7 @@ describe.each(Object.entries(compressions))('a response with the encoding %s', (
     });
   });
 
-  test('rejects a body that exceeds the limit after decoding', async () => {
+  test('rejects a body that is too large after decoding', async () => {
     const bytes = await compress(Buffer.alloc(8 * 1024 * 1024));
     const finish = (response: ServerResponse): void => void response.end(bytes.subarray(bytes.length >> 1));
     await withVendor(respondWith(bytes, finish), async ({ url, httpClient }) => {
@@ -47,7 +47,7 @@ describe.each(Object.entries(compressions))('a response with the encoding %s', (
     });
   });
 
-  test('fails if it breaks off or does not use this encoding', async () => {
+  test('fails if the body is truncated or not encoded', async () => {
     const bytes = await compress(Buffer.from(text));
     await withVendor(
       respondWith(bytes, (response) => void response.destroy()),
@@ -66,7 +66,7 @@ describe.each(Object.entries(compressions))('a response with the encoding %s', (
   });
 });
 
-test('delivers the pieces of a compressed stream when the vendor flushes them, even before it breaks off', async () => {
+test('forwards each flush of a compressed stream immediately', async () => {
   let breakOff: () => void = () => undefined;
   const respond = (response: ServerResponse): void => {
     response.writeHead(200, { 'content-encoding': 'gzip', 'content-type': 'text/event-stream' });
@@ -89,7 +89,7 @@ test('delivers the pieces of a compressed stream when the vendor flushes them, e
   });
 });
 
-test('leaves an empty body empty', () =>
+test('accepts an empty body', () =>
   withVendor(
     (response) => response.writeHead(500, { 'content-encoding': 'gzip' }).end(),
     async ({ url, httpClient }) => {

@@ -89,7 +89,7 @@ const proxyUrl = (): string => `http://127.0.0.1:${portOf(proxy)}`;
 const secureUrl = (): string => `https://localhost:${portOf(secure)}/`;
 
 describe('a proxy', () => {
-  test('gets CONNECT with its credentials, and TLS ends at the vendor', async () => {
+  test('tunnels TLS to the vendor with CONNECT', async () => {
     const provider = providerOf({ proxy: proxyUrl().replace('//', '//user:p%40ss@'), ca_file: caFile });
     expect(await request(secureUrl(), provider)).toBe('secure');
     // The connection is free again at the end of this turn of the event loop.
@@ -105,7 +105,7 @@ describe('a proxy', () => {
     expect(asked.map(({ url }) => url)).toEqual([`[::1]:${portOf(plain)}`]);
   });
 
-  test('relays plain HTTP too', async () => {
+  test('forwards plain HTTP too', async () => {
     expect(await request(`http://localhost:${portOf(plain)}/`, providerOf({ proxy: proxyUrl() }))).toBe('plain');
     expect(asked).toHaveLength(1);
   });
@@ -137,12 +137,12 @@ describe('a proxy', () => {
       'connect: no connection through the proxy: the connection failed',
     ],
     ['does not respond', () => undefined, 'connect: no connection through the proxy: it did not respond in time'],
-  ])('that %s fails the attempt in words', async (_name, respond, message) => {
+  ])('explains the failure if it %s', async (_name, respond, message) => {
     refuse = respond;
     expect(await request(secureUrl(), providerOf({ proxy: proxyUrl(), ca_file: caFile }))).toBe(message);
   });
 
-  test('that cannot be reached fails the attempt in words', async () => {
+  test("explains the failure if it can't be reached", async () => {
     expect(await request(secureUrl(), providerOf({ proxy: 'http://127.0.0.1:9' }))).toBe(
       'connect: no connection through the proxy: the connection was refused',
     );
@@ -150,7 +150,7 @@ describe('a proxy', () => {
 });
 
 describe('certificates', () => {
-  test('of a ca_file are trusted for this provider only', async () => {
+  test('trusts the certificates in a ca_file only for that provider', async () => {
     expect(await request(secureUrl(), providerOf({ ca_file: caFile }))).toBe('secure');
     expect(await request(secureUrl(), providerOf({}))).toBe('connect: the TLS certificate of the host was rejected');
   });
@@ -158,7 +158,7 @@ describe('certificates', () => {
   test.each([
     [join(folder, 'none.pem'), 'no such file'],
     [import.meta.filename, 'it contains no certificate in PEM format'],
-  ])('in %s are refused when the configuration is loaded', (file, message) => {
+  ])('rejects %s as a ca_file when the configuration is loaded', (file, message) => {
     expect(() => providerOf({ ca_file: file })).toThrow(message);
   });
 });
@@ -192,18 +192,18 @@ describe('HTTPS_PROXY and NO_PROXY', () => {
     ['https://[fd00::1]:8443/v1', '[fd00::1]:443', env.HTTPS_PROXY],
     ['https://10.1.2.3/v1', '10.1.2.3:443', null],
     ['https://10.1.2.3/v1', '10.1.2.3:80', env.HTTPS_PROXY],
-  ])('%s with NO_PROXY=%s', (address, exceptions, expected) => {
+  ])('resolve %s with NO_PROXY=%s', (address, exceptions, expected) => {
     expect(proxyOf(address, { NO_PROXY: exceptions })).toBe(expected);
   });
 
-  test('apply in lower case too, and a provider can have its own proxy or none', () => {
+  test('can be written in lower case', () => {
     const lower = { HTTPS_PROXY: '', https_proxy: 'http://lower.test' };
     expect(proxyOf('https://api.example.com/v1', lower)).toBe('http://lower.test');
     expect(proxyOf('https://api.example.com/v1', {}, { proxy: 'none' })).toBeNull();
     expect(proxyOf('https://api.example.com/v1', {}, { proxy: 'http://own.test' })).toBe('http://own.test');
   });
 
-  test('mean http if the address of the proxy has no scheme', () => {
+  test('default to http if the proxy URL has no scheme', () => {
     expect(proxyOf('https://api.example.com/v1', { HTTPS_PROXY: 'proxy.corp:3128' })).toBe('http://proxy.corp:3128');
     expect(proxyOf('https://api.example.com/v1', {}, { proxy: 'me:secret@proxy.corp' })).toBe('http://me:secret@proxy.corp');
   });

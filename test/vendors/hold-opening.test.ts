@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import { holdOpening } from '../../src/vendors/hold-opening.ts';
 import type { ChunkReader, StreamChunk } from '../../src/vendors/stream.ts';
 
-test('holds an endless stream opening only within a limit', async () => {
+test("stops holding back a stream's opening at a limit", async () => {
   const chunk: StreamChunk = { kind: 'chunk', bytes: Buffer.alloc(64 * 1024), isLast: false, isOpening: true };
   let read = 0;
   const relay: ChunkReader = {

@@ -27,7 +27,7 @@ async function nextBytes({ body }: HttpResponse): Promise<Buffer | null> {
 }
 
 describe('send', () => {
-  test('sends method, path, query, headers and body unchanged, and returns status, headers and body', async () => {
+  test('sends the request and returns the response unchanged', async () => {
     await withVendor(
       (response) => response.writeHead(418, { 'x-answer': 'yes' }).end('tea'),
       async ({ url, httpClient, received }) => {
@@ -53,7 +53,7 @@ describe('send', () => {
     );
   });
 
-  test('throws connect without a listener, with the error code but no address', async () => {
+  test('throws connect with the error code if the port is closed', async () => {
     const httpClient = createVendorHttpClient();
     const failed = httpClient.send(requestOf(`http://127.0.0.1:${await closedPort()}/`));
     await expect(failed).rejects.toMatchObject({
@@ -65,7 +65,7 @@ describe('send', () => {
     await httpClient.close();
   });
 
-  test('throws connect if the host name cannot be resolved', async () => {
+  test("throws connect if the host name can't be resolved", async () => {
     const httpClient = createVendorHttpClient();
     await expect(httpClient.send(requestOf('http://vendor.invalid/'))).rejects.toMatchObject({ kind: 'connect' });
     await httpClient.close();
@@ -94,8 +94,8 @@ describe('send', () => {
   });
 
   test.each<[string, (response: ServerResponse) => void]>([
-    ['interim responses without end', (response) => response.writeProcessing()],
-    ['headers without end', ({ socket }) => socket?.write(socket.bytesWritten === 0 ? 'HTTP/1.1 200 OK\r\n' : 'x-filler: any\r\n')],
+    ['endless interim responses', (response) => response.writeProcessing()],
+    ['endless headers', ({ socket }) => socket?.write(socket.bytesWritten === 0 ? 'HTTP/1.1 200 OK\r\n' : 'x-filler: any\r\n')],
   ])('throws timeout if only %s arrive', async (_name, sendMore) => {
     let sending: NodeJS.Timeout | undefined;
     await withVendor(
@@ -112,7 +112,7 @@ describe('send', () => {
     ).finally(() => clearInterval(sending));
   });
 
-  test('returns the response that follows interim ones', async () => {
+  test('skips interim responses', async () => {
     await withVendor(
       (response) => {
         response.writeProcessing();
@@ -125,7 +125,7 @@ describe('send', () => {
     );
   });
 
-  test('throws aborted if the signal is aborted before the request or while waiting', async () => {
+  test('throws aborted if the signal is aborted before or during the request', async () => {
     await withVendor(
       () => {},
       async ({ url, httpClient, received, connectionClosed }) => {
@@ -193,7 +193,7 @@ describe('readAll', () => {
     );
   });
 
-  test('throws aborted if the signal is aborted in the middle', async () => {
+  test('throws aborted if the signal is aborted while reading', async () => {
     await withVendor(
       (response) => response.write('half'),
       async ({ url, httpClient, connectionClosed }) => {
@@ -225,7 +225,7 @@ describe('connections', () => {
   test.each([
     ['after a short response', 10],
     ['after a long response', 3_000_000],
-  ])('reuses a connection if release drains a short remainder: %s', async (_name, size) => {
+  ])('keeps the connection if only a little is left to read on release: %s', async (_name, size) => {
     const open: (() => void)[] = [];
     await withVendor(
       (response) => {
@@ -247,7 +247,7 @@ describe('connections', () => {
     );
   });
 
-  test('closes a connection on release if the remainder is long', async () => {
+  test('closes the connection if too much is left to read on release', async () => {
     await withVendor(
       (response) => response.end('x'.repeat(3_000_000)),
       async ({ url, httpClient, connectionClosed }) => {
@@ -260,7 +260,7 @@ describe('connections', () => {
     );
   });
 
-  test('does nothing on release if the response was read or has failed', async () => {
+  test('ignores release if the response was read or has failed', async () => {
     await withVendor(
       (response) => response.end('x'),
       async ({ url, httpClient }) => {
@@ -275,7 +275,7 @@ describe('connections', () => {
     );
   });
 
-  test('ignores errors of a released response', async () => {
+  test('ignores errors after release', async () => {
     const open: (() => void)[] = [];
     await withVendor(
       (response) => {

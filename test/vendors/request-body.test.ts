@@ -13,16 +13,16 @@ const adapt = (text: string, headers: Record<string, string> = {}): string =>
   adaptBody(Buffer.from(text), format, { hasModelInPath: true, headers }).toString('utf8');
 
 describe('a body for a vendor whose path names the model', () => {
-  test('keeps the bytes of all other members', () => {
+  test('keeps all other members byte for byte', () => {
     const body = '{ "max_tokens": 1.0, "model" : "m", "messages" : [{"role":"user","content":"\\u00e4 {}"}] , "stream" : true }';
     expect(adapt(body)).toBe('{"anthropic_version":"v1", "max_tokens": 1.0, "messages" : [{"role":"user","content":"\\u00e4 {}"}]  }');
   });
 
-  test('keeps the values that the caller has set', () => {
+  test('keeps a version that the caller has set', () => {
     expect(adapt('{"anthropic_version":"own","a":1}')).toBe('{"anthropic_version":"own","a":1}');
   });
 
-  test('lists the beta flags of the header in place of those of the body', () => {
+  test('takes beta flags from the header rather than the body', () => {
     const headers = { 'anthropic-beta': 'one,two' };
     const expected = '{"anthropic_version":"v1","anthropic_beta":["one","two"],"a":1}';
     expect(adapt('{"a":1}', headers)).toBe(expected);
@@ -30,19 +30,19 @@ describe('a body for a vendor whose path names the model', () => {
     expect(adapt('{"anthropic_beta":["unknown"],"a":1}')).toBe('{"anthropic_version":"v1","a":1}');
   });
 
-  test('sets the version that the caller asks for, unless it is the first one', () => {
+  test("uses a newer version from the caller's header", () => {
     expect(adapt('{"a":1}', { 'anthropic-version': '2026-10-21' })).toBe('{"anthropic_version":"2026-10-21","a":1}');
     expect(adapt('{"a":1}', { 'anthropic-version': '2023-06-01' })).toBe('{"anthropic_version":"v1","a":1}');
   });
 
-  test('contains the model if the path does not', () => {
+  test("adds the model if the path doesn't contain it", () => {
     const context = { hasModelInPath: false, headers: {} };
     expect(adaptBody(Buffer.from('{"model":"m"}'), format, context).toString()).toBe('{"anthropic_version":"v1","model":"m"}');
   });
 
   const members = ['"model":"m"', '"stream":true', '"anthropic_version":"v1"', '"a":[1,2]', '"b":{"model":"inner"}'];
   const orders = members.flatMap((one) => members.flatMap((two) => members.map((three) => [...new Set([one, two, three])])));
-  test.each([[], ...orders].map((order) => [order.join(' , ')]))('stays valid without the omitted members: { %s }', (text) => {
+  test.each([[], ...orders].map((order) => [order.join(' , ')]))('produces valid JSON without the omitted members: { %s }', (text) => {
     const { model: _model, stream: _stream, ...rest } = JSON.parse(`{${text}}`);
     for (const body of [`{${text}}`, `{ ${text} }`, `{\n\t${text}\r\n}`]) {
       expect(JSON.parse(adapt(body))).toEqual({ anthropic_version: 'v1', ...rest });

@@ -50,20 +50,20 @@ describe('retry-after', () => {
     expect(wait({ 'retry-after': value })).toBeUndefined();
   });
 
-  test('counts a repeated header once', () => {
+  test('reads a repeated header once', () => {
     expect(wait({ 'retry-after': ['5', '5'] })).toBe(5000);
   });
 });
 
-describe('headers in milliseconds take precedence', () => {
+describe('delays in milliseconds', () => {
   test.each<[string, Headers, number]>([
     ['retry-after-ms', { 'retry-after-ms': '250', 'retry-after': '9' }, 250],
     ['x-ms-retry-after-ms', { 'x-ms-retry-after-ms': '250.4', 'retry-after': '9' }, 250],
-    ['both', { 'retry-after-ms': '100', 'x-ms-retry-after-ms': '200' }, 100],
-    ['zero', { 'retry-after-ms': '0', 'retry-after': '9' }, 0],
-    ['negative', { 'retry-after-ms': '-5', 'retry-after': '9' }, 0],
-    ['unreadable', { 'retry-after-ms': 'soon', 'retry-after': '9' }, 9000],
-  ])('%s', (_name, headers, ms) => {
+    ['retry-after-ms if both are sent', { 'retry-after-ms': '100', 'x-ms-retry-after-ms': '200' }, 100],
+    ['zero milliseconds', { 'retry-after-ms': '0', 'retry-after': '9' }, 0],
+    ['a negative delay as zero', { 'retry-after-ms': '-5', 'retry-after': '9' }, 0],
+    ['retry-after if it is unreadable', { 'retry-after-ms': 'soon', 'retry-after': '9' }, 9000],
+  ])('reads %s', (_name, headers, ms) => {
     expect(wait(headers)).toBe(ms);
   });
 });
@@ -94,12 +94,12 @@ describe('a hint in the body', () => {
     expect(wait({}, [retryInfo(delay)])).toBe(ms);
   });
 
-  test('takes precedence over the resets but not over the headers', () => {
+  test('prefers a hint in the body to reset headers', () => {
     expect(wait({ 'retry-after': '2', 'x-ratelimit-reset-requests': '9s' }, retryInfo('37s'))).toBe(2000);
     expect(wait({ 'x-ratelimit-reset-requests': '9s' }, retryInfo('37s'))).toBe(37_000);
   });
 
-  test('has no effect in bodies that are not objects', () => {
+  test("ignores a body that isn't an object", () => {
     for (const body of ['x', [], [{ error: 1 }], { error: 'x' }, { error: { details: {} } }]) expect(wait({}, body)).toBeUndefined();
     expect(parseRetryAfter({}, Buffer.from('<html>'), now)).toBeUndefined();
   });
@@ -113,9 +113,9 @@ describe('reset headers', () => {
     ['milliseconds', { 'x-ratelimit-reset-tokens': '120ms' }, 120],
     ['hours', { 'x-ratelimit-reset-tokens': '1h2m3.5s' }, 3_723_500],
     ['zero', { 'x-ratelimit-reset-tokens': '0s' }, 0],
-    ['the latest counts', { 'x-ratelimit-reset-requests': '1s', 'x-ratelimit-reset-tokens': '6m0s' }, 360_000],
+    ['the latest of several', { 'x-ratelimit-reset-requests': '1s', 'x-ratelimit-reset-tokens': '6m0s' }, 360_000],
     [
-      'only used-up limits count',
+      'only limits that are used up',
       {
         'x-ratelimit-reset-requests': '1s',
         'x-ratelimit-remaining-requests': '0',
@@ -124,10 +124,10 @@ describe('reset headers', () => {
       },
       1000,
     ],
-    ['none is used up', { 'x-ratelimit-reset-requests': '1s', 'x-ratelimit-remaining-requests': '3' }, undefined],
+    ['nothing if no limit is used up', { 'x-ratelimit-reset-requests': '1s', 'x-ratelimit-remaining-requests': '3' }, undefined],
     ['an RFC 3339 time', { 'anthropic-ratelimit-requests-reset': '2026-11-20T10:00:45Z' }, 45_000],
     [
-      'the latest of Anthropic',
+      "the latest of Anthropic's limits",
       {
         'anthropic-ratelimit-requests-reset': '2026-11-20T10:00:05Z',
         'anthropic-ratelimit-input-tokens-reset': '2026-11-20T10:01:00Z',
@@ -138,18 +138,22 @@ describe('reset headers', () => {
     ],
     ['a time in the past', { 'anthropic-ratelimit-tokens-reset': '2026-11-20T09:00:00Z' }, 0],
     [
-      'unreadable ones',
+      'nothing from unreadable headers',
       { 'x-ratelimit-reset-requests': 'soon', 'anthropic-ratelimit-tokens-reset': 'later', 'x-ratelimit-reset-tokens': '' },
       undefined,
     ],
     ['an unreadable one and a valid one', { 'x-ratelimit-reset-requests': 'soon', 'x-ratelimit-reset-tokens': '2s' }, 2000],
-    ['other headers', { 'x-ratelimit-limit-requests': '5', 'anthropic-ratelimit-requests-limit': '5', 'x-request-id': '7s' }, undefined],
-  ])('%s', (_name, headers, ms) => {
+    [
+      'nothing from other headers',
+      { 'x-ratelimit-limit-requests': '5', 'anthropic-ratelimit-requests-limit': '5', 'x-request-id': '7s' },
+      undefined,
+    ],
+  ])('reads %s', (_name, headers, ms) => {
     expect(wait(headers)).toBe(ms);
   });
 });
 
-describe('limits that waiting does not lift', () => {
+describe("limits that don't reset by waiting", () => {
   test.each<[string, unknown]>([
     ["OpenAI's quota by code", { error: { type: 'requests', code: 'insufficient_quota' } }],
     ["OpenAI's quota by type", { error: { type: 'insufficient_quota', code: null } }],

@@ -69,7 +69,7 @@ function cut(text: string, places: readonly number[]): Buffer[] {
 }
 
 describe('a complete response', () => {
-  test('relays complete events byte for byte, regardless of chunk boundaries', async () => {
+  test('relays complete events byte for byte', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.nat(), { maxLength: 8 }), async (places) => {
         const { relayed, text, end } = await relay(chat, cut(whole, places));
@@ -81,7 +81,7 @@ describe('a complete response', () => {
     );
   });
 
-  test('omits usage that the caller did not request, regardless of chunk boundaries', async () => {
+  test("omits usage that the caller didn't request", async () => {
     const filtered = { choices: [], prompt_filter_results: [{ prompt_index: 0 }], usage: null };
     const text = `: one\r\n\r\n${streamOf(filtered, delta('é'), finish)}${streamOf(usage).replaceAll('\n', '\r\n')}${streamOf('[DONE]')}`;
     await fc.assert(
@@ -94,7 +94,7 @@ describe('a complete response', () => {
     );
   });
 
-  test('ends with message_stop on the messages dialect', async () => {
+  test('ends with message_stop for messages', async () => {
     const chunks = [messageStart, event({ type: 'ping' }), messageStop];
     const { relayed, end } = await relay(messages, chunks);
     const opening = { isLast: false, isOpening: true };
@@ -104,11 +104,11 @@ describe('a complete response', () => {
     expect(end).toEqual({ kind: 'whole' });
   });
 
-  test('marks the chunk with [DONE] as the last one, even if it has other events', async () => {
+  test('marks the chunk that contains [DONE] as the last one', async () => {
     expect((await relay(chat, [whole])).relayed).toMatchObject([{ bytes: Buffer.from(whole), isLast: true }]);
   });
 
-  test('is complete with a finish reason, even without [DONE]', async () => {
+  test('accepts a finish reason without [DONE]', async () => {
     const text = streamOf(delta('x'), finish, usage);
     expect(await relay(chat, [text])).toMatchObject({
       relayed: [{ bytes: Buffer.from(text), isLast: false }],
@@ -117,7 +117,7 @@ describe('a complete response', () => {
     });
   });
 
-  test('is complete if only its last blank line is missing', async () => {
+  test('accepts a missing blank line at the end', async () => {
     for (const text of [whole.slice(0, -1), whole.slice(0, -2)]) {
       const relayed = await relay(chat, [text]);
       expect(relayed).toMatchObject({ text, end: { kind: 'whole' } });
@@ -142,19 +142,19 @@ describe('before the first chunk', () => {
   const keepAlive = ': OPENROUTER PROCESSING\n\n';
 
   test.each<[string, RouteCodec, (string | Buffer)[], string]>([
-    ['nothing came', chat, [], 'the vendor ended the stream early'],
+    ['nothing arrived', chat, [], 'the vendor ended the stream early'],
     ['only keep-alives came', chat, [keepAlive, keepAlive], 'the vendor ended the stream early'],
     ['only [DONE] came', chat, ['data: [DONE]\n\n'], 'the vendor ended the stream early'],
     ['only message_stop came', messages, [messageStop], 'the vendor ended the stream early'],
-    ['half an event came', chat, ['data: {"choices":[{"del'], 'the stream does not use this dialect'],
-    ['an unfinished first event came', chat, [streamOf(delta('x')).slice(0, -2)], 'the vendor ended the stream early'],
-    ['an error event came', chat, [keepAlive, streamOf({ error: { message: 'overloaded' } }, '[DONE]')], 'overloaded'],
-    ['an error event without a message came', messages, [event({ type: 'error' })], 'the vendor reported an error'],
-    ['text came', chat, ['data: hello\n\n', whole], 'the stream does not use this dialect'],
-    ['a page came', chat, ['<html>\n\n<body>'], 'the vendor ended the stream early'],
-    ['another dialect came', messages, [whole], 'the stream does not use this dialect'],
+    ['half an event arrived', chat, ['data: {"choices":[{"del'], 'the stream does not use this dialect'],
+    ['an unfinished first event arrived', chat, [streamOf(delta('x')).slice(0, -2)], 'the vendor ended the stream early'],
+    ['an error event arrived', chat, [keepAlive, streamOf({ error: { message: 'overloaded' } }, '[DONE]')], 'overloaded'],
+    ['an error event without a message arrived', messages, [event({ type: 'error' })], 'the vendor reported an error'],
+    ['plain text arrived', chat, ['data: hello\n\n', whole], 'the stream does not use this dialect'],
+    ['an HTML page arrived', chat, ['<html>\n\n<body>'], 'the vendor ended the stream early'],
+    ['events of another dialect arrived', messages, [whole], 'the stream does not use this dialect'],
     [
-      'another dialect came to chat',
+      'events of another dialect arrived for chat',
       chat,
       [messageStart, event({ type: 'content_block_delta' }), messageStop],
       'the vendor ended the stream early',
@@ -169,7 +169,7 @@ describe('before the first chunk', () => {
     expect(relayed).toHaveLength(1);
   });
 
-  test('does not fill the memory with endless keep-alives', async () => {
+  test('limits the memory for endless keep-alives', async () => {
     const comment = `: ${'x'.repeat(60_000)}\n\n`;
     const { relayed, end } = await relay(
       chat,
@@ -191,8 +191,13 @@ describe('after the first chunk', () => {
   const begun = streamOf(delta('Hel'));
 
   test.each<[string, (string | Buffer)[], VendorError | undefined, string]>([
-    ['the vendor ends', [begun], undefined, 'the vendor ended the stream early'],
-    ['the vendor ends in an event', [begun, 'data: {"choices":[{"delta":{"con'], undefined, 'the vendor ended the stream early'],
+    ['the vendor ends the stream', [begun], undefined, 'the vendor ended the stream early'],
+    [
+      'the vendor ends the stream within an event',
+      [begun, 'data: {"choices":[{"delta":{"con'],
+      undefined,
+      'the vendor ended the stream early',
+    ],
     ['the connection breaks', [begun, 'data: {"cho'], reset, 'the response ended early'],
     ['an event never ends', [begun, 'data: ', Buffer.alloc(17 * 1024 * 1024, 0x78)], undefined, 'an event is larger than 16777216 bytes'],
   ])('relays only complete events and reports a broken stream if %s', async (_name, chunks, failure, message) => {
@@ -219,13 +224,13 @@ describe('after the first chunk', () => {
     }
   });
 
-  test("counts the vendor's error event of the messages dialect as forwarded", async () => {
+  test('treats an error event in messages as forwarded', async () => {
     const { text, end } = await relay(messages, [messageStart + messageError, messageStop]);
     expect(text).toBe(messageStart + messageError);
     expect(end).toEqual({ kind: 'broken', message: 'Overloaded', errorForwarded: true });
   });
 
-  test('forwards an error without its blank line', async () => {
+  test('forwards an error even if its blank line is missing', async () => {
     const { text, end } = await relay(messages, [messageStart + messageError.slice(0, -2)]);
     expect(text).toBe(messageStart + messageError.slice(0, -2));
     expect(end).toMatchObject({ kind: 'broken', errorForwarded: true });
@@ -237,16 +242,16 @@ describe('a cancelled stream', () => {
 
   test.each<[string, string[]]>([
     ['before the first chunk', []],
-    ['after it', [streamOf(delta('x'))]],
-  ])('throws VendorError aborted %s', async (_name, chunks) => {
+    ['after the first chunk', [streamOf(delta('x'))]],
+  ])('throws an aborted VendorError %s', async (_name, chunks) => {
     const failed = relay(chat, chunks, aborted);
     await expect(failed).rejects.toBeInstanceOf(VendorError);
     await expect(failed).rejects.toMatchObject({ kind: 'aborted' });
   });
 });
 
-describe('the body', () => {
-  test('stays open after a complete response, so that its connection is reused', async () => {
+describe("the vendor's body", () => {
+  test('stays open after a complete response so that the connection is reused', async () => {
     const { body, isClosed } = createBody();
     body.add(Buffer.from(whole));
     const stream = relayEvents(body, chat.createStreamReader());
@@ -259,14 +264,14 @@ describe('the body', () => {
   test.each<[string, string]>([
     ['the vendor reports an error', streamOf({ error: {} })],
     ['the stream is of another dialect', 'data: x\n\n'],
-  ])('ends if %s', async (_name, text) => {
+  ])('closes the body if %s', async (_name, text) => {
     const { body, isClosed } = createBody();
     body.add(Buffer.from(text));
     relayEvents(body, chat.createStreamReader()).read();
     expect(isClosed()).toBe(true);
   });
 
-  test('ends if the reader stops early', async () => {
+  test('closes the body if the reader stops early', async () => {
     const { body, isClosed } = createBody();
     body.add(Buffer.from(streamOf(delta('x'))));
     const stream = relayEvents(body, chat.createStreamReader());
@@ -276,7 +281,7 @@ describe('the body', () => {
   });
 });
 
-test('removes the key from an error without shifting the events before it', () => {
+test('removes the key from an error but not from earlier events', () => {
   const key = 'key-of-the-vendor';
   const { body } = createBody();
   const said = streamOf({ choices: [{ index: 0, delta: { content: `as in ${key}` } }] });
@@ -286,7 +291,7 @@ test('removes the key from an error without shifting the events before it', () =
   expect(omitUsage(chunk as StreamChunk).toString()).toBe(said + streamOf({ error: { message: 'no such key: [key]' } }));
 });
 
-test('names no account in an error in the middle of a stream, even if it does not repeat the key', () => {
+test('removes account ids from an error in the middle of a stream', () => {
   const { body } = createBody();
   const said = streamOf(delta('of org-Ab12Cd34Ef'));
   body.add(Buffer.from(said + streamOf({ error: { message: 'limit of org-Ab12Cd34Ef (sk-a***f)' } })));
@@ -294,7 +299,7 @@ test('names no account in an error in the middle of a stream, even if it does no
   expect((chunk as StreamChunk).bytes.toString()).toBe(said + streamOf({ error: { message: 'limit of [account] ([key])' } }));
 });
 
-test('keeps an error valid JSON after redaction, even next to escapes', () => {
+test('keeps an error valid JSON after redaction', () => {
   const { body } = createBody();
   const said = streamOf(delta('x'));
   const message = 'Keys:\n****cdef, ****gh\nsk-a…ij\tsk-b...kl\norg-Ab12Cd34Ef';

@@ -76,7 +76,7 @@ async function readChunks(answer: StreamResponse): Promise<{ text: string; end: 
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 describe('the request to the vendor', () => {
-  test('has the unchanged body and only the allowed headers', async () => {
+  test('sends the unchanged body and only allowed headers', async () => {
     await withVendor(
       (response) => response.end(plain),
       async ({ url, httpClient, received }) => {
@@ -107,10 +107,10 @@ describe('the request to the vendor', () => {
   });
 
   test.each([
-    ['the default one', {}, {}, '2023-06-01'],
+    ['the default version', {}, {}, '2023-06-01'],
     ["the caller's", { 'anthropic-version': '2024-01-01' }, {}, '2024-01-01'],
     ["the provider's before the caller's", { 'anthropic-version': '2024-01-01' }, { 'anthropic-version': '2025-01-01' }, '2025-01-01'],
-  ])('has a version header on the messages dialect: %s', async (_name, passedHeaders, headers, version) => {
+  ])('sends a version header for messages: %s', async (_name, passedHeaders, headers, version) => {
     await withVendor(
       (response) => response.end('{"content":[]}'),
       async ({ url, httpClient, received }) => {
@@ -120,7 +120,7 @@ describe('the request to the vendor', () => {
     );
   });
 
-  test("never has a caller's header in place of the provider's key", async () => {
+  test("never replaces the provider's key with a header from the caller", async () => {
     await withVendor(
       (response) => response.end(plain),
       async ({ url, httpClient, received }) => {
@@ -144,13 +144,13 @@ describe('a plain response', () => {
     });
   });
 
-  test('counts as JSON without a content type', async () => {
+  test('treats a response without a content type as JSON', async () => {
     expect(await ask((response) => response.end(plain))).toMatchObject({ contentType: 'application/json' });
   });
 
   test.each<[string, Responder, object]>([
     [
-      'is not of the dialect',
+      "isn't in the dialect's format",
       (response) => response.end('<html>'),
       { kind: 'unreadable', status: 200, message: 'not a valid response for chat' },
     ],
@@ -166,7 +166,7 @@ describe('a plain response', () => {
       (response) => void response.writeHead(200, { 'content-length': '99' }).write(plain.slice(0, 9), () => response.destroy()),
       { kind: 'broken' },
     ],
-  ])('throws if it %s', async (_name, answer, error) => {
+  ])('throws if the response %s', async (_name, answer, error) => {
     await expect(ask(answer)).rejects.toMatchObject({ name: 'VendorError', ...error });
   });
 });
@@ -182,7 +182,7 @@ describe('an error status', () => {
       'Overloaded',
       'the vendor responded with 529: Overloaded',
     ],
-  ])("throws with the vendor's message for %p", async (status, body, vendorMessage, message) => {
+  ])("throws the vendor's message for %p", async (status, body, vendorMessage, message) => {
     for (const stream of [false, true]) {
       await expect(ask((response) => response.writeHead(status).end(body), { stream })).rejects.toMatchObject({
         kind: 'status',
@@ -200,7 +200,7 @@ describe('an error status', () => {
     await expect(answer('text/html')).rejects.toMatchObject({ vendorMessage: null });
   });
 
-  test('does not repeat the key, even before the first chunk of a stream', async () => {
+  test('never exposes the key, even before the first chunk of a stream', async () => {
     const error = JSON.stringify({ error: { message: 'Incorrect key: Bearer secret' } });
     await expect(ask((response) => response.writeHead(400).end(error))).rejects.toMatchObject({
       message: 'the vendor responded with 400: Incorrect key: Bearer [key]',
@@ -211,7 +211,7 @@ describe('an error status', () => {
     );
   });
 
-  test.each([401, 403])("reports %d without its text, which is about the provider's account", async (status) => {
+  test.each([401, 403])("hides the text of a %d, because it's about the provider's account", async (status) => {
     const error = { message: 'Project `proj_Ab12Cd34Ef56` of Acme Inc. has no access', code: 'model_not_found' };
     await expect(ask((response) => response.writeHead(status).end(JSON.stringify({ error })))).rejects.toMatchObject({
       message: `the vendor responded with ${status}`,
@@ -236,13 +236,13 @@ describe('an error status', () => {
     }
   });
 
-  test("truncates the vendor's message", async () => {
+  test('truncates a long message', async () => {
     const long = JSON.stringify({ error: { message: 'x'.repeat(2000) } });
     const failed = ask((response) => response.writeHead(400).end(long));
     await expect(failed).rejects.toMatchObject({ vendorMessage: 'x'.repeat(500) });
   });
 
-  test('does not change if the body is too large or breaks off', async () => {
+  test('reports the status even if the body is too large or breaks off', async () => {
     await expect(ask((response) => response.writeHead(503).end('x'.repeat(100_000)))).rejects.toMatchObject({
       kind: 'status',
       status: 503,
@@ -253,7 +253,7 @@ describe('an error status', () => {
     ).rejects.toMatchObject({ kind: 'status', status: 503 });
   });
 
-  test('has the retry delay of the headers or body for 429, 503 and 529 only', async () => {
+  test('reads a retry delay only for 429, 503 and 529', async () => {
     const refuse =
       (status: number, body = ''): Responder =>
       (response) =>
@@ -265,14 +265,14 @@ describe('an error status', () => {
     await expect(ask(refuse(500))).rejects.toMatchObject({ status: 500, retryAfterMs: undefined });
   });
 
-  test("limits the vendor's report and removes the key from it", async () => {
+  test("truncates the vendor's error report and removes the key from it", async () => {
     const error = { message: 'x', type: 'of secret', code: 'c'.repeat(1000), param: ['not', 'text'] };
     await expect(ask((response) => response.writeHead(400).end(JSON.stringify({ error })))).rejects.toMatchObject({
       report: { type: 'of [key]', code: 'c'.repeat(128), param: null },
     });
   });
 
-  test('reports a prompt that is too long as a 400, even in a response that began with 200', async () => {
+  test('reports a prompt that is too long as a 400, even after status 200', async () => {
     const message = 'the request (9412 tokens) exceeds the available context size (8192 tokens)';
     const error = JSON.stringify({ error: { message, type: 'exceed_context_size_error', code: 400 } });
     const refusal = {
@@ -296,19 +296,16 @@ describe('an error status', () => {
     ['responses', responses, created, { type: 'response.failed', response: { error: overflow } }],
     ['responses', responses, created, { ...overflow, type: 'error' }],
     ['responses', responses, '', { type: 'error', error: overflow }],
-  ])(
-    'reports it in an error event after the opening of a %s stream too, if another model can be tried',
-    async (_route, codec, begin, error) => {
-      const answer: Responder = (response) =>
-        void response.writeHead(200, eventStream).write(begin || ': hi\n\n', () => setImmediate(() => response.end(streamOf(error))));
-      await expect(ask(answer, { codec, stream: true, mayFailOver: true })).rejects.toMatchObject({
-        kind: 'status',
-        status: 400,
-        vendorMessage: overflow.message,
-        report: { code: overflow.code },
-      });
-    },
-  );
+  ])('reports a prompt that is too long after the opening of a %s stream', async (_route, codec, begin, error) => {
+    const answer: Responder = (response) =>
+      void response.writeHead(200, eventStream).write(begin || ': hi\n\n', () => setImmediate(() => response.end(streamOf(error))));
+    await expect(ask(answer, { codec, stream: true, mayFailOver: true })).rejects.toMatchObject({
+      kind: 'status',
+      status: 400,
+      vendorMessage: overflow.message,
+      report: { code: overflow.code },
+    });
+  });
 
   test('leaves the connection reusable', async () => {
     await withVendor(
@@ -325,7 +322,7 @@ describe('an error status', () => {
 });
 
 describe('a stream', () => {
-  test('returns at its first chunk and relays the stream byte for byte', async () => {
+  test('returns at the first chunk and relays the stream byte for byte', async () => {
     let goOn = (): void => {};
     await withVendor(
       (response) => {
@@ -343,19 +340,19 @@ describe('a stream', () => {
   });
 
   test.each<[string, Responder, string]>([
-    ['ends before its first piece', (response) => response.writeHead(200, eventStream).end(': hi\n\n'), 'broken'],
+    ['ends before its first chunk', (response) => response.writeHead(200, eventStream).end(': hi\n\n'), 'broken'],
     ['begins with an error', (response) => response.writeHead(200, eventStream).end(streamOf({ error: { message: 'x' } })), 'broken'],
     [
-      'breaks before its first piece',
+      'breaks off before its first chunk',
       (response) => void response.writeHead(200, eventStream).write(': hi\n\n', () => response.destroy()),
       'broken',
     ],
-    ['is no event stream', (response) => response.writeHead(200, { 'content-type': 'application/json' }).end(plain), 'unreadable'],
-  ])('throws if it %s, so that another model can be tried', async (_name, answer, fault) => {
+    ["isn't an event stream", (response) => response.writeHead(200, { 'content-type': 'application/json' }).end(plain), 'unreadable'],
+  ])('throws if the stream %s, so that another model can be tried', async (_name, answer, fault) => {
     await expect(ask(answer, { stream: true })).rejects.toMatchObject({ name: 'VendorError', kind: fault, status: 200 });
   });
 
-  test('is a 429 if it begins with the error of an exceeded rate limit', async () => {
+  test('throws a 429 if it begins with a rate limit error', async () => {
     const error = { type: 'error', error: { type: 'rate_limit_error', message: 'Too many tokens' } };
     const answer: Responder = (response) => response.writeHead(200, eventStream).end(`event: error\n${streamOf(error)}`);
     await expect(ask(answer, { stream: true, codec: messages })).rejects.toMatchObject({
@@ -365,7 +362,7 @@ describe('a stream', () => {
     });
   });
 
-  test('accepts any case of the content type, or none', async () => {
+  test('accepts any spelling of the content type, or none', async () => {
     for (const headers of [{ 'content-type': 'Text/Event-Stream' }, {}]) {
       expect(await ask((response) => response.writeHead(200, headers).end(opening + rest), { stream: true })).toMatchObject({
         kind: 'stream',
@@ -375,7 +372,7 @@ describe('a stream', () => {
 
   const role = streamOf({ choices: [{ index: 0, delta: { role: 'assistant', content: '' } }] });
 
-  test('relays the stream byte for byte if its content follows immediately, even if another model can be tried', async () => {
+  test('relays the opening with the content if the content follows immediately', async () => {
     const answer = await ask((response) => response.writeHead(200, eventStream).end(role + opening + rest), {
       stream: true,
       mayFailOver: true,
@@ -383,7 +380,7 @@ describe('a stream', () => {
     expect(await readChunks(streamed(answer))).toEqual({ text: role + opening + rest, end: { kind: 'whole' } });
   });
 
-  test('returns with its opening alone if its content is late', async () => {
+  test('returns after the opening of the stream if the content is late', async () => {
     let release: () => void = () => undefined;
     await withVendor(
       (response) =>
@@ -398,7 +395,7 @@ describe('a stream', () => {
     );
   });
 
-  test('returns if it is silent after its opening, and ends when its reader stops', async () => {
+  test('returns if the vendor is silent after the opening of the stream', async () => {
     await withVendor(
       (response) => void response.writeHead(200, eventStream).write(role),
       async ({ url, httpClient }) => {
@@ -409,7 +406,7 @@ describe('a stream', () => {
     );
   });
 
-  test('returns broken and does not throw if it breaks after its first chunk', async () => {
+  test('reports a break after the first chunk instead of throwing', async () => {
     await withVendor(
       (response) => void response.writeHead(200, eventStream).write(opening, () => response.destroy()),
       async ({ url, httpClient }) => {
@@ -423,9 +420,9 @@ describe('a stream', () => {
   });
 
   test.each([
-    ['after its first piece', opening, `${opening}${streamOf({ error: { message: 'no such key: [key]' } })}`],
-    ['before it', '', null],
-  ])('does not contain the key if it ends with an error (%s)', async (_when, begin, passedOn) => {
+    ['after its first chunk', opening, `${opening}${streamOf({ error: { message: 'no such key: [key]' } })}`],
+    ['before its first chunk', '', null],
+  ])("doesn't expose the key in a stream that ends with an error (%s)", async (_when, begin, passedOn) => {
     const answer = ask(
       (response) => response.writeHead(200, eventStream).end(begin + streamOf({ error: { message: 'no such key: secret' } })),
       {
@@ -440,7 +437,7 @@ describe('a stream', () => {
       });
   });
 
-  test('breaks after the idle timeout if it stalls', async () => {
+  test('breaks off after the idle timeout if it stalls', async () => {
     await withVendor(
       (response) => response.writeHead(200, eventStream).write(opening),
       async ({ url, httpClient, connectionClosed }) => {
@@ -451,7 +448,7 @@ describe('a stream', () => {
     );
   });
 
-  test('reuses the connection for the next stream, however long it is', async () => {
+  test('reuses the connection for the next stream', async () => {
     for (const content of ['x', 'x'.repeat(200_000)]) {
       const text = streamOf(delta(content)) + rest;
       await withVendor(
@@ -474,7 +471,7 @@ describe('a stream', () => {
     }
   });
 
-  test("keeps nothing of the vendor's headers while it is open", async () => {
+  test("doesn't hold the vendor's headers in memory", async () => {
     await withVendor(
       (response) => response.writeHead(200, eventStream).write(opening),
       async ({ url, httpClient }) => {
@@ -496,7 +493,7 @@ describe('a stream', () => {
     );
   });
 
-  test('cancels the vendor request if its reader stops early', async () => {
+  test('cancels the vendor request if the reader stops early', async () => {
     await withVendor(
       (response) => response.writeHead(200, eventStream).write(opening),
       async ({ url, httpClient, connectionClosed }) => {
@@ -508,7 +505,7 @@ describe('a stream', () => {
     );
   });
 
-  test('throws aborted if the signal is aborted before or after its first chunk', async () => {
+  test('throws aborted if the signal is aborted', async () => {
     for (const begin of ['', opening]) {
       await withVendor(
         (response) => response.writeHead(200, eventStream).write(`: hi\n\n${begin}`),

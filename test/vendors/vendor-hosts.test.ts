@@ -15,7 +15,7 @@ const hosts = buildVendorHosts('https://api.vendor.test/v1', ['files.vendor.test
 
 describe('URLs of vendors', () => {
   test.each([
-    ['the own host', 'https://api.vendor.test/v1/files/a.png?x=1#y', true],
+    ["the vendor's own host", 'https://api.vendor.test/v1/files/a.png?x=1#y', true],
     ['its default port', 'https://api.vendor.test:443/a', true],
     ['upper case', 'HTTPS://API.Vendor.TEST/a', true],
     ['an escaped letter, which the parser reads as that letter', 'https://%61pi.vendor.test/a', true],
@@ -44,7 +44,7 @@ describe('URLs of vendors', () => {
     ['another host of the domain', 'https://evil.vendor.test/a'],
     ['the parent domain', 'https://vendor.test/a'],
     ['a backslash', 'https://evil.test\\@api.vendor.test/a'],
-    ['backslashes for slashes', 'https:\\\\api.vendor.test\\a'],
+    ['backslashes instead of slashes', 'https:\\\\api.vendor.test\\a'],
     ['an encoded slash in the host', 'https://api.vendor.test%2F@evil.test/a'],
     ['an encoded slash that ends the host', 'https://evil.test%2fapi.vendor.test/a'],
     ['an encoded null in the host', 'https://api.vendor.test%00.evil.test/a'],
@@ -54,16 +54,16 @@ describe('URLs of vendors', () => {
     ['no slash', 'https:api.vendor.test/a'],
     ['three slashes', 'https:///api.vendor.test/a'],
     ['no scheme', '//api.vendor.test/a'],
-    ['a path alone', '/v1/files/a'],
+    ['only a path', '/v1/files/a'],
     ['nothing', ''],
-    ['no address', 'https://'],
+    ['no host', 'https://'],
     ['a line break that the parser would drop', 'https://api.vendor\n.test/a'],
     ['a tab', 'https://api.\tvendor.test/a'],
     ['a null', 'https://api.vendor.test/\u0000a'],
-    ['a space before', ' https://api.vendor.test/a'],
+    ['a leading space', ' https://api.vendor.test/a'],
     ['a space within', 'https://api.vendor.test/a b'],
     ['an invisible character', 'https://api.ven\u200bdor.test/a'],
-    ['a similar letter', 'https://api.vend\u043er.test/a'],
+    ['a lookalike letter', 'https://api.vend\u043er.test/a'],
     ['IPv4', 'https://127.0.0.1/a'],
     ['IPv6', 'https://[::1]/a'],
     ['IPv4 in IPv6', 'https://[::ffff:127.0.0.1]/a'],
@@ -73,14 +73,14 @@ describe('URLs of vendors', () => {
     ['the metadata service', 'http://169.254.169.254/latest'],
     ['an asset host on another port', 'https://files.vendor.test:8443/a'],
     ['an asset host without its port', 'https://cdn.vendor.test/a'],
-    ['below an asset host', 'https://x.files.vendor.test/a'],
+    ['a subdomain of an asset host', 'https://x.files.vendor.test/a'],
     ['an asset host without https', 'http://files.vendor.test/a'],
-    ['too long', `https://api.vendor.test/${'a'.repeat(8_200)}`],
+    ['too many characters', `https://api.vendor.test/${'a'.repeat(8_200)}`],
   ])('rejects a URL with %s', (_title, text) => {
     expect(parseVendorAddress(text, hosts)).toBeNull();
   });
 
-  test('accepts another spelling of the configured base URL', () => {
+  test('accepts the IP address of the base URL in other notations', () => {
     const numbers = buildVendorHosts('http://127.0.0.1:8080/v1', []);
     for (const text of ['http://2130706433:8080/a', 'http://0x7f.1:8080/a', 'http://127.1:8080/a'])
       expect(parseVendorAddress(text, numbers)?.url.origin).toBe('http://127.0.0.1:8080');
@@ -137,7 +137,7 @@ const fetchFrom = ({ httpClient }: FakeVendor, provider: MediaProvider, address:
   fetchVendorFile(httpClient, { provider, address, accept: '*/*', now: () => 0 });
 
 describe('fetching a URL', () => {
-  test("follows redirects on the provider's origin with the key", () =>
+  test("sends the key when it follows redirects on the provider's origin", () =>
     withVendor(
       (response, { path }) => (path === '/a' ? response.writeHead(302, { location: '/b' }).end() : response.end('file')),
       async (vendor) => {
@@ -150,7 +150,7 @@ describe('fetching a URL', () => {
       },
     ));
 
-  test('does not send provider headers to an asset host', () =>
+  test("doesn't send provider headers to an asset host", () =>
     withVendor(
       (response) => response.end('file'),
       async (assets) => {
@@ -165,7 +165,7 @@ describe('fetching a URL', () => {
       },
     ));
 
-  test('sends the credential of a cloud identity to the origin of the provider only', () =>
+  test("sends cloud credentials only to the provider's origin", () =>
     withVendor(
       (response) => response.end('file'),
       async (assets) => {
@@ -183,7 +183,7 @@ describe('fetching a URL', () => {
       },
     ));
 
-  test("never connects to a host that is not the vendor's, regardless of what the vendor returns", async () => {
+  test("never connects to a host that doesn't belong to the vendor", async () => {
     let connections = 0;
     const listener = createServer((_request, response) => response.end());
     listener.on('connection', () => {

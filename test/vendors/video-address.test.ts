@@ -14,7 +14,7 @@ describe('an operation', () => {
     ['models/a:b/operations/x', 'models/a:b/operations/x'],
     ['operations/abc', 'operations/abc'],
     [`${baseUrl}/models/veo/operations/abc`, 'models/veo/operations/abc'],
-  ])('is accepted as %s', (text, name) => expect(parseOperationName(text, baseUrl)).toBe(name));
+  ])('accepts %s as an operation', (text, name) => expect(parseOperationName(text, baseUrl)).toBe(name));
 
   test.each([
     '',
@@ -38,10 +38,10 @@ describe('an operation', () => {
     'https://video.example/v1beta/operations/a',
     'https://video.example:8443/operations/a',
     'https://video.example:8443/v1/operations/a',
-  ])('is rejected as %j', (text) => expect(parseOperationName(text, baseUrl)).toBeNull());
+  ])('rejects %j as an operation', (text) => expect(parseOperationName(text, baseUrl)).toBeNull());
 });
 
-test('rejects names that are longer than any vendor uses', () => {
+test('rejects names and URLs that are too long', () => {
   expect(parseOperationName(`operations/${'a'.repeat(2_000)}`, baseUrl)).toBeNull();
   expect(parseFileAddress(`https://files.example/${'a'.repeat(9_000)}`, hosts)).toBeNull();
 });
@@ -78,7 +78,7 @@ const tricks = [
   ['the metadata service', 'http://169.254.169.254/v1beta/'],
 ] as const;
 
-test.each(tricks)('rejects every address with %s', (_trick, start) => {
+test.each(tricks)('rejects addresses with %s', (_trick, start) => {
   expect(parseOperationName(`${start}models/veo/operations/abc`, baseUrl)).toBeNull();
   expect(parseFileAddress(`${start}files/abc:download?alt=media`, hosts)).toBeNull();
 });
@@ -90,7 +90,7 @@ test.each([
   ['short', 'http://127.1:8080/v1beta/'],
   ['IPv6-mapped', 'http://[::ffff:127.0.0.1]:8080/v1beta/'],
   ['a name of the machine', 'http://localhost:8080/v1beta/'],
-])("rejects another spelling of a vendor's configured IP address: %s", (_spelling, start) => {
+])("rejects the vendor's IP address in another notation: %s", (_spelling, start) => {
   const own = 'http://127.0.0.1:8080/v1beta';
   expect(parseOperationName(`${start}operations/abc`, own)).toBeNull();
   expect(parseFileAddress(`${start}files/abc`, buildVendorHosts(own, []))).toBeNull();
@@ -102,7 +102,7 @@ describe('a file', () => {
     'https://video.example:8443/download/v1beta/files/abc',
     'https://files.example/x/y.mp4?signature=a%2Fb',
     'https://other.example:9443/y.mp4',
-  ])('is accepted at %s', (text) => expect(parseFileAddress(text, hosts)?.href).toBe(text));
+  ])('accepts a file at %s', (text) => expect(parseFileAddress(text, hosts)?.href).toBe(text));
 
   test.each([
     `${baseUrl}/files/a/../../secret`,
@@ -113,9 +113,9 @@ describe('a file', () => {
     'http://files.example/y.mp4',
     'https://other.example/y.mp4',
     'files/abc',
-  ])('is rejected at %s', (text) => expect(parseFileAddress(text, hosts)).toBeNull());
+  ])('rejects a file at %s', (text) => expect(parseFileAddress(text, hosts)).toBeNull());
 
-  test('has one key for all spellings of its URL', () => {
+  test("derives the same key from all spellings of a file's URL", () => {
     const spellings = [
       `${baseUrl}/files/abc:download?alt=media`,
       `${baseUrl}/files/abc:download?alt=media&x=1`,
@@ -127,7 +127,7 @@ describe('a file', () => {
   });
 
   test.each(['/v1beta/files', '/v1beta/files/', '/v1beta/models', '/v1beta/files/a/b', '/v1beta/files/a:download/list'])(
-    'is not accepted at another path of the host: %s',
+    'rejects a file at another path of the host: %s',
     (path) => expect(getFileName(new URL(`https://video.example:8443${path}`))).toBeNull(),
   );
 });

@@ -169,7 +169,7 @@ test('shows a metric by group in Explore with the total of the rows', async () =
   const text = await textOf('/explore?metric=cost&group=model&source=web');
   expect(text).toContain('Cost per day, by model');
   expect(text).toMatch(new RegExp(`Total.*${totalUsd(cost).replace('$', '\\$')}`));
-  expect(await textOf('/explore?metric=latency_p95&group=provider&unit=hour')).toContain('Figures by provider count attempts');
+  expect(await textOf('/explore?metric=latency_p95&group=provider&unit=hour')).toContain('These figures count attempts instead of calls.');
   expect(await textOf('/explore?metric=cache_hits&group=none&unit=month')).toContain('Cache hit rate per month');
   for (const query of ['metric=x', 'group=x', 'unit=x', 'range=x', 'status=9']) {
     expect((await member.get(`/console/p/acme/explore?${query}`)).status).toBe(400);

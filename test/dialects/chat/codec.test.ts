@@ -66,40 +66,50 @@ describe('parseRequest', () => {
     ['{"messages":[],"stream_options":{},"stream_options":{}}', 'stream_options: duplicate key'],
     ['{"messages":[],"user":"a","user":"b"}', 'user: duplicate key'],
     ['{"messages":[],"max_tokens":1,"max_tokens":2}', 'max_tokens: duplicate key'],
-  ])('returns 400 bad_json with the field for %s', (text, message) => {
+  ])('returns 400 bad_json and names the field for %s', (text, message) => {
     expect(() => readRequest(text)).toThrow(expect.objectContaining({ code: 'bad_json', status: 400, message }));
   });
 });
 
 describe('spliceForVendor', () => {
   test.each([
-    ['the model is replaced', '{"model":"standard","messages":[ ]}', false, '{"model":"gpt","messages":[ ]}'],
-    ['a missing model is set', '{ "messages":[]}', false, '{"model":"gpt", "messages":[]}'],
-    ['null is replaced', '{"messages":[],"model" : null }', false, '{"messages":[],"model" : "gpt" }'],
+    ['replaces the model', '{"model":"standard","messages":[ ]}', false, '{"model":"gpt","messages":[ ]}'],
+    ['adds a missing model', '{ "messages":[]}', false, '{"model":"gpt", "messages":[]}'],
+    ['replaces a null model', '{"messages":[],"model" : null }', false, '{"messages":[],"model" : "gpt" }'],
     [
-      'a plain call keeps its stream options',
+      'keeps the stream options of a plain call',
       '{"model":"m","stream_options":null,"messages":[]}',
       false,
       '{"model":"gpt","stream_options":null,"messages":[]}',
     ],
     [
-      'usage is asked for on streams',
+      'asks for usage in streams',
       '{"model":"m","stream":true}',
       true,
       '{"stream_options":{"include_usage":true},"model":"gpt","stream":true}',
     ],
-    ['model and usage at the same place', '{"stream":true}', true, '{"model":"gpt","stream_options":{"include_usage":true},"stream":true}'],
-    ['an empty object', '{ }', true, '{"model":"gpt","stream_options":{"include_usage":true} }'],
-    ['options that are null', '{"model":"m","stream_options":null}', true, '{"model":"gpt","stream_options":{"include_usage":true}}'],
-    ['empty options', '{"model":"m","stream_options":{ }}', true, '{"model":"gpt","stream_options":{"include_usage":true }}'],
     [
-      'other options stay',
+      'inserts model and usage at the same position',
+      '{"stream":true}',
+      true,
+      '{"model":"gpt","stream_options":{"include_usage":true},"stream":true}',
+    ],
+    ['fills an empty object', '{ }', true, '{"model":"gpt","stream_options":{"include_usage":true} }'],
+    [
+      'replaces null stream options',
+      '{"model":"m","stream_options":null}',
+      true,
+      '{"model":"gpt","stream_options":{"include_usage":true}}',
+    ],
+    ['fills empty stream options', '{"model":"m","stream_options":{ }}', true, '{"model":"gpt","stream_options":{"include_usage":true }}'],
+    [
+      'keeps other stream options',
       '{"model":"m","stream_options":{"a":1.0}}',
       true,
       '{"model":"gpt","stream_options":{"include_usage":true,"a":1.0}}',
     ],
     [
-      'usage that was turned off',
+      'turns usage on again',
       '{"model":"m","stream_options":{"include_usage": false,"a":1}}',
       true,
       '{"model":"gpt","stream_options":{"include_usage": true,"a":1}}',
@@ -110,13 +120,13 @@ describe('spliceForVendor', () => {
       true,
       '{"model":"gpt","stream_options":{"include\\u005fusage":true}}',
     ],
-    ['options of another type go to the vendor', '{"model":"m","stream_options":"x"}', true, '{"model":"gpt","stream_options":"x"}'],
-    ['a list of options goes to the vendor', '{"stream_options":[{}]}', true, '{"model":"gpt","stream_options":[{}]}'],
-  ])('%s', (_name, text, stream, sent) => {
+    ['forwards stream options of another type', '{"model":"m","stream_options":"x"}', true, '{"model":"gpt","stream_options":"x"}'],
+    ['forwards a list of stream options', '{"stream_options":[{}]}', true, '{"model":"gpt","stream_options":[{}]}'],
+  ])('edits the request: %s', (_name, text, stream, sent) => {
     expect(forVendor(text, 'gpt', stream)).toBe(sent);
   });
 
-  test('inserts a model id with any characters as it is configured', () => {
+  test('inserts a model id unchanged, whatever characters it contains', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (model) =>
         expect(JSON.parse(forVendor('{"messages":[]}', model, false)).model).toBe(model),
@@ -137,7 +147,7 @@ describe('spliceForVendor', () => {
     objectWith({ model: valueText, messages: valueText, stream_options: options, stream: fc.constant('true') }),
   );
 
-  test('changes nothing except the model and include_usage', () => {
+  test('changes nothing but the model and include_usage', () => {
     fc.assert(
       fc.property(body, fc.boolean(), (text, stream) => {
         const bytes = Buffer.from(text);
@@ -190,7 +200,7 @@ describe('parseResponse', () => {
     });
   });
 
-  test('reads calls as the next request repeats them, with object arguments and legacy calls but no other kinds', () => {
+  test('reads tool calls the same as when the next request repeats them', () => {
     const tool_calls = [
       { id: 'a', type: 'function', function: { name: 'f', arguments: { x: 1 } } },
       { id: 'b', type: 'custom', custom: { name: 'g', input: '' } },
@@ -208,7 +218,7 @@ describe('parseResponse', () => {
     ['null content', { content: null, tool_calls: null }, ''],
     ['a refusal', { content: null, refusal: 'No.' }, 'No.'],
     ['no message', undefined, ''],
-    ['content that is no text', { content: [{ type: 'text', text: 'x' }] }, ''],
+    ["content that isn't text", { content: [{ type: 'text', text: 'x' }] }, ''],
   ])('reads a response with %s', (_name, message, text) => {
     expect(chat.parseResponse(answerOf(message))?.turn).toEqual({ text, toolCalls: [] });
   });
@@ -267,13 +277,13 @@ describe('the stream reader', () => {
   test.each([
     ['in the finishing chunk', [delta({ content: 'x' }), finish('stop', { usage })]],
     ['under x_groq', [delta({ content: 'x' }), finish('stop', { x_groq: { id: 'r', usage } })]],
-    ['before chunks with null', [{ choices: [], usage }, finish('stop', { usage: null })]],
+    ['before chunks with null usage', [{ choices: [], usage }, finish('stop', { usage: null })]],
     [
-      'with every chunk, the last counts',
+      'in the last chunk if every chunk has it',
       [delta({ content: 'x' }, { usage: { prompt_tokens: 9, completion_tokens: 1 } }), finish('stop', { usage })],
     ],
     ['in a chunk without choices', [finish('stop'), { usage }]],
-  ])('finds usage %s', (_name, chunks) => {
+  ])('finds the usage %s', (_name, chunks) => {
     const reader = chat.createStreamReader();
     readStream(reader, streamOf(...chunks, '[DONE]'));
     expect(reader.summary()).toMatchObject({ tokens: counted, isFinal: true });
@@ -283,16 +293,16 @@ describe('the stream reader', () => {
     ['only usage', { choices: [], usage }, 'usage'],
     ['only usage, without choices', { usage }, 'usage'],
     ['the end and usage', finish('stop', { usage }), 'delta'],
-    ["Azure's results of its filter", { choices: [], prompt_filter_results: [{ prompt_index: 0 }] }, 'opening'],
-    ['the same with null as usage', { choices: [], prompt_filter_results: [{ prompt_index: 0 }], usage: null }, 'opening'],
-    ['neither', { choices: [] }, 'opening'],
+    ["Azure's filter results", { choices: [], prompt_filter_results: [{ prompt_index: 0 }] }, 'opening'],
+    ["Azure's filter results and null usage", { choices: [], prompt_filter_results: [{ prompt_index: 0 }], usage: null }, 'opening'],
+    ['neither choices nor usage', { choices: [] }, 'opening'],
     ['only the role', delta({ role: 'assistant', content: '', refusal: null, tool_calls: [] }), 'opening'],
     ['reasoning', delta({ role: 'assistant', content: null, reasoning: 'Hm' }), 'delta'],
   ])('recognizes a chunk with %s', (_what, chunk, meaning) => {
     expect(readStream(chat.createStreamReader(), streamOf(chunk))).toEqual([meaning]);
   });
 
-  test('reads explicit zeros as counts, but not missing values', () => {
+  test('distinguishes zero counts from missing ones', () => {
     const zero = chat.createStreamReader();
     readStream(zero, streamOf(finish('stop', { usage: { prompt_tokens: 0, completion_tokens: 0 } })));
     expect(zero.summary()).toMatchObject({ tokens: noTokens, isFinal: true });
@@ -301,7 +311,7 @@ describe('the stream reader', () => {
     expect(none.summary()).toMatchObject({ tokens: null, isFinal: false });
   });
 
-  test('assembles parallel tool calls by their index', () => {
+  test('assembles parallel tool calls by index', () => {
     const reader = chat.createStreamReader();
     const call = (index: number, fn: object, id?: string): object =>
       delta({ tool_calls: [{ index, ...(id ? { id, type: 'function' } : {}), function: fn }] });
@@ -334,7 +344,7 @@ describe('the stream reader', () => {
   test.each([
     ['the same index', 0],
     ['no index', undefined],
-  ])('separates complete tool calls with %s, which may repeat names and have object arguments', (_what, index) => {
+  ])('separates complete tool calls with %s', (_what, index) => {
     const reader = chat.createStreamReader();
     const call = (id: string, fn: object): object => delta({ tool_calls: [{ index, id, type: 'function', function: fn }] });
     readStream(
@@ -361,7 +371,7 @@ describe('the stream reader', () => {
     expect(reader.summary().turn.toolCalls).toEqual([{ name: 'f', arguments: '{"x":1}' }]);
   });
 
-  test('keeps the first of several choices for the conversation', () => {
+  test('keeps only the first of several choices for the conversation', () => {
     const reader = chat.createStreamReader();
     const second = { choices: [{ index: 1, delta: { content: 'B', tool_calls: [{ index: 0, function: { name: 'b' } }] } }] };
     readStream(
@@ -376,7 +386,7 @@ describe('the stream reader', () => {
     expect(reader.summary().turn).toEqual({ text: 'Aa', toolCalls: [] });
   });
 
-  test('reads a refusal as text, but not reasoning', () => {
+  test('reads a refusal as text, but not the reasoning', () => {
     const reader = chat.createStreamReader();
     readStream(reader, streamOf(delta({ reasoning_content: 'hm' }), delta({ refusal: 'No', content: null }), delta({ refusal: '.' })));
     expect(reader.summary().turn.text).toBe('No.');
@@ -384,8 +394,8 @@ describe('the stream reader', () => {
 
   test.each<[string, unknown, string | null]>([
     ['with a message', { error: { message: 'overloaded', type: 'server_error' } }, 'overloaded'],
-    ['without one', { error: {} }, null],
-    ['as a text', { error: 'overloaded' }, 'overloaded'],
+    ['without a message', { error: {} }, null],
+    ['as a string', { error: 'overloaded' }, 'overloaded'],
     ['with choices', { choices: [], error: { message: 'cut' } }, 'cut'],
   ])('recognizes an error event %s', (_name, event, problem) => {
     const reader = chat.createStreamReader();
@@ -394,7 +404,7 @@ describe('the stream reader', () => {
     expect(reader.finished()).toBe(false);
   });
 
-  test('does not treat a null error as an error', () => {
+  test("doesn't treat a null error as an error", () => {
     expect(readStream(chat.createStreamReader(), streamOf(delta({ content: 'x' }, { error: null })))).toEqual(['delta']);
   });
 
@@ -407,7 +417,7 @@ describe('the stream reader', () => {
     ]);
   });
 
-  test('ignores an object that is not a chunk, so that another model can still be tried', () => {
+  test("ignores objects that aren't chunks", () => {
     expect(readStream(chat.createStreamReader(), streamOf({ debug: true }, { type: 'message_start', message: {} }))).toEqual([
       'ignored',
       'ignored',
@@ -418,7 +428,7 @@ describe('the stream reader', () => {
     expect(readStream(chat.createStreamReader(), streamOf(data))).toEqual(['unreadable']);
   });
 
-  test('finishes with a finish reason, even if [DONE] never comes', () => {
+  test('accepts a finish reason without [DONE] as the end', () => {
     const reader = chat.createStreamReader();
     readStream(reader, streamOf(delta({ content: 'x' })));
     expect(reader.finished()).toBe(false);
@@ -427,6 +437,6 @@ describe('the stream reader', () => {
   });
 });
 
-test('adds nothing to a broken stream', () => {
+test('adds no error event to a broken stream', () => {
   expect(chat.formatStreamError('x')).toBeNull();
 });

@@ -6,7 +6,7 @@ import { responses } from '../../../src/dialects/passthrough/responses.ts';
 import { readStream, streamOf } from '../events.ts';
 
 test.each<[string, object, object]>([
-  ['nothing', { usage: { prompt_tokens: 1, completion_tokens: 2 } }, {}],
+  ['nothing from plain usage', { usage: { prompt_tokens: 1, completion_tokens: 2 } }, {}],
   ["OpenAI's tier", { service_tier: 'priority', usage: {} }, { serviceTier: 'priority' }],
   ["Anthropic's tier", { usage: { service_tier: 'standard', inference_geo: 'not_available' } }, { serviceTier: 'standard' }],
   ["Anthropic's fast mode", { usage: { service_tier: 'standard', speed: 'fast' } }, { serviceTier: 'fast' }],
@@ -23,7 +23,7 @@ test.each<[string, object, object]>([
     { toolUses: { x_search: 2 } },
   ],
   [
-    'output items of hosted tools',
+    'calls of hosted tools',
     {
       output: [
         { type: 'web_search_call', action: { type: 'search', query: 'a' } },
@@ -59,7 +59,7 @@ test.each<[string, object, object]>([
   expect(readBillingReport({ ...response })).toEqual(report);
 });
 
-test('reads the billing report from streams too', () => {
+test('reads the billing report from a stream', () => {
   const chatReader = chat.createStreamReader();
   const delta = (content: string) => ({ service_tier: 'flex', choices: [{ index: 0, delta: { content }, finish_reason: null }] });
   readStream(chatReader, streamOf(delta('a'), delta('b')));

@@ -3,7 +3,7 @@ import type { Tokens } from '../../../src/core/pricing.ts';
 import { noTokens } from '../../../src/core/pricing.ts';
 import { estimateTokens, parseChatUsage, parseMessagesUsage, parseResponsesUsage } from '../../../src/dialects/contract/token-usage.ts';
 
-test('counts tokens written to the cache as input on responses', () => {
+test('counts tokens written to the cache as input for responses', () => {
   const usage = { input_tokens: 100, output_tokens: 5, input_tokens_details: { cached_tokens: 30, cache_write_tokens: 60 } };
   expect(parseResponsesUsage(usage)).toEqual({ input: 10, cachedInput: 30, cacheWrite: 60, cacheWrite1h: 0, output: 5 });
 });
@@ -12,7 +12,7 @@ describe('parseChatUsage', () => {
   test.each<[string, unknown, Partial<Tokens> | null]>([
     ['plain counts', { prompt_tokens: 9, completion_tokens: 2, total_tokens: 11 }, { input: 9, output: 2 }],
     [
-      'cached tokens are part of the prompt',
+      'cached tokens as part of the prompt',
       { prompt_tokens: 100, completion_tokens: 5, prompt_tokens_details: { cached_tokens: 64 } },
       { input: 36, cachedInput: 64, output: 5 },
     ],
@@ -22,17 +22,17 @@ describe('parseChatUsage', () => {
       { input: 0, cachedInput: 64, output: 5 },
     ],
     [
-      'an explicit zero of cached tokens',
+      'zero cached tokens',
       { prompt_tokens: 9, completion_tokens: 2, prompt_tokens_details: { cached_tokens: 0 }, prompt_cache_hit_tokens: 5 },
       { input: 9, output: 2 },
     ],
     [
-      'cached tokens next to the prompt count',
+      'cached tokens outside the prompt count',
       { prompt_tokens: 100, completion_tokens: 5, prompt_cache_hit_tokens: 30, prompt_cache_miss_tokens: 70 },
       { input: 70, cachedInput: 30, output: 5 },
     ],
     [
-      'tokens written to the cache and read from it, which are both part of the prompt',
+      'cache reads and writes as part of the prompt',
       { prompt_tokens: 100, completion_tokens: 5, prompt_tokens_details: { cached_tokens: 30, cache_write_tokens: 60 } },
       { input: 10, cachedInput: 30, cacheWrite: 60, output: 5 },
     ],
@@ -41,36 +41,36 @@ describe('parseChatUsage', () => {
       { prompt_tokens: 100, completion_tokens: 5, prompt_tokens_details: { cache_creation_tokens: 60 } },
       { input: 40, cacheWrite: 60, output: 5 },
     ],
-    ['details that are null', { prompt_tokens: 9, completion_tokens: 2, prompt_tokens_details: null }, { input: 9, output: 2 }],
+    ['null details', { prompt_tokens: 9, completion_tokens: 2, prompt_tokens_details: null }, { input: 9, output: 2 }],
     ['explicit zeros', { prompt_tokens: 0, completion_tokens: 0 }, {}],
     [
-      'reasoning outside the completion tokens, as xAI and Google report it',
+      'reasoning outside the completion tokens (xAI, Google)',
       { prompt_tokens: 9, completion_tokens: 2, total_tokens: 111, completion_tokens_details: { reasoning_tokens: 100 } },
       { input: 9, output: 102 },
     ],
     ['only the prompt, as embeddings report', { prompt_tokens: 8, total_tokens: 8 }, { input: 8 }],
-    ['only the output and the sum', { completion_tokens: 3, total_tokens: 10 }, { input: 7, output: 3 }],
-    ['only output tokens: the input is unknown', { completion_tokens: 3 }, null],
-    ['only the prompt: nor the output', { prompt_tokens: 3 }, null],
+    ['only the output and the total', { completion_tokens: 3, total_tokens: 10 }, { input: 7, output: 3 }],
+    ['only output tokens', { completion_tokens: 3 }, null],
+    ['only prompt tokens', { prompt_tokens: 3 }, null],
     ['an invalid prompt count', { prompt_tokens: 1.5, completion_tokens: 2 }, null],
     ['an invalid output count next to the total', { prompt_tokens: 9, completion_tokens: -1, total_tokens: 11 }, { input: 9, output: 2 }],
-    ['a sum that is smaller than its part', { completion_tokens: 3, total_tokens: 1 }, { input: 0, output: 3 }],
+    ['a total that is smaller than the output', { completion_tokens: 3, total_tokens: 1 }, { input: 0, output: 3 }],
     [
       'more cached tokens than prompt tokens',
       { prompt_tokens: 5, completion_tokens: 1, prompt_tokens_details: { cached_tokens: 8 } },
       { input: 0, cachedInput: 8, output: 1 },
     ],
     [
-      'reasoning tokens are part of the output',
+      'reasoning tokens as part of the output',
       { prompt_tokens: 5, completion_tokens: 90, completion_tokens_details: { reasoning_tokens: 80 } },
       { input: 5, output: 90 },
     ],
     ['no usage', undefined, null],
     ['null', null, null],
     ['an empty object', {}, null],
-    ['counts that are none', { prompt_tokens: '9', completion_tokens: -1 }, null],
+    ["counts that aren't numbers", { prompt_tokens: '9', completion_tokens: -1 }, null],
     ['a list', [9, 2], null],
-  ])('%s', (_name, usage, tokens) => {
+  ])('reads %s', (_name, usage, tokens) => {
     expect(parseChatUsage(usage)).toEqual(tokens && { ...noTokens, ...tokens });
   });
 });
@@ -79,7 +79,7 @@ describe('parseMessagesUsage', () => {
   test.each<[string, unknown, Partial<Tokens> | null]>([
     ['plain counts', { input_tokens: 10, output_tokens: 5 }, { input: 10, output: 5 }],
     [
-      'cache reads and writes are separate from the input',
+      'cache reads and writes apart from the input',
       { input_tokens: 10, cache_creation_input_tokens: 200, cache_read_input_tokens: 3000, output_tokens: 5 },
       { input: 10, cacheWrite: 200, cachedInput: 3000, output: 5 },
     ],
@@ -94,17 +94,17 @@ describe('parseMessagesUsage', () => {
       { input: 10, cacheWrite: 100, cacheWrite1h: 200, output: 5 },
     ],
     [
-      'only the hour written apart',
+      'only 1-hour writes listed separately',
       { input_tokens: 1, cache_creation_input_tokens: 300, cache_creation: { ephemeral_1h_input_tokens: 200 }, output_tokens: 5 },
       { input: 1, cacheWrite: 100, cacheWrite1h: 200, output: 5 },
     ],
     [
-      'a split without the sum',
+      'a split without the total',
       { input_tokens: 1, cache_creation: { ephemeral_5m_input_tokens: 4, ephemeral_1h_input_tokens: 6 }, output_tokens: 5 },
       { input: 1, cacheWrite: 4, cacheWrite1h: 6, output: 5 },
     ],
     [
-      'a split that exceeds its sum',
+      'a split that exceeds its total',
       { input_tokens: 1, cache_creation_input_tokens: 5, cache_creation: { ephemeral_1h_input_tokens: 6 }, output_tokens: 5 },
       { input: 1, cacheWrite1h: 6, output: 5 },
     ],
@@ -117,7 +117,7 @@ describe('parseMessagesUsage', () => {
     ['no usage', undefined, null],
     ['an empty object', {}, null],
     ['no counts', { service_tier: 'standard' }, null],
-  ])('%s', (_name, usage, tokens) => {
+  ])('reads %s', (_name, usage, tokens) => {
     expect(parseMessagesUsage(usage, null)).toEqual(tokens && { ...noTokens, ...tokens });
   });
 
@@ -126,18 +126,18 @@ describe('parseMessagesUsage', () => {
   test.each<[string, unknown, Partial<Tokens>]>([
     ['the output alone', { output_tokens: 15 }, { output: 15 }],
     [
-      'all counts again',
+      'all counts repeated',
       { input_tokens: 11, cache_read_input_tokens: 21, cache_creation_input_tokens: 75, output_tokens: 15 },
       { input: 11, cachedInput: 21, cacheWrite: 35, output: 15 },
     ],
     ['explicit zeros', { input_tokens: 0, cache_read_input_tokens: 0, output_tokens: 0 }, { input: 0, cachedInput: 0, output: 0 }],
     ['nothing', {}, {}],
     ['no usage', undefined, {}],
-  ])('replaces earlier stream counts with later ones: %s', (_name, usage, tokens) => {
+  ])('replaces earlier counts of a stream: %s', (_name, usage, tokens) => {
     expect(parseMessagesUsage(usage, earlier)).toEqual({ ...earlier, ...tokens });
   });
 
-  test('does not count 1-hour writes twice in a total after a split', () => {
+  test("doesn't count 1-hour cache writes twice", () => {
     const first = parseMessagesUsage(
       {
         input_tokens: 1,
@@ -161,6 +161,6 @@ test.each([
   [1, 1],
   [4, 1],
   [5, 2],
-])('estimates %p characters at %p tokens', (characters, tokens) => {
+])('estimates that %p characters are %p tokens', (characters, tokens) => {
   expect(estimateTokens(characters)).toBe(tokens);
 });

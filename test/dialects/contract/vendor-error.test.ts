@@ -46,7 +46,7 @@ test.each<[string, object]>([
   expect(parseVendorError(Buffer.from(text))).toEqual({ ...nothing, ...said });
 });
 
-describe("a prompt that is too long for the model has one code and the vendor's context window", () => {
+describe('a prompt that is too long for the model', () => {
   test.each<[string, string, number | null]>([
     ['OpenAI', "This model's maximum context length is 128000 tokens. However, your messages resulted in 130001 tokens.", 128_000],
     [
@@ -80,32 +80,32 @@ describe("a prompt that is too long for the model has one code and the vendor's 
     ['Bedrock', 'Input is too long for requested model.', null],
     ['Moonshot', 'Invalid request: Your request exceeded model token limit: 262144 (requested: 300000)', 262_144],
     ['Cloudflare', 'The estimated number of tokens (262334) exceeded this model context window limit (262144)', 262_144],
-  ])('%s', (_vendor, message, windowTokens) => {
+  ])('recognizes a prompt that is too long in errors from %s', (_vendor, message, windowTokens) => {
     const bodies = [{ error: { message, type: 'invalid_request_error', code: 400 } }, { object: 'error', message }, { detail: message }];
     for (const body of bodies)
       expect(parseVendorError(Buffer.from(JSON.stringify(body)))).toMatchObject({ message, code: 'context_length_exceeded', windowTokens });
   });
 
   test.each<[string, object]>([
-    ['quotes a phrase in quotation marks', { message: 'messages.0.content: Input should be a list, got "the prompt is too long, really"' }],
     [
-      'quotes one in apostrophes',
+      'quotes the phrase in quotation marks',
+      { message: 'messages.0.content: Input should be a list, got "the prompt is too long, really"' },
+    ],
+    [
+      'quotes the phrase in apostrophes',
       { message: "Invalid value: 'maximum context length'. Supported values are: 'low'.", param: 'messages[0]' },
     ],
     ['is about another member', { message: 'tool description exceeds the maximum context length of 1024', param: 'tools[0].description' }],
     ['limits the output', { message: 'max_output_tokens exceeds the maximum number of tokens allowed (8192)' }],
     ['limits the rate', { message: 'too many tokens per minute' }],
-  ])('does not recognize an error that %s', (_what, error) => {
+  ])("doesn't confuse it with an error that %s", (_what, error) => {
     expect(parseVendorError(Buffer.from(JSON.stringify({ error })))).toMatchObject({ code: null, windowTokens: null });
   });
 
-  test.each(['context_length_exceeded', 'exceed_context_size_error'])(
-    'recognizes the error by the name %s alone, as code or type',
-    (name) => {
-      for (const error of [{ code: name }, { type: name }])
-        expect(parseVendorError(Buffer.from(JSON.stringify({ error })))).toMatchObject({ code: 'context_length_exceeded' });
-    },
-  );
+  test.each(['context_length_exceeded', 'exceed_context_size_error'])('recognizes the name %s alone, as code or type', (name) => {
+    for (const error of [{ code: name }, { type: name }])
+      expect(parseVendorError(Buffer.from(JSON.stringify({ error })))).toMatchObject({ code: 'context_length_exceeded' });
+  });
 
   test.each([
     'max_tokens is too large: 50000. This model supports at most 16384 completion tokens',

@@ -31,7 +31,7 @@ const hidden = (before: string): string => `${before}--${boundary}\r\nContent-Di
 const model = part('form-data; name="model"', 'openai/whisper-1');
 
 describe('a multipart body', () => {
-  it('keeps its bytes and exposes its fields, regardless of chunk boundaries and file contents', () => {
+  it('forwards a multipart body byte for byte', () => {
     const content = fc.oneof(
       fc.uint8Array({ maxLength: 80 }).map((bytes) => Buffer.from(bytes)),
       // Content that resembles a delimiter.
@@ -61,7 +61,7 @@ describe('a multipart body', () => {
     );
   });
 
-  it('has the fields that an independent parser reads', async () => {
+  it('reads the same fields as an independent parser', async () => {
     const form = new FormData();
     form.set('file', new File(['\r\n--other\r\n'], 'ünï"cödé\r\n.wav', { type: 'audio/wav' }));
     form.set('model', 'a/b');

@@ -48,7 +48,7 @@ describe('parseRequest', () => {
 test.each([
   ['{"max_tokens": 5.0,"model":"standard","stream":true}', '{"max_tokens": 5.0,"model":"claude","stream":true}'],
   ['{ "max_tokens":5}', '{"model":"claude", "max_tokens":5}'],
-])('patches only the model of %s for a vendor', (text, sent) => {
+])('replaces only the model of %s', (text, sent) => {
   const body = Buffer.from(text);
   expect(splice(body, messages.patchForVendor(body, scanObject(body), 'claude', true)).toString()).toBe(sent);
 });
@@ -57,7 +57,7 @@ describe('parseResponse', () => {
   const answerOf = (content: unknown, usage?: unknown): Buffer =>
     Buffer.from(JSON.stringify({ type: 'message', role: 'assistant', content, usage }));
 
-  test('reads text blocks, tool uses and usage, but not thinking', () => {
+  test('reads text, tool uses and usage, but not thinking', () => {
     const content = [
       { type: 'thinking', thinking: 'hm', signature: 's' },
       { type: 'text', text: 'Hel' },
@@ -138,7 +138,7 @@ describe('the stream reader', () => {
     });
   });
 
-  test('replaces earlier counts with later ones and keeps missing ones', () => {
+  test('replaces earlier counts with later ones', () => {
     const reader = messages.createStreamReader();
     readStream(
       reader,
@@ -150,7 +150,7 @@ describe('the stream reader', () => {
     expect(reader.summary()).toMatchObject({ tokens: { input: 26, cachedInput: 0, cacheWrite: 7, output: 15 }, isFinal: true });
   });
 
-  test('does not treat the usage of message_start as final, or missing usage as zero', () => {
+  test("doesn't treat the usage in message_start as final", () => {
     const begun = messages.createStreamReader();
     readStream(begun, streamOf(start(), text('x'), delta(undefined), stop));
     expect(begun.summary()).toMatchObject({ tokens: { input: 25, output: 1 }, isFinal: false });
@@ -162,13 +162,13 @@ describe('the stream reader', () => {
     expect(halfTold.summary()).toMatchObject({ tokens: { ...noTokens, output: 7 }, isFinal: false });
   });
 
-  test('reads explicit zeros as counts', () => {
+  test('reads zeros as counts', () => {
     const reader = messages.createStreamReader();
     readStream(reader, streamOf(start({ input_tokens: 0, output_tokens: 0 }), delta({ output_tokens: 0 })));
     expect(reader.summary()).toMatchObject({ tokens: noTokens, isFinal: true });
   });
 
-  test('joins parallel tool uses by their index and reads missing arguments as {}', () => {
+  test('assembles parallel tool uses by index', () => {
     const reader = messages.createStreamReader();
     readStream(
       reader,
@@ -191,7 +191,7 @@ describe('the stream reader', () => {
     ]);
   });
 
-  test('reads thinking, signatures and citations as deltas, but not as text', () => {
+  test("doesn't read thinking, signatures and citations as text", () => {
     const reader = messages.createStreamReader();
     const deltas = [
       { type: 'thinking_delta', thinking: 'hm' },
@@ -225,14 +225,14 @@ describe('the stream reader', () => {
     expect(readStream(messages.createStreamReader(), ': hi\n\nevent: ping\n\n')).toEqual(['ignored', 'ignored']);
   });
 
-  test('completes a response only with message_stop', () => {
+  test('accepts only message_stop as the end', () => {
     const reader = messages.createStreamReader();
     readStream(reader, streamOf(start(), text('x'), delta({ output_tokens: 1 })));
     expect(reader.finished()).toBe(false);
   });
 });
 
-test('ends an interrupted stream with an error event', () => {
+test('ends a broken stream with an error event', () => {
   expect(messages.formatStreamError('the vendor "stopped"')).toBe(
     'event: error\ndata: {"type":"error","error":{"type":"api_error","message":"the vendor \\"stopped\\""}}\n\n',
   );

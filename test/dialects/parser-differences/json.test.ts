@@ -123,7 +123,7 @@ function costOfLimit({ limits }: Reading, route: TextRoute): number {
   return tokenCost({ ...noTokens, output: Math.min(max, 1_000_000) * Math.max(1, numberOf('n')) }, price);
 }
 
-describe('bodies that parsers read differently', () => {
+describe('JSON bodies that parsers read differently', () => {
   const unchecked: string[] = [];
   const uncounted: string[] = [];
   let blocked = 0;
@@ -149,11 +149,11 @@ describe('bodies that parsers read differently', () => {
     }
   }, 120_000);
 
-  test('checks every string of a body that a parser might read', () => {
+  test('checks every string that any parser might read', () => {
     expect(unchecked).toEqual([]);
   });
 
-  test('bounds a body by every token limit that a parser might read', () => {
+  test('bounds the tokens by every limit that any parser might read', () => {
     expect(uncounted).toEqual([]);
   });
 
@@ -162,7 +162,7 @@ describe('bodies that parsers read differently', () => {
   });
 });
 
-test('neither rejects nor blocks ordinary bodies', async () => {
+test('neither rejects nor blocks ordinary JSON bodies', async () => {
   const random = createRandom(7);
   for (let count = 0; count < 300; count += 1) {
     const body = writeJsonBody(random, false);

@@ -79,7 +79,7 @@ describe('uploads that parsers read differently', () => {
     }
   }, 120_000);
 
-  test('checks every string of an upload that a parser might read', () => {
+  test('checks every string that any parser might read', () => {
     expect(unchecked).toEqual([]);
   });
 

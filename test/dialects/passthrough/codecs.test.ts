@@ -23,9 +23,12 @@ function codeOf(work: () => unknown): string {
 describe.each([embeddings, moderations, rerank, responses])('a request of $route', (rules) => {
   const read = (body: Buffer) => rules.parseRequest(body, scanObject(body));
 
-  it.each([[{}], [{ model: '' }], [{ model: 7 }], [{ model: null }]])('fails with missing_model if it has no valid model: %j', (body) => {
-    expect(codeOf(() => read(json(body)))).toBe('missing_model');
-  });
+  it.each([[{}], [{ model: '' }], [{ model: 7 }], [{ model: null }]])(
+    'fails with missing_model if the model is missing or invalid: %j',
+    (body) => {
+      expect(codeOf(() => read(json(body)))).toBe('missing_model');
+    },
+  );
 
   it('rejects a duplicated model', () => {
     expect(codeOf(() => read(Buffer.from('{"model":"a","model":"b"}')))).toBe('bad_json');
@@ -47,9 +50,9 @@ describe('usage', () => {
       { tokens: { ...none, input: 5 }, isFinal: true },
     ],
     ['embeddings without usage', embeddings, { data: [] }, { tokens: null, isFinal: false }],
-    ['a rerank vendor that answers with a bare list', rerank, [{ index: 0, score: 0.5 }], { tokens: null, isFinal: false }],
-    ['an answer that says there is no error', rerank, { results: [], error: null }, { tokens: null, isFinal: false }],
-    ['moderations are free and have none', moderations, { results: [] }, { tokens: none, isFinal: true }],
+    ['a bare list from a rerank vendor', rerank, [{ index: 0, score: 0.5 }], { tokens: null, isFinal: false }],
+    ['a response with a null error', rerank, { results: [], error: null }, { tokens: null, isFinal: false }],
+    ['moderations, which are free', moderations, { results: [] }, { tokens: none, isFinal: true }],
     ['rerank by tokens', rerank, { results: [], usage: { total_tokens: 9 } }, { tokens: { ...none, input: 9 }, isFinal: true }],
     [
       'rerank by searches',
@@ -58,12 +61,12 @@ describe('usage', () => {
       { tokens: none, isFinal: true, searches: 2 },
     ],
     [
-      'responses, cached tokens apart',
+      'responses with cached tokens',
       responses,
       { output: [], usage: { input_tokens: 10, input_tokens_details: { cached_tokens: 4 }, output_tokens: 0 } },
       { tokens: { ...none, input: 6, cachedInput: 4 }, isFinal: true },
     ],
-  ])('%s', (_title, rules, answer, expected) => {
+  ])('reads %s', (_title, rules, answer, expected) => {
     expect(rules.parseResponse(json(answer))).toMatchObject(expected);
   });
 
@@ -90,31 +93,28 @@ describe('responses', () => {
   ];
   const turn = { text: 'Hello', toolCalls: [{ name: 'f', arguments: '{"a":1}' }] };
 
-  it('stores the text and function calls of the caller in memory', () => {
+  it('stores the text and function calls of the response in memory', () => {
     expect(responses.parseResponse(json({ output }))?.turn).toEqual(turn);
   });
 
-  it.each(['response.completed', 'response.incomplete'])(
-    'completes a stream that ends with %s and reads the usage from its last event',
-    (type) => {
-      const reader = responses.createStreamReader();
-      const meanings = read(reader, [
-        { type: 'response.created', response: {} },
-        { type: 'response.output_text.delta', delta: 'He' },
-        { type, response: { output, usage: { input_tokens: 3, output_tokens: 2 } } },
-      ]);
-      expect(meanings).toEqual(['opening', 'delta', 'end']);
-      expect(reader.summary()).toEqual({
-        tokens: { ...none, input: 3, output: 2 },
-        isFinal: true,
-        turn,
-        generatedCharacters: 13,
-        toolUses: { web_search: 1 },
-      });
-    },
-  );
+  it.each(['response.completed', 'response.incomplete'])('reads the usage of a stream from the final %s event', (type) => {
+    const reader = responses.createStreamReader();
+    const meanings = read(reader, [
+      { type: 'response.created', response: {} },
+      { type: 'response.output_text.delta', delta: 'He' },
+      { type, response: { output, usage: { input_tokens: 3, output_tokens: 2 } } },
+    ]);
+    expect(meanings).toEqual(['opening', 'delta', 'end']);
+    expect(reader.summary()).toEqual({
+      tokens: { ...none, input: 3, output: 2 },
+      isFinal: true,
+      turn,
+      generatedCharacters: 13,
+      toolUses: { web_search: 1 },
+    });
+  });
 
-  it('reports failed and error events as errors and keeps the text before them', () => {
+  it('reports failed and error events as errors', () => {
     const failing = responses.createStreamReader();
     expect(
       read(failing, [

@@ -4,7 +4,7 @@ import { countLeastTokens, leastBytesPerToken } from '../../../src/dialects/prom
 const count = (body: unknown): number => countLeastTokens(Buffer.from(JSON.stringify(body)), Number.POSITIVE_INFINITY);
 const says = (content: unknown) => ({ messages: [{ role: 'user', content }] });
 
-describe('never exceeds the number of tokens that the vendor counts', () => {
+describe('the estimated minimum of tokens', () => {
   /** Token counts of o200k_base, which is OpenAI's tokenizer with the fewest tokens per text. */
   test.each<[string, string, number, number]>([
     ['English', "It isn't the length of a prompt that matters most; it's what the model was asked to do with it.", 20, 22],
@@ -15,14 +15,14 @@ describe('never exceeds the number of tokens that the vendor counts', () => {
     ['Korean', '오늘은 날씨가 좋아서 친구와 함께 공원에 갔습니다.', 10, 17],
     ['Russian', 'Сегодня хорошая погода, и мы пошли гулять в парк.', 9, 15],
     ['Hindi', 'आज मौसम बहुत अच्छा है और हम पार्क में गए।', 8, 11],
-    ['one letter, often', 'x'.repeat(1_600), 100, 200],
+    ['one repeated letter', 'x'.repeat(1_600), 100, 200],
     ['dots', '.'.repeat(5_000), 0, 79],
-  ])('%s', (_what, text, least, tokens) => {
+  ])("estimates at most the vendor's count for %s", (_what, text, least, tokens) => {
     expect(count(says(text))).toBe(least);
     expect(least).toBeLessThanOrEqual(tokens);
   });
 
-  test('never exceeds what the size of the body permits', () => {
+  test('never estimates more than the size of the body allows', () => {
     const body = says('a '.repeat(1_000));
     expect(count(body)).toBe(1_000);
     expect(count(body)).toBeLessThanOrEqual(JSON.stringify(body).length / leastBytesPerToken);
@@ -36,7 +36,7 @@ describe('the bound', () => {
     ['a text part', says([{ type: 'text', text }])],
     ['a tool result', says([{ type: 'tool_result', tool_use_id: 'x', content: text }])],
     ['the arguments of a tool call', { messages: [{ role: 'assistant', tool_calls: [{ function: { name: 'f', arguments: text } }] }] }],
-    ['a system prompt of messages', { system: text, messages: [] }],
+    ['a system prompt in messages', { system: text, messages: [] }],
     ['the input of responses', { instructions: 'one', input: 'two three' }],
     ['an input item of responses', { input: [{ role: 'user', content: [{ type: 'input_text', text }] }] }],
     ['the output of a function', { input: [{ type: 'function_call_output', call_id: 'x', output: text }] }],
@@ -47,7 +47,7 @@ describe('the bound', () => {
   const blob = 'QUJD'.repeat(10_000);
   test.each<[string, unknown]>([
     ['an image', says([{ type: 'image_url', image_url: { url: `data:image/png;base64,${blob}` } }])],
-    ['an image of messages', says([{ type: 'image', source: { type: 'base64', media_type: 'image/png', data: blob } }])],
+    ['an image in messages', says([{ type: 'image', source: { type: 'base64', media_type: 'image/png', data: blob } }])],
     ['a file', says([{ type: 'file', file: { filename: 'a.pdf', file_data: blob } }])],
     ['audio', says([{ type: 'input_audio', input_audio: { data: blob, format: 'wav' } }])],
     ['thinking', { messages: [{ role: 'assistant', content: [{ type: 'thinking', thinking: 'one two', signature: blob }] }] }],
@@ -69,13 +69,13 @@ describe('the bound', () => {
   });
 
   test.each(['truncation', 'context_management', 'transforms', 'truncate_prompt_tokens'])(
-    'counts nothing if the vendor may shorten the prompt: %s',
+    'estimates zero tokens if the vendor may shorten the prompt: %s',
     (key) => {
       expect(count({ ...says('one two three'), [key]: 'auto' })).toBe(0);
     },
   );
 
-  test('counts no more than needed to exceed the limit', () => {
+  test('stops counting once the limit is exceeded', () => {
     const messages = Array.from({ length: 1_000 }, () => ({ role: 'user', content: 'one two three' }));
     expect(countLeastTokens(Buffer.from(JSON.stringify({ messages })), 10)).toBe(12);
   });

@@ -10,7 +10,7 @@ const sha256 = (content: string) => createHash('sha256').update(content).digest(
 const base64 = (content: string) => Buffer.from(content).toString('base64');
 
 describe('chat', () => {
-  test('keeps text and tool calls as messages, and system prompts and tool results as extras with their position', () => {
+  test('stores tool results and system prompts separately from the messages', () => {
     const { messages, extras, isPrefilled } = parsePrompt('chat', {
       messages: [
         { role: 'system', content: 'Be brief.' },
@@ -45,7 +45,7 @@ describe('chat', () => {
     expect(isPrefilled).toBe(false);
   });
 
-  test('stores images, audio and files as type, size and hash, and URLs as text', () => {
+  test('stores images, audio and files as type, size and hash', () => {
     const { messages, extras } = parsePrompt('chat', {
       messages: [
         {
@@ -72,7 +72,7 @@ describe('chat', () => {
     expect(JSON.stringify(extras)).not.toContain(base64('pixels'));
   });
 
-  test('reads a refusal as assistant text and the legacy function_call as a tool call', () => {
+  test('reads a refusal as assistant text', () => {
     const { messages } = parsePrompt('chat', {
       messages: [
         { role: 'assistant', content: null, refusal: 'I cannot.' },
@@ -96,12 +96,12 @@ describe('chat', () => {
     expect(parsePrompt('chat', { messages: [{ role: 'user', content: text }] }).messages).toEqual([user(text)]);
   });
 
-  test('finishes reading 2 MB that consist of data URL markers', () => {
+  test('reads 2 MB of data URL prefixes quickly', () => {
     const text = ';base64,'.repeat(250_000);
     expect(parsePrompt('chat', { messages: [{ role: 'user', content: text }] }).messages).toEqual([user(text)]);
   });
 
-  test('stores the system prompt and the newest thousands of too many messages', () => {
+  test('keeps the system prompt and the newest messages of a very long prompt', () => {
     const read = (count: number) => {
       const said = Array.from({ length: count }, (_value, index) => ({ role: 'user', content: String(index) }));
       return parsePrompt('responses', { input: [{ role: 'developer', content: 'Be brief.' }, ...said] });
@@ -113,7 +113,7 @@ describe('chat', () => {
     expect(read(1_999).messages).toHaveLength(1_999);
   });
 
-  test('stores the newest extras of a message with a million blocks', () => {
+  test('keeps the newest parts of a message with a million blocks', () => {
     const blocks = Array.from({ length: 1_000_000 }, (_value, n) => ({ type: 'image', n }));
     const { extras } = parsePrompt('messages', { messages: [{ role: 'user', content: [{ type: 'tool_result', content: blocks }] }] });
     expect(extras).toHaveLength(2_000);
@@ -127,7 +127,7 @@ describe('chat', () => {
     expect(extras).toMatchObject([{ kind: 'other', type: 'x', text: expect.stringMatching(/^\{"type":"x","all":\["data:,",/) }]);
   });
 
-  test('truncates texts after four million characters and messages after 128 calls', () => {
+  test('truncates text after four million characters', () => {
     const turn = { text: 'x'.repeat(9_000_000), toolCalls: Array(1_000_000).fill({ name: 'check', arguments: '{}' }) };
     const message = normalizeMessage('assistant', turn);
     expect([message?.text.length, message?.toolCalls.length]).toEqual([4_194_304, 128]);
@@ -140,7 +140,7 @@ describe('chat', () => {
 });
 
 describe('messages', () => {
-  test('turns text and tool blocks into messages, but not results, thinking and cache breakpoints', () => {
+  test('stores text and tool calls as messages, but not results or thinking', () => {
     const { messages, extras } = parsePrompt('messages', {
       system: [{ type: 'text', text: 'Be brief.', cache_control: { type: 'ephemeral' } }],
       messages: [
@@ -260,7 +260,7 @@ describe('responses', () => {
   });
 });
 
-describe('any input', () => {
+describe('unusual input', () => {
   const routes = fc.constantFrom<PromptRoute>('chat', 'messages', 'responses');
   const word = fc.constantFrom(
     'user',
@@ -304,7 +304,7 @@ describe('any input', () => {
     ),
   }));
 
-  test('parses any input without throwing to JSON that PostgreSQL can store', () => {
+  test('converts any input to JSON that PostgreSQL can store', () => {
     fc.assert(
       fc.property(routes, body, (route, json) => {
         for (const request of [json, { messages: json, input: json, system: json }, { messages: [json], input: [json] }]) {
@@ -319,7 +319,7 @@ describe('any input', () => {
     );
   });
 
-  test('parses input that is nested a hundred thousand levels deep', () => {
+  test('accepts input that is nested a hundred thousand levels deep', () => {
     const deep: unknown = JSON.parse(`${'['.repeat(100_000)}${']'.repeat(100_000)}`);
     const content = [
       { type: 'tool_use', name: 'f', input: deep },
@@ -331,7 +331,7 @@ describe('any input', () => {
     ]);
   });
 
-  test('replaces long base64 in an unknown block with its hash', () => {
+  test('replaces long base64 in unknown blocks with its hash', () => {
     const data = base64('x'.repeat(3_000));
     const { extras } = parsePrompt('chat', { messages: [{ role: 'user', content: [{ type: 'hologram', payload: { blob: data } }] }] });
     expect(extras).toEqual([

@@ -17,52 +17,52 @@ function insert(dialect: Dialect, text: string): { text: string; userText: strin
 const message = `{"role":"system","content":${JSON.stringify(block)}}`;
 const textBlock = `{"type":"text","text":${JSON.stringify(block)}}`;
 
-describe('chat: one system message after the leading system and developer messages', () => {
+describe('inserting recalled memories into a chat request', () => {
   test.each([
-    ['no system message', '[ {"role":"user","content":"hi"} ]', `[ ${message},{"role":"user","content":"hi"} ]`],
+    ['without a system message', '[ {"role":"user","content":"hi"} ]', `[ ${message},{"role":"user","content":"hi"} ]`],
     [
       'one',
       '[{"role":"system","content":"s"} , {"role":"user","content":"hi"}]',
       `[{"role":"system","content":"s"} , ${message},{"role":"user","content":"hi"}]`,
     ],
     [
-      'system and developer',
+      'after system and developer messages',
       '[{"role":"system"},{"role":"developer"},{"role":"user","content":"hi"},{"role":"system"}]',
       `[{"role":"system"},{"role":"developer"},${message},{"role":"user","content":"hi"},{"role":"system"}]`,
     ],
     [
-      'an escaped role',
+      'after an escaped role',
       '[{"r\\u006fle":"s\\u0079stem"},{"role":"user","content":"hi"}]',
       `[{"r\\u006fle":"s\\u0079stem"},${message},{"role":"user","content":"hi"}]`,
     ],
-    ['something that is no message first', '[1,{"role":"user","content":"hi"}]', `[${message},1,{"role":"user","content":"hi"}]`],
-  ])('%s', (_name, before, after) => {
+    ["before something that isn't a message", '[1,{"role":"user","content":"hi"}]', `[${message},1,{"role":"user","content":"hi"}]`],
+  ])('adds one system message: %s', (_name, before, after) => {
     expect(insert('chat', `{"a":1.0,"messages":${before}, "z":1e5 }`)?.text).toBe(`{"a":1.0,"messages":${after}, "z":1e5 }`);
   });
 });
 
-describe('messages: one more text in `system`', () => {
+describe('inserting recalled memories into a messages request', () => {
   const rest = '"messages":[{"role":"user","content":"hi"}]';
   test.each([
     [
-      'a text becomes two blocks',
+      'a string becomes two blocks',
       `{"system" : "be \\u006bind",${rest}}`,
       `{"system" : [{"type":"text","text":"be \\u006bind"},${textBlock}],${rest}}`,
     ],
     [
-      'a list gets one more',
+      'a list gets another block',
       `{"system":[{"type":"text","text":"a","cache_control":{"type":"ephemeral"}} ],${rest}}`,
       `{"system":[{"type":"text","text":"a","cache_control":{"type":"ephemeral"}} ,${textBlock}],${rest}}`,
     ],
-    ['an empty list gets its first', `{"system":[ ],${rest}}`, `{"system":[ ${textBlock}],${rest}}`],
-    ['null is set', `{"system":null,${rest}}`, `{"system":${JSON.stringify(block)},${rest}}`],
-    ['an empty text is set', `{"system":"",${rest}}`, `{"system":${JSON.stringify(block)},${rest}}`],
-    ['what is absent is set', `{${rest}}`, `{"system":${JSON.stringify(block)},${rest}}`],
-  ])('%s', (_name, before, after) => {
+    ['an empty list gets its first block', `{"system":[ ],${rest}}`, `{"system":[ ${textBlock}],${rest}}`],
+    ['null is replaced', `{"system":null,${rest}}`, `{"system":${JSON.stringify(block)},${rest}}`],
+    ['an empty string is replaced', `{"system":"",${rest}}`, `{"system":${JSON.stringify(block)},${rest}}`],
+    ['a missing system prompt is added', `{${rest}}`, `{"system":${JSON.stringify(block)},${rest}}`],
+  ])('adds one text to system: %s', (_name, before, after) => {
     expect(insert('messages', before)?.text).toBe(after);
   });
 
-  test('inserts nothing if system has another type', () => {
+  test('inserts nothing if system has an unexpected type', () => {
     expect(insert('messages', `{"system":7,${rest}}`)).toBeNull();
   });
 });
@@ -70,7 +70,7 @@ describe('messages: one more text in `system`', () => {
 describe('the last user text', () => {
   test.each<[string, Dialect, unknown[], string | null]>([
     [
-      'the last message of the user',
+      'the last user message',
       'chat',
       [
         { role: 'user', content: 'one' },
@@ -95,7 +95,7 @@ describe('the last user text', () => {
       'a\nb',
     ],
     [
-      'before results of tools',
+      'the user message before tool results',
       'messages',
       [
         { role: 'user', content: 'find it' },
@@ -105,7 +105,7 @@ describe('the last user text', () => {
       'find it',
     ],
     [
-      'no message of the user',
+      'nothing without a user message',
       'chat',
       [
         { role: 'system', content: 's' },
@@ -113,11 +113,16 @@ describe('the last user text', () => {
       ],
       null,
     ],
-    ['only images', 'chat', [{ role: 'user', content: [{ type: 'image_url', image_url: { url: 'https://x' } }] }], null],
-    ['white space', 'chat', [{ role: 'user', content: ' \n' }], null],
-    ['no messages', 'chat', [], null],
-    ['no block that was recalled before', 'chat', [{ role: 'user', content: `hi ${wrapRecalled('recall', ['old'])} there` }], 'hi  there'],
-  ])('%s', (_name, dialect, messages, text) => {
+    [
+      'nothing if there are only images',
+      'chat',
+      [{ role: 'user', content: [{ type: 'image_url', image_url: { url: 'https://x' } }] }],
+      null,
+    ],
+    ['nothing in white space', 'chat', [{ role: 'user', content: ' \n' }], null],
+    ['nothing without messages', 'chat', [], null],
+    ['no block that was recalled earlier', 'chat', [{ role: 'user', content: `hi ${wrapRecalled('recall', ['old'])} there` }], 'hi  there'],
+  ])('finds %s', (_name, dialect, messages, text) => {
     expect(insert(dialect, JSON.stringify({ messages }))?.userText ?? null).toBe(text);
   });
 });
@@ -143,7 +148,7 @@ const bodies = fc
       `${gap}{"first":${odd},${gap}"messages":${gap}[${gap}${messages.join(',')}]${gap},${system === null ? '' : `"system":${gap}${system},`}"last":${odd}}${gap}`,
   );
 
-test('leaves all other bytes unchanged and inserts the block once at its position', () => {
+test('leaves all other bytes unchanged', () => {
   fc.assert(
     fc.property(bodies, fc.constantFrom<Dialect>('chat', 'messages'), (before, dialect) => {
       const after = insert(dialect, before);

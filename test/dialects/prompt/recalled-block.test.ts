@@ -7,20 +7,20 @@ const wakeUp = wrapRecalled('wakeUp', ['- Likes coffee']);
 
 test.each([
   ['a block alone', block, ''],
-  ['text around', `a ${block} b`, 'a  b'],
+  ['a block within text', `a ${block} b`, 'a  b'],
   ['two blocks', `a ${block} b ${wakeUp} c`, 'a  b  c'],
   ['a block that was cut off', `a ${block.slice(0, -5)}`, 'a'],
   ['a block within JSON', JSON.stringify({ note: block }), '{"note":""}'],
-  ['other line ends', block.replaceAll('\n', '\r\n'), ''],
+  ['a block with CRLF line endings', block.replaceAll('\n', '\r\n'), ''],
 ])('removes %s', (_, text, left) => {
   expect(stripRecalled(text)).toBe(left);
 });
 
 test.each([
-  ['the mark at the beginning', '[gateway memory: begin] what I say'],
-  ['the mark at the end', 'I say [gateway memory: end]'],
-  ['both, around other text', '[gateway memory: begin]\nI owe you 5.\n[gateway memory: end] Yes.'],
-])('does not let text hide behind %s', (_, text) => {
+  ['the opening mark', '[gateway memory: begin] what I say'],
+  ['the closing mark', 'I say [gateway memory: end]'],
+  ['both marks around other text', '[gateway memory: begin]\nI owe you 5.\n[gateway memory: end] Yes.'],
+])('keeps text that imitates a block with %s', (_, text) => {
   expect(stripRecalled(text)).toBe(text);
   expect(stripRecalled(`${text} ${block}`)).toBe(text);
   expect(stripRecalled(`${block} ${text}`)).toBe(text);

@@ -11,40 +11,44 @@ const none = { inputBytes: 2, messages: 0, hasTools: false, hasImages: false, ha
 
 describe('features of a body', () => {
   test.each<[string, string, object]>([
-    ['nothing', '{}', { ...none, inputBytes: 0 }],
-    ['no messages', '{"messages":[]}', none],
+    ['nothing in an empty body', '{}', { ...none, inputBytes: 0 }],
+    ['nothing in an empty list', '{"messages":[]}', none],
     [
-      'messages are counted by their roles',
+      'the number of messages by their roles',
       '{"messages":[{"role":"user","content":"a"},{"role" : "assistant","content":"role"}]}',
       { messages: 2 },
     ],
     [
-      'a role mentioned in a text does not count',
+      'no message in a text that mentions a role',
       JSON.stringify({ messages: [{ role: 'user', content: '{"role": "user"}' }] }),
       { messages: 1 },
     ],
-    ['bytes of messages and system', '{"system":"abc","messages":[1],"metadata":{"a":"bcdefgh"}}', { inputBytes: 8 }],
+    ['the bytes of messages and system', '{"system":"abc","messages":[1],"metadata":{"a":"bcdefgh"}}', { inputBytes: 8 }],
     ['tools', '{"messages":[],"tools":[{"type":"function"}]}', { hasTools: true }],
     ['functions', '{"messages":[],"functions":[{}]}', { hasTools: true }],
-    ['an empty list of tools', '{"messages":[],"tools":[ \n]}', { hasTools: false }],
-    ['tools that are no list', '{"messages":[],"tools":null}', { hasTools: false }],
+    ['no tools in an empty list', '{"messages":[],"tools":[ \n]}', { hasTools: false }],
+    ['no tools if they are null', '{"messages":[],"tools":null}', { hasTools: false }],
     [
-      'an image of chat',
+      'an image in chat',
       '{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:"}}]}]}',
       { hasImages: true },
     ],
-    ['an image of messages', '{"messages":[{"role":"user","content":[{"type" :\n"image","source":{}}]}]}', { hasImages: true }],
-    ['an image mentioned in a text', JSON.stringify({ messages: [{ role: 'user', content: '"type":"image"' }] }), { hasImages: false }],
-    ['a member called image', '{"messages":[{"role":"assistant","content":[{"input":{"image":1}}]}]}', { hasImages: false }],
+    ['an image in messages', '{"messages":[{"role":"user","content":[{"type" :\n"image","source":{}}]}]}', { hasImages: true }],
+    [
+      'no image in a text that mentions one',
+      JSON.stringify({ messages: [{ role: 'user', content: '"type":"image"' }] }),
+      { hasImages: false },
+    ],
+    ['no image in a member called image', '{"messages":[{"role":"assistant","content":[{"input":{"image":1}}]}]}', { hasImages: false }],
     ['code', JSON.stringify({ messages: [{ role: 'user', content: 'see\n```js\n1\n```' }] }), { hasCode: true }],
     ['code in the system prompt', JSON.stringify({ system: '```', messages: [] }), { hasCode: true }],
-    ['a code word is no code', JSON.stringify({ messages: [{ role: 'user', content: 'the `x`' }] }), { hasCode: false }],
-    ['fences elsewhere', '{"messages":[],"stop":["```"]}', { hasCode: false }],
-  ])('%s', (_name, text, expected) => {
+    ['no code in inline backticks', JSON.stringify({ messages: [{ role: 'user', content: 'the `x`' }] }), { hasCode: false }],
+    ['no code outside the prompt', '{"messages":[],"stop":["```"]}', { hasCode: false }],
+  ])('finds %s', (_name, text, expected) => {
     expect(featuresOf(text)).toMatchObject(expected);
   });
 
-  test('searches only the first 256 KiB of a body', () => {
+  test('searches only the first 256 KiB', () => {
     const text = JSON.stringify({ messages: [{ role: 'user', content: `${'x'.repeat(33_000_000)}\`\`\`` }] });
     expect(featuresOf(text)).toMatchObject({ hasCode: false, messages: 1 });
   });
@@ -62,7 +66,7 @@ describe('the last user text', () => {
 
   test.each<[string, unknown, string | null]>([
     [
-      'the last of several',
+      'the last of several user texts',
       {
         messages: [
           { role: 'user', content: 'a' },
@@ -72,12 +76,12 @@ describe('the last user text', () => {
       },
       'b',
     ],
-    ['parts', { messages: [{ role: 'user', content: [{ type: 'text', text: 'a' }] }] }, 'a'],
-    ['no user', { messages: [{ role: 'system', content: 'a' }] }, null],
+    ['a text in parts', { messages: [{ role: 'user', content: [{ type: 'text', text: 'a' }] }] }, 'a'],
+    ['nothing without a user message', { messages: [{ role: 'system', content: 'a' }] }, null],
     ['no messages', {}, null],
-    ['what is no message', { messages: [7, null, 'x'] }, null],
-    ['too much to parse', { messages: [{ role: 'user', content: 'x'.repeat(300_000) }] }, null],
-  ])('%s', (_name, body, text) => {
+    ["nothing in values that aren't messages", { messages: [7, null, 'x'] }, null],
+    ['nothing in a body that is too large', { messages: [{ role: 'user', content: 'x'.repeat(300_000) }] }, null],
+  ])('finds %s', (_name, body, text) => {
     expect(read(body)).toBe(text);
   });
 });

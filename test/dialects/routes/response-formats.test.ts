@@ -21,7 +21,7 @@ function stream(dialect: Dialect, answer: unknown): string | null {
 }
 
 describe('chat', () => {
-  test('assembles a stream into the same response as the JSON', () => {
+  test('assembles a stream into the JSON response', () => {
     fc.assert(
       fc.property(said, (answer) => {
         fc.pre((answer.hasToolIds || answer.tools.length === 0) && !isSigned(answer));
@@ -32,7 +32,7 @@ describe('chat', () => {
     );
   });
 
-  test('converts a JSON response so that the SDK reads it like the original stream', () =>
+  test('converts a JSON response to a stream that the SDK reads the same way', () =>
     fc.assert(
       fc.asyncProperty(whole, async (answer) => {
         fc.pre(answer.form !== 'thinking_blocks');
@@ -50,7 +50,7 @@ describe('chat', () => {
     );
   });
 
-  test("converts the gateway's own format of signed reasoning both ways", () => {
+  test('converts signed reasoning both ways', () => {
     fc.assert(
       fc.property(whole, (answer) => {
         const there = responseToChat(JSON.parse(JSON.stringify(messagesAnswer(answer))), { id: 'c', model: 'm', createdSeconds: 1 });
@@ -151,7 +151,7 @@ describe('messages', () => {
   const named = (text: string): string =>
     text.replace(/^data: (\{.*\})$/gm, (line, json: string) => `event: ${JSON.parse(json).type}\n${line}`);
 
-  test('assembles a stream into the same response as the JSON', () => {
+  test('assembles a stream into the JSON response', () => {
     fc.assert(
       fc.property(whole, (answer) => {
         const converted = plain('messages', named(messagesStream(answer)));
@@ -160,7 +160,7 @@ describe('messages', () => {
     );
   });
 
-  test('converts a JSON response so that the SDK reads it like the original stream', () =>
+  test('converts a JSON response to a stream that the SDK reads the same way', () =>
     fc.assert(
       fc.asyncProperty(whole, async (answer) => {
         const received = await readMessagesStream(stream('messages', messagesAnswer(answer)) ?? '');
@@ -205,7 +205,7 @@ describe('messages', () => {
   const stop = { type: 'message_stop' };
   const text = block({ type: 'text', text: '' });
 
-  test('replaces earlier counts with later ones and includes context management', () => {
+  test('replaces earlier counts with later ones', () => {
     const converted = plain('messages', eventsOf(start, { type: 'ping' }, { ...end, context_management: { applied_edits: [] } }, stop));
     const ends = { stop_reason: 'end_turn', stop_sequence: null, usage: { input_tokens: 1, output_tokens: 3 } };
     expect(converted).toEqual({ ...message, ...ends, context_management: { applied_edits: [] } });

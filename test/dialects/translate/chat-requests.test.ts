@@ -5,43 +5,39 @@ import { jsonAnswerToolName } from '../../../src/dialects/translate/json-answer-
 import { format, nativeTool, png, schema, text, toMessages, tool } from './examples.ts';
 
 describe('a chat request for a messages vendor', () => {
-  test('contains only the model, a token limit and the turns', () => {
+  test('contains only the model, a token limit and the messages', () => {
     expect(toMessages({})).toEqual({ model: 'claude', max_tokens: 4096, messages: [{ role: 'user', content: [text('Hi')] }] });
   });
 
   test.each<[string, object, object]>([
     ['max_tokens', { max_tokens: 7 }, { max_tokens: 7 }],
-    ['max_completion_tokens before max_tokens', { max_tokens: 7, max_completion_tokens: 9 }, { max_tokens: 9 }],
-    ['bounds that are null', { max_tokens: null, max_completion_tokens: null }, { max_tokens: 4096 }],
+    ['max_completion_tokens rather than max_tokens', { max_tokens: 7, max_completion_tokens: 9 }, { max_tokens: 9 }],
+    ['null token limits', { max_tokens: null, max_completion_tokens: null }, { max_tokens: 4096 }],
     ['temperature', { temperature: 0.5 }, { temperature: 0.5 }],
     ['temperature above 1', { temperature: 1.7 }, { temperature: 1 }],
     ['temperature of zero', { temperature: 0 }, { temperature: 0 }],
     ['top_p', { top_p: 0.9 }, { top_p: 0.9 }],
     ['top_p of 1 with a temperature', { top_p: 1, temperature: 0.5 }, { temperature: 0.5, top_p: undefined }],
-    ['a stop text', { stop: 'END' }, { stop_sequences: ['END'] }],
-    ['stop texts', { stop: ['A', 'B'] }, { stop_sequences: ['A', 'B'] }],
-    ['stop texts that are empty', { stop: [''] }, { stop_sequences: undefined }],
+    ['a stop sequence', { stop: 'END' }, { stop_sequences: ['END'] }],
+    ['several stop sequences', { stop: ['A', 'B'] }, { stop_sequences: ['A', 'B'] }],
+    ['empty stop sequences', { stop: [''] }, { stop_sequences: undefined }],
     ['top_k', { top_k: 5 }, { top_k: 5 }],
     ['the highest effort', { reasoning_effort: 'max', max_tokens: 40000 }, { thinking: { type: 'enabled', budget_tokens: 16384 } }],
-    ['an effort of OpenRouter', { reasoning: { effort: 'low' }, max_tokens: 9000 }, { thinking: { type: 'enabled', budget_tokens: 1024 } }],
+    ["OpenRouter's effort", { reasoning: { effort: 'low' }, max_tokens: 9000 }, { thinking: { type: 'enabled', budget_tokens: 1024 } }],
+    ["OpenRouter's budget", { reasoning: { max_tokens: 2000 }, max_tokens: 9000 }, { thinking: { type: 'enabled', budget_tokens: 2000 } }],
+    ["OpenRouter's reasoning", { reasoning: { enabled: true }, max_tokens: 9000 }, { thinking: { type: 'enabled', budget_tokens: 4096 } }],
     [
-      'a budget of OpenRouter',
-      { reasoning: { max_tokens: 2000 }, max_tokens: 9000 },
-      { thinking: { type: 'enabled', budget_tokens: 2000 } },
-    ],
-    ['reasoning of OpenRouter', { reasoning: { enabled: true }, max_tokens: 9000 }, { thinking: { type: 'enabled', budget_tokens: 4096 } }],
-    [
-      'thinking of messages',
+      'thinking in the messages format',
       { thinking: { type: 'enabled', budget_tokens: 6000 }, max_tokens: 9000 },
       { thinking: { type: 'enabled', budget_tokens: 6000 } },
     ],
     [
-      'thinking beyond the limit of tokens',
+      'thinking beyond the token limit',
       { thinking: { type: 'enabled', budget_tokens: 9000 }, max_tokens: 9000 },
       { thinking: { type: 'enabled', budget_tokens: 4096 } },
     ],
-    ['thinking that is off', { thinking: { type: 'disabled' }, reasoning_effort: 'high', max_tokens: 9000 }, { thinking: undefined }],
-    ['stop that is null', { stop: null }, { stop_sequences: undefined }],
+    ['disabled thinking', { thinking: { type: 'disabled' }, reasoning_effort: 'high', max_tokens: 9000 }, { thinking: undefined }],
+    ['a null stop sequence', { stop: null }, { stop_sequences: undefined }],
     ['user', { user: 'u-1' }, { metadata: { user_id: 'u-1' } }],
     ['safety_identifier', { safety_identifier: 's-1' }, { metadata: { user_id: 's-1' } }],
     ['n of 1', { n: 1 }, { n: undefined }],
@@ -52,7 +48,7 @@ describe('a chat request for a messages vendor', () => {
       { tools: [{ name: 'f', input_schema: { type: 'object', properties: {} } }] },
     ],
     [
-      'a schema without type, whole',
+      'a schema without a type',
       {
         tools: [
           { type: 'function', function: { name: 'f', parameters: { properties: {}, $defs: { x: true }, additionalProperties: false } } },
@@ -70,23 +66,23 @@ describe('a chat request for a messages vendor', () => {
       { tool_choice: { type: 'tool', name: 'f' } },
     ],
     [
-      'parallel calls off',
+      'disabled parallel calls',
       { tools: [tool], parallel_tool_calls: false },
       { tool_choice: { type: 'auto', disable_parallel_tool_use: true } },
     ],
     [
-      'parallel calls off for a required call',
+      'disabled parallel calls with a required call',
       { tools: [tool], tool_choice: 'required', parallel_tool_calls: false },
       { tool_choice: { type: 'any', disable_parallel_tool_use: true } },
     ],
     [
-      'parallel calls off where none is allowed',
+      'disabled parallel calls if no call is allowed',
       { tools: [tool], tool_choice: 'none', parallel_tool_calls: false },
       { tool_choice: { type: 'none' } },
     ],
-    ['parallel calls off without tools', { parallel_tool_calls: false }, { tool_choice: undefined }],
-    ['parallel calls on', { tools: [tool], parallel_tool_calls: true }, { tool_choice: undefined }],
-    ['any text as response_format', { response_format: { type: 'text' } }, { tools: undefined, output_config: undefined }],
+    ['disabled parallel calls without tools', { parallel_tool_calls: false }, { tool_choice: undefined }],
+    ['enabled parallel calls', { tools: [tool], parallel_tool_calls: true }, { tool_choice: undefined }],
+    ['response_format text', { response_format: { type: 'text' } }, { tools: undefined, output_config: undefined }],
     ['low effort', { reasoning_effort: 'low', max_tokens: 9000 }, { thinking: { type: 'enabled', budget_tokens: 1024 } }],
     ['medium effort', { reasoning_effort: 'medium', max_tokens: 9000 }, { thinking: { type: 'enabled', budget_tokens: 4096 } }],
     ['high effort', { reasoning_effort: 'high', max_tokens: 40000 }, { thinking: { type: 'enabled', budget_tokens: 16384 } }],
@@ -95,17 +91,17 @@ describe('a chat request for a messages vendor', () => {
     ['no effort', { reasoning_effort: 'none', max_tokens: 9000 }, { thinking: undefined }],
     ['the default effort', { reasoning_effort: 'default', max_tokens: 9000 }, { thinking: undefined }],
     [
-      'a thinking model takes no temperature',
+      'thinking without a temperature',
       { reasoning_effort: 'low', max_tokens: 9000, temperature: 0.5, top_p: 0.5 },
       { thinking: { type: 'enabled', budget_tokens: 1024 } },
     ],
     [
-      'effort with a forced call',
+      'an effort with a forced call',
       { reasoning_effort: 'low', max_tokens: 9000, tools: [tool], tool_choice: 'required' },
       { tool_choice: { type: 'any' } },
     ],
     [
-      'plain parameters are dropped',
+      'a request without unsupported parameters',
       {
         seed: 1,
         logprobs: false,
@@ -124,7 +120,7 @@ describe('a chat request for a messages vendor', () => {
       },
       { messages: [{ role: 'user', content: [text('Hi')] }] },
     ],
-  ])('%s', (_name, members, expected) => {
+  ])('translates %s', (_name, members, expected) => {
     // Expected in every row that doesn't override it. No other members may be sent.
     const max_tokens = 'max_tokens' in members ? (members.max_tokens ?? 4096) : 4096;
     const tools = 'tools' in members ? [nativeTool] : undefined;
@@ -137,7 +133,7 @@ describe('a chat request for a messages vendor', () => {
     expect(toMessages({ stream: true })).not.toHaveProperty('stream');
   });
 
-  test('sets an effort only for a model with efforts, and no thinking for a model without it', () => {
+  test('sets an effort only if the model supports it', () => {
     const members = { reasoning_effort: 'high', response_format: format };
     expect(toMessages(members, { thinking: 'adaptive', supportsSchema: true })).toMatchObject({
       thinking: { type: 'adaptive' },
@@ -156,13 +152,13 @@ describe('a chat request for a messages vendor', () => {
     const answerTool = { name: jsonAnswerToolName, description: expect.stringContaining('An a.'), input_schema: schema };
     const onlyAnswer = { type: 'tool', name: jsonAnswerToolName, disable_parallel_tool_use: true };
 
-    test('becomes output_config.format if the model supports it', () => {
+    test('turns response_format into output_config.format if the model supports it', () => {
       expect(toMessages({ response_format: format }, { supportsSchema: true })).toMatchObject({
         output_config: { format: { type: 'json_schema', schema } },
       });
     });
 
-    test('becomes a forced tool if the model does not support it', () => {
+    test('turns response_format into a forced tool call otherwise', () => {
       expect(toMessages({ response_format: format })).toMatchObject({ tools: [answerTool], tool_choice: onlyAnswer });
     });
 
@@ -190,28 +186,28 @@ describe('a chat request for a messages vendor', () => {
   });
 
   test.each<[string, object]>([
-    ['several answers', { n: 2 }],
-    ['a stop sequence of white space', { stop: '\n\n' }],
+    ['several choices', { n: 2 }],
+    ['a blank stop sequence', { stop: '\n\n' }],
     ['an unknown effort', { reasoning_effort: 'toString' }],
-    ['sound as answer', { modalities: ['text', 'audio'] }],
-    ['a search', { web_search_options: {} }],
-    ['functions of the old form', { functions: [{ name: 'f' }] }],
-    ['a tool of the vendor', { tools: [{ type: 'web_search' }] }],
+    ['audio output', { modalities: ['text', 'audio'] }],
+    ['a web search', { web_search_options: {} }],
+    ['legacy functions', { functions: [{ name: 'f' }] }],
+    ["a vendor's own tool", { tools: [{ type: 'web_search' }] }],
     ['a custom tool', { tools: [{ type: 'custom', custom: { name: 'f' } }] }],
     ["a tool with the gateway's own name", { tools: [{ type: 'function', function: { name: jsonAnswerToolName } }] }],
-    ['a choice among some tools', { tools: [tool], tool_choice: { type: 'allowed_tools' } }],
-    ['a new answer format', { response_format: { type: 'grammar' } }],
-    ['a new role', { messages: [{ role: 'function', name: 'f', content: '1' }] }],
-    ['messages that are none', { messages: 'Hi' }],
+    ['allowed_tools as the tool choice', { tools: [tool], tool_choice: { type: 'allowed_tools' } }],
+    ['an unknown response format', { response_format: { type: 'grammar' } }],
+    ['an unknown role', { messages: [{ role: 'function', name: 'f', content: '1' }] }],
+    ["messages that aren't a list", { messages: 'Hi' }],
     ['a legacy function_call', { messages: [{ role: 'assistant', function_call: { name: 'f', arguments: '' } }] }],
-    ['sound of the assistant', { messages: [{ role: 'assistant', audio: { id: 'a' } }] }],
-    ['a custom call', { messages: [{ role: 'assistant', tool_calls: [{ id: 'c', type: 'custom', custom: {} }] }] }],
+    ['assistant audio', { messages: [{ role: 'assistant', audio: { id: 'a' } }] }],
+    ['a custom tool call', { messages: [{ role: 'assistant', tool_calls: [{ id: 'c', type: 'custom', custom: {} }] }] }],
     [
-      'arguments that are no JSON',
+      "arguments that aren't JSON",
       { messages: [{ role: 'assistant', tool_calls: [{ id: 'c', function: { name: 'f', arguments: '{"a' } }] }] },
     ],
     [
-      'arguments that are no object',
+      "arguments that aren't an object",
       { messages: [{ role: 'assistant', tool_calls: [{ id: 'c', function: { name: 'f', arguments: '[1]' } }] }] },
     ],
     ['a result without a call', { messages: [{ role: 'tool', content: 'R' }] }],

@@ -57,27 +57,27 @@ describe('from chat to messages', () => {
   /** Returns the output for each chunk after the first. */
   const steps = (...datas: unknown[]): unknown[][] => run(createStreamToMessages(names), [first, ...datas], false).steps.slice(1);
 
-  test('converts text to a start, deltas, a block end with the finish reason and the final events', () => {
+  test('converts a text response', () => {
     expect(translate(first, chunk({ content: 'Hi' }), chunk({ content: '!' }), chunk({}, 'stop'), usage, '[DONE]')).toEqual({
       steps: [[opening], [textStart(0), text(0, 'Hi')], [text(0, '!')], [stop(0)], [], closing('end_turn', counted), []],
       state: whole,
     });
   });
 
-  test("reads usage from the last chunk or from Groq's member", () => {
+  test("reads usage from the last chunk or from Groq's x_groq", () => {
     const { usage: counts } = usage;
     expect(steps(chunk({}, 'stop', { usage: counts }), '[DONE]').flat()).toEqual(closing('end_turn', counted));
     expect(steps(chunk({}, 'stop', { x_groq: { usage: counts } }), '[DONE]').flat()).toEqual(closing('end_turn', counted));
   });
 
-  test('completes a stream without [DONE] after its finish reason', () => {
+  test('accepts a finish reason without [DONE] as the end', () => {
     expect(translate(first, chunk({ content: 'Hi' }, 'length'))).toEqual({
       steps: [[opening], [textStart(0), text(0, 'Hi'), stop(0)], closing('max_tokens')],
       state: whole,
     });
   });
 
-  test('completes a stream with [DONE] even without a finish reason', () => {
+  test('accepts [DONE] without a finish reason as the end', () => {
     expect(translate(first, chunk({ content: 'Hi' }), '[DONE]')).toMatchObject({ state: whole });
     expect(steps(call(0, { name: 'f', arguments: '{}' }, 'c0'), '[DONE]').flat()).toEqual([
       useStart(0, 'c0'),
@@ -111,7 +111,7 @@ describe('from chat to messages', () => {
     ]);
   });
 
-  test('holds back deltas of a later call until the current call is complete', () => {
+  test('holds back a later tool call until the current one is complete', () => {
     expect(
       steps(
         call(0, { name: 'f', arguments: '' }, 'c0'),
@@ -135,7 +135,7 @@ describe('from chat to messages', () => {
     ]);
   });
 
-  test('handles several calls in one chunk and text after a call', () => {
+  test('accepts several calls in one chunk and text after a call', () => {
     const both = chunk({
       tool_calls: [
         { index: 0, id: 'c0', function: { name: 'f', arguments: '{}' } },
@@ -150,7 +150,7 @@ describe('from chat to messages', () => {
     ]);
   });
 
-  test('starts a call at a new id and continues the last one without an id if there is no index', () => {
+  test('starts a new call when the id changes, if calls have no index', () => {
     expect(
       steps(
         call(undefined, { name: 'f', arguments: '{' }, 'c0'),
@@ -160,7 +160,7 @@ describe('from chat to messages', () => {
     ).toEqual([[useStart(0, 'c0'), json(0, '{')], [json(0, '}')], [stop(0), useStart(1, 'c1', 'g'), json(1, '{}')]]);
   });
 
-  test('separates complete calls with the same index by their ids and ignores later ids of a call', () => {
+  test('separates complete calls with the same index by id', () => {
     expect(
       steps(
         call(0, { name: 'f', arguments: '{"a":1}' }, 'c0'),
@@ -171,7 +171,7 @@ describe('from chat to messages', () => {
     ).toEqual([[useStart(0, 'c0'), json(0, '{"a":1}')], [stop(0), useStart(1, 'c1', 'g'), json(1, '{"a":')], [json(1, '2}')], [stop(1)]]);
   });
 
-  test('handles a long call in time proportional to its length, however its deltas are cut', () => {
+  test('handles a long call in linear time', () => {
     const translator = createStreamToMessages(names);
     const push = (data: object): string => translator.push({ name: '', data: JSON.stringify(data), start: 0, end: 0 });
     push(first);
@@ -183,7 +183,7 @@ describe('from chat to messages', () => {
     expect(events.length - 1).toBe(1 + 1 + 20_000 * 3 - 1);
   }, 30_000);
 
-  test('waits for the name of a call, sends it once, and generates a missing id', () => {
+  test('waits for the name of a call and generates a missing id', () => {
     const made = expect.stringMatching(/^toolu_[0-9a-f]{24}$/);
     expect(steps(more(0, '{'), call(0, { name: 'f', arguments: '' }), call(0, { name: 'f', arguments: '}' }))).toEqual([
       [],
@@ -236,7 +236,7 @@ describe('from chat to messages', () => {
     ]);
   });
 
-  test('ends a block with its signature and puts encrypted reasoning in a separate block', () => {
+  test('puts encrypted reasoning in a separate block', () => {
     const encrypted = chunk({ reasoning_details: [{ type: 'reasoning.encrypted', data: 'ZGF0YQ==', format: 'anthropic-claude-v1' }] });
     expect(steps(detail({ text: 'A' }), detail({ text: 'B' }), detail({ signature: 'c2ln' }), encrypted, detail({ text: 'C' }))).toEqual([
       [thinkingStart(0), thought(0, 'A')],
@@ -247,7 +247,7 @@ describe('from chat to messages', () => {
     ]);
   });
 
-  test('adds only the signature from an entry that repeats the streamed text', () => {
+  test('adds only the signature if an entry repeats the streamed text', () => {
     expect(steps(chunk({ reasoning_content: 'A' }), chunk({ reasoning_content: 'B' }), detail({ text: 'AB', signature: 'c2ln' }))).toEqual([
       [thinkingStart(0), thought(0, 'A')],
       [thought(0, 'B')],
@@ -255,7 +255,7 @@ describe('from chat to messages', () => {
     ]);
   });
 
-  test("omits signatures and encrypted reasoning of another format than the caller's", () => {
+  test("omits signatures in another format than the caller's", () => {
     const foreign = chunk({ reasoning_details: [{ type: 'reasoning.encrypted', data: 'x', format: 'google-gemini-v1' }] });
     expect(steps(detail({ text: 'A', signature: 'x', format: 'google-gemini-v1' }), foreign, chunk({ content: 'Hi' })).flat()).toEqual([
       thinkingStart(0),
@@ -266,17 +266,17 @@ describe('from chat to messages', () => {
     ]);
   });
 
-  test('only keeps the connection alive during thinking for a caller that disabled it', () => {
+  test('sends only pings during thinking if the caller disabled it', () => {
     const datas = [first, chunk({ reasoning_content: 'Hm' }), chunk({ content: 'Hi' })];
     const { steps: out } = run(createStreamToMessages(names, { hidesThinking: true }), datas, false);
     expect(out.slice(1)).toEqual([[{ type: 'ping' }], [textStart(0), text(0, 'Hi')]]);
   });
 
-  test("keeps the connection alive with the vendor's comments once the response has begun", () => {
+  test("turns the vendor's comments into pings", () => {
     expect(run(createStreamToMessages(names), ['', first, ''], false).steps).toEqual([[], [opening], [{ type: 'ping' }]]);
   });
 
-  test('produces no output for further choices and for chunks without choices', () => {
+  test('ignores additional choices and chunks without choices', () => {
     const { steps: out } = translate({ id: '', choices: [] }, { id: 'x', choices: [{ index: 1, delta: { content: 'B' } }] }, first);
     expect(out.flat()).toEqual([opening]);
   });
@@ -287,19 +287,19 @@ describe('from chat to messages', () => {
     ]);
   });
 
-  test('produces no output before the response starts', () => {
+  test('sends nothing before the response starts', () => {
     const { steps: out, state } = translate({ choices: [] }, '[DONE]', 'no json', { error: 'Overloaded' });
     expect(out.flat()).toEqual([]);
     expect(state).toEqual({ begun: false, ended: 'broken', problem: 'Overloaded' });
   });
 
-  test('ends the stream with an error and ignores later events', () => {
+  test('ignores events after an error', () => {
     const { steps: out, state } = translate(first, { error: { message: 'Overloaded' } }, chunk({ content: 'x' }, 'stop'), '[DONE]');
     expect(out.flat()).toEqual([opening]);
     expect(state).toEqual({ begun: true, ended: 'broken', problem: 'Overloaded' });
   });
 
-  test('treats a stream without a finish reason as broken', () => {
+  test('reports a stream without a finish reason as broken', () => {
     const { steps: out, state } = translate(first, chunk({ content: 'Hi' }));
     expect(out.flat()).toEqual([opening, textStart(0), text(0, 'Hi')]);
     expect(state).toEqual({ begun: true, ended: 'broken', problem: 'the vendor ended the stream early' });

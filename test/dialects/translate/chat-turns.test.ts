@@ -11,7 +11,7 @@ describe('messages', () => {
   const call = { id: 'c1', type: 'function', function: { name: 'f', arguments: '{"b":1,"a":2}' } };
   const use = { type: 'tool_use', id: 'c1', name: 'f', input: { b: 1, a: 2 } };
 
-  test('joins system and developer texts from any position in order', () => {
+  test('joins system and developer messages from any position in order', () => {
     const messages = [
       { role: 'system', content: 'A' },
       hello,
@@ -24,20 +24,20 @@ describe('messages', () => {
     });
   });
 
-  test('merges neighbours of one role into one turn and omits blank texts', () => {
+  test('merges consecutive messages with the same role', () => {
     expect(turns(hello, { role: 'user', content: [text(''), text(' '), text('B')] }, { role: 'assistant', content: '' }, hello)).toEqual([
       { role: 'user', content: [text('Hi'), text('B'), text('Hi')] },
     ]);
   });
 
-  test('handles more parts than the stack holds as arguments', () => {
+  test('accepts 160,000 parts in a message', () => {
     const parts = Array.from({ length: 160_000 }, () => text('A'));
     expect(asArray(toMessages({ messages: [{ role: 'system', content: parts }] }).system)).toHaveLength(160_000);
     const [turn] = asArray(turns(hello, { role: 'user', content: parts }));
     expect(asLosslessObject(turn).content).toHaveLength(160_001);
   });
 
-  test('starts with the user, even if there are only instructions', () => {
+  test('adds a user turn at the start if there is none', () => {
     const begin = { role: 'user', content: [text('Begin.')] };
     expect(turns({ role: 'assistant', content: 'Welcome' }, hello)).toEqual([
       begin,
@@ -47,18 +47,18 @@ describe('messages', () => {
     expect(turns({ role: 'system', content: 'A' })).toEqual([begin]);
   });
 
-  test('forwards an empty list to the vendor', () => {
+  test('forwards an empty list of messages', () => {
     expect(turns()).toEqual([]);
   });
 
-  test('starts the response with a final assistant message, without trailing white space', () => {
+  test('uses a final assistant message as a prefill', () => {
     expect(turns(hello, { role: 'assistant', content: 'It is \n' })).toEqual([
       { role: 'user', content: [text('Hi')] },
       { role: 'assistant', content: [text('It is')] },
     ]);
   });
 
-  test('puts tool calls after the text, converts a refusal to text and drops unsigned reasoning', () => {
+  test('puts tool calls after the text', () => {
     const message = { role: 'assistant', content: 'Wait', refusal: 'No', reasoning_content: 'Hm', tool_calls: [call] };
     expect(turns(hello, message, { role: 'tool', tool_call_id: 'c1', content: 'R' })).toEqual([
       { role: 'user', content: [text('Hi')] },
@@ -67,7 +67,7 @@ describe('messages', () => {
     ]);
   });
 
-  test("merges tool results into one user message, followed by the user's text", () => {
+  test('merges tool results into one user message', () => {
     const calls = { role: 'assistant', content: null, tool_calls: [call, { ...call, id: 'c2' }] };
     const results = [
       { role: 'tool', tool_call_id: 'c2', content: [text('two'), png] },
@@ -92,7 +92,7 @@ describe('messages', () => {
     ]);
   });
 
-  test('includes the tools of a conversation with tool calls, but does not let the model call them', () => {
+  test("sends the tools of earlier calls but doesn't let the model call any", () => {
     const messages = [hello, { role: 'assistant', tool_calls: [call] }, { role: 'tool', tool_call_id: 'c1', content: 'R' }];
     expect(toMessages({ messages })).toMatchObject({
       tools: [{ name: 'f', input_schema: { type: 'object', properties: {} } }],
@@ -123,9 +123,9 @@ describe('messages', () => {
 
     test.each<[string, object]>([
       ['reasoning_details', { reasoning_content: 'Hm', reasoning_details: details }],
-      ['reasoning_details in the pieces of a stream', { reasoning: 'Hm', reasoning_details: pieces }],
+      ['reasoning_details split by a stream', { reasoning: 'Hm', reasoning_details: pieces }],
       ['thinking_blocks', { reasoning_content: 'Hm', thinking_blocks: [thinking, sealed] }],
-    ])('sends %s before the tool call, so that the model continues thinking', (_form, members) => {
+    ])('sends %s before the tool call', (_form, members) => {
       const request = loop(members);
       expect(request.thinking).toEqual({ type: 'enabled', budget_tokens: 1024 });
       expect(asArray(request.messages)[1]).toMatchObject({
@@ -134,14 +134,14 @@ describe('messages', () => {
       });
     });
 
-    test('keeps signed reasoning without text, as some models return it', () => {
+    test('keeps signed reasoning even if it has no text', () => {
       const omitted = [{ type: 'reasoning.text', text: '', signature: 'c2ln', format, index: 0 }];
       expect(asArray(loop({ reasoning_details: omitted }).messages)[1]).toMatchObject({ content: [{ ...thinking, thinking: '' }, {}] });
     });
 
     test.each([
       [
-        'of another vendor',
+        'from another vendor',
         [
           { type: 'reasoning.text', text: 'Hm', signature: 'x', format: 'google-gemini-v1' },
           { type: 'reasoning.encrypted', data: 'x', format: 'openai-responses-v1' },
@@ -155,19 +155,19 @@ describe('messages', () => {
         ],
       ],
       ['of an unknown type', [{ type: 'reasoning.server_tool_call' }, null, 7]],
-    ])('does not send reasoning %s', (_what, entries) => {
+    ])("doesn't send reasoning %s", (_what, entries) => {
       const request = loop({ reasoning_details: entries });
       expect(asArray(request.messages)[1]).toMatchObject({ content: [{ type: 'tool_use' }] });
       expect(request).not.toHaveProperty('thinking');
     });
 
-    test('requires signed reasoning only in the first step of a turn if later steps have no thinking', () => {
+    test('needs signed reasoning only in the first step of a turn', () => {
       const first = { role: 'assistant', tool_calls: [call], reasoning_details: details };
       const messages = [hello, first, result, { role: 'assistant', tool_calls: [call] }, result];
       expect(toMessages({ messages, tools: [tool], reasoning_effort: 'low', max_tokens: 9000 })).toHaveProperty('thinking');
     });
 
-    test('drops signed reasoning with a message that has nothing else', () => {
+    test('drops a message that contains only signed reasoning', () => {
       expect(turns(hello, { role: 'assistant', content: '', reasoning_details: details }, hello)).toEqual([
         {
           role: 'user',
@@ -180,16 +180,16 @@ describe('messages', () => {
     });
   });
 
-  test('does not let a model think in the middle of a turn that began without thinking', () => {
+  test("doesn't enable thinking in the middle of a turn that began without it", () => {
     const messages = [hello, { role: 'assistant', tool_calls: [call] }, { role: 'tool', tool_call_id: 'c1', content: 'R' }];
     expect(toMessages({ messages, tools: [tool], reasoning_effort: 'low', max_tokens: 9000 })).not.toHaveProperty('thinking');
   });
 
   test.each([
-    ['an empty text', ''],
+    ['an empty string', ''],
     ['nothing', undefined],
     ['null', null],
-    ['no members', '{}'],
+    ['an empty object', '{}'],
   ])('sends empty arguments for %s', (_name, argumentText) => {
     const bare = { id: 'c1', type: 'function', function: { name: 'f', arguments: argumentText } };
     expect(turns(hello, { role: 'assistant', tool_calls: [bare] })).toMatchObject([{}, { content: [{ input: {} }] }]);
@@ -204,7 +204,7 @@ describe('messages', () => {
     expect(request).toContain(`"input":${argumentText}`);
   });
 
-  test('generates missing or invalid ids, the same for call and result', () => {
+  test('generates the same id for a call and its result if one is missing', () => {
     const anonymous = { type: 'function', function: { name: 'f', arguments: '' } };
     const foreign = { ...anonymous, id: 'functions.f:0' };
     const messages = [
@@ -237,11 +237,11 @@ describe('images and files', () => {
 
   test.each([
     ['a data URL', image('data:image/png;base64,iVBO'), { type: 'base64', media_type: 'image/png', data: 'iVBO' }],
-    ['a data URL in capitals', image('DATA:image/WEBP;BASE64,iVBO'), { type: 'base64', media_type: 'image/webp', data: 'iVBO' }],
-    ['the usual misspelling', image('data:image/jpg;base64,/9j/'), { type: 'base64', media_type: 'image/jpeg', data: '/9j/' }],
-    ['a web address', image('https://a.example/b.gif'), { type: 'url', url: 'https://a.example/b.gif' }],
-    ['a bare address', { type: 'image_url', image_url: 'https://a.example/b' }, { type: 'url', url: 'https://a.example/b' }],
-  ])('%s', (_name, part, source) => {
+    ['a data URL in upper case', image('DATA:image/WEBP;BASE64,iVBO'), { type: 'base64', media_type: 'image/webp', data: 'iVBO' }],
+    ['the type image/jpg', image('data:image/jpg;base64,/9j/'), { type: 'base64', media_type: 'image/jpeg', data: '/9j/' }],
+    ['a URL', image('https://a.example/b.gif'), { type: 'url', url: 'https://a.example/b.gif' }],
+    ['a bare URL string', { type: 'image_url', image_url: 'https://a.example/b' }, { type: 'url', url: 'https://a.example/b' }],
+  ])('converts %s', (_name, part, source) => {
     expect(partOf(part)).toEqual({ type: 'image', source });
   });
 
@@ -260,21 +260,21 @@ describe('images and files', () => {
     });
   });
 
-  test("keeps the caller's cache marks for vendors that know them", () => {
+  test("keeps the caller's cache breakpoints", () => {
     const mark = { cache_control: { type: 'ephemeral' } };
     expect(partOf({ ...text('A'), ...mark })).toEqual({ ...text('A'), ...mark });
   });
 
   test.each([
-    ['sound', { type: 'input_audio', input_audio: { data: 'AA', format: 'wav' } }],
-    ['a picture of another kind', image('data:image/svg+xml;base64,AA')],
+    ['audio', { type: 'input_audio', input_audio: { data: 'AA', format: 'wav' } }],
+    ['an unsupported image type', image('data:image/svg+xml;base64,AA')],
     ['a data URL that is not base64', image('data:image/png,AA')],
-    ['another scheme', image('ftp://a.example/b.png')],
-    ['an image without address', { type: 'image_url' }],
-    ['a file at the vendor', file({ file_id: 'file-1' })],
-    ['a file of another kind', file({ file_data: 'data:application/zip;base64,AA' })],
-    ['something new', { type: 'video_url', video_url: { url: 'https://a.example' } }],
-    ['a part without type', {}],
+    ['a URL with another scheme', image('ftp://a.example/b.png')],
+    ['an image without a URL', { type: 'image_url' }],
+    ['a file stored at the vendor', file({ file_id: 'file-1' })],
+    ['an unsupported file type', file({ file_data: 'data:application/zip;base64,AA' })],
+    ['an unknown part type', { type: 'video_url', video_url: { url: 'https://a.example' } }],
+    ['a part without a type', {}],
   ])('rejects %s', (_name, part) => {
     expect(() => partOf(part)).toThrow(UntranslatableError);
   });

@@ -4,7 +4,7 @@ import { createSseParser } from '../../../src/core/sse.ts';
 import { createCompletionStream } from '../../../src/dialects/translate/completions.ts';
 import { streamOf } from '../events.ts';
 
-test('adds a choice to every chunk of a vendor that sends usage in each, except for pure usage events', () => {
+test('adds a choice to chunks that contain usage', () => {
   const chunk = (delta: object, finish_reason: string | null = null) => ({
     id: 'c',
     choices: [{ index: 0, delta, finish_reason }],

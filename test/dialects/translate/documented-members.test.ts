@@ -140,7 +140,7 @@ describe.each(ways)('a request of $route for a vendor of $vendor with $traits', 
     expect(fates.filter(([, fate]) => fate !== 'translated' && fate !== 'named' && fate !== 'refused')).toEqual([]);
   });
 
-  test('keeps or reports members that occur together', () => {
+  test('keeps or reports members in any combination', () => {
     const [{ request, values } = places[0] as Place] = places;
     const free = Object.keys(values).filter((member) => {
       const [having] = requestsOf(places[0] as Place, member);
@@ -163,7 +163,7 @@ describe.each(ways)('a request of $route for a vendor of $vendor with $traits', 
 test.each<[PromptRoute, Dialect, readonly Place[]]>([
   ['chat', 'chat', chatPlaces],
   ['messages', 'messages', messagesPlaces],
-])('passes all members of a %s request to a %s vendor', (route, dialect, places) => {
+])('forwards all members of a %s request to a %s vendor', (route, dialect, places) => {
   for (const { request, at, values } of places) {
     const having = structuredClone(request);
     Object.assign(find(having, at), values, { stream: undefined });

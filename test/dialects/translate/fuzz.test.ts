@@ -173,8 +173,8 @@ function translatesOrRefuses(translate: () => JsonObject | null): void {
 /** A run of all tests tries a quarter of the cases, each time with another seed. */
 const upTo = (numRuns: number) => ({ numRuns: isExhaustive ? numRuns : numRuns / 4 });
 
-describe('a request with a damaged member is either translated or rejected', () => {
-  test('accepts or rejects random chat requests', () => {
+describe('the translator with damaged input', () => {
+  test('translates or rejects random chat requests', () => {
     const target = fc.record({
       supportsSchema: fc.boolean(),
       thinking: fc.constantFrom('budget' as const, 'adaptive' as const, 'none' as const),
@@ -189,7 +189,7 @@ describe('a request with a damaged member is either translated or rejected', () 
     );
   });
 
-  test('accepts or rejects random messages requests', () => {
+  test('translates or rejects random messages requests', () => {
     fc.assert(
       fc.property(damaged(messagesRequest), (text) =>
         translatesOrRefuses(() => requestToChat(asLosslessObject(parseLossless(text)), { model: 'm', stream: true })),
@@ -198,7 +198,7 @@ describe('a request with a damaged member is either translated or rejected', () 
     );
   });
 
-  test('accepts or rejects random responses requests for vendors of both dialects', () => {
+  test('translates or rejects random responses requests', () => {
     fc.assert(
       fc.property(damaged(responsesRequest), (text) => {
         const body = asLosslessObject(parseLossless(text));
@@ -210,7 +210,7 @@ describe('a request with a damaged member is either translated or rejected', () 
     );
   });
 
-  test('accepts or rejects random responses of vendors', () => {
+  test('translates or rejects random vendor responses', () => {
     const answers = said.chain((answer) => fc.tuple(damaged(chatAnswer(answer)), damaged(messagesAnswer(answer))));
     fc.assert(
       fc.property(answers, ([ofChat, ofMessages]) => {
@@ -223,7 +223,7 @@ describe('a request with a damaged member is either translated or rejected', () 
     );
   });
 
-  test('accepts or rejects random stream events', () => {
+  test('translates or rejects random stream events', () => {
     const datasOf = (stream: string): string[] =>
       stream.split('\n\n').flatMap((block) => (block === '' ? [] : [block.slice('data: '.length)]));
     const streams = said.chain((answer) => {
@@ -252,7 +252,7 @@ describe('a request with a damaged member is either translated or rejected', () 
     );
   });
 
-  test('handles a value that is nested as deeply as can be read', () => {
+  test('accepts values nested as deeply as the parser allows', () => {
     const deep = `${'{"a":'.repeat(1_500)}1.0${'}'.repeat(1_500)}`;
     const request = `{"messages":[{"role":"user","content":"x"}],"tools":[{"type":"function","function":{"name":"f","parameters":${deep}}}]}`;
     translatesOrRefuses(() => requestToMessages(asLosslessObject(parseLossless(request)), { model: 'm', maxTokens: 1, stream: false }));

@@ -14,13 +14,13 @@ describe('a messages request for a chat vendor', () => {
 
   test.each<[string, object, object]>([
     ['temperature and top_p', { temperature: 0.5, top_p: 0.9 }, { temperature: 0.5, top_p: 0.9 }],
-    ['top_k is dropped', { top_k: 5, service_tier: 'auto', context_management: {} }, { top_k: undefined }],
+    ['top_k, which is dropped', { top_k: 5, service_tier: 'auto', context_management: {} }, { top_k: undefined }],
     ['stop sequences', { stop_sequences: ['A', 'B'] }, { stop: ['A', 'B'] }],
     ['no stop sequences', { stop_sequences: [] }, { stop: undefined }],
     ['the end user', { metadata: { user_id: 'u-1' } }, { user: 'u-1' }],
     ['tools', { tools: [{ ...nativeTool, cache_control: { type: 'ephemeral' } }] }, { tools: [tool] }],
     [
-      'a tool of type custom',
+      'a tool with type custom',
       { tools: [{ type: 'custom', ...nativeTool, strict: true }] },
       { tools: [{ type: 'function', function: { ...tool.function, strict: true } }] },
     ],
@@ -28,26 +28,26 @@ describe('a messages request for a chat vendor', () => {
     ['tool_choice any', { tools: [nativeTool], tool_choice: { type: 'any' } }, { tool_choice: 'required' }],
     ['tool_choice none', { tools: [nativeTool], tool_choice: { type: 'none' } }, { tool_choice: 'none' }],
     [
-      'tool_choice of a tool, one at a time',
+      'tool_choice with one tool at a time',
       { tools: [nativeTool], tool_choice: { type: 'tool', name: 'f', disable_parallel_tool_use: true } },
       { tool_choice: { type: 'function', function: { name: 'f' } }, parallel_tool_calls: false },
     ],
     [
-      'a schema for the answer',
+      'a schema for the response',
       { output_config: { format: { type: 'json_schema', schema } } },
       { response_format: { type: 'json_schema', json_schema: { name: 'answer', schema, strict: true } } },
     ],
-    ['thinking of a small budget', { thinking: { type: 'enabled', budget_tokens: 1024 } }, { reasoning_effort: 'low' }],
-    ['thinking of a middle budget', { thinking: { type: 'enabled', budget_tokens: 4096 } }, { reasoning_effort: 'medium' }],
-    ['thinking of a large budget', { thinking: { type: 'enabled', budget_tokens: 20000 } }, { reasoning_effort: 'high' }],
-    ['thinking that adapts', { thinking: { type: 'adaptive' } }, { reasoning_effort: undefined }],
+    ['thinking with a small budget', { thinking: { type: 'enabled', budget_tokens: 1024 } }, { reasoning_effort: 'low' }],
+    ['thinking with a medium budget', { thinking: { type: 'enabled', budget_tokens: 4096 } }, { reasoning_effort: 'medium' }],
+    ['thinking with a large budget', { thinking: { type: 'enabled', budget_tokens: 20000 } }, { reasoning_effort: 'high' }],
+    ['adaptive thinking', { thinking: { type: 'adaptive' } }, { reasoning_effort: undefined }],
     [
-      'thinking that adapts, with effort',
+      'adaptive thinking with an effort',
       { thinking: { type: 'adaptive' }, output_config: { effort: 'max' } },
       { reasoning_effort: 'high' },
     ],
-    ['thinking that is off', { thinking: { type: 'disabled' }, output_config: { effort: 'high' } }, { reasoning_effort: undefined }],
-  ])('%s', (_name, members, expected) => {
+    ['disabled thinking', { thinking: { type: 'disabled' }, output_config: { effort: 'high' } }, { reasoning_effort: undefined }],
+  ])('translates %s', (_name, members, expected) => {
     const tools = 'tools' in members ? [tool] : undefined;
     expect(toChat(members)).toEqual({ model: 'gpt', max_completion_tokens: 50, messages: [hello], tools, ...expected });
   });
@@ -56,7 +56,7 @@ describe('a messages request for a chat vendor', () => {
     expect(toChat({}, { stream: true })).toMatchObject({ stream: true, stream_options: { include_usage: true } });
   });
 
-  test('adapts to what vendors and models support', () => {
+  test("leaves out parameters that the vendor doesn't support", () => {
     const request = toChat({ thinking: { type: 'enabled', budget_tokens: 1024 } }, { maxTokensField: 'max_tokens', reasons: false });
     expect(request).toEqual({ model: 'gpt', max_tokens: 50, messages: [hello] });
   });
@@ -68,17 +68,17 @@ describe('a messages request for a chat vendor', () => {
     const mark = { cache_control: { type: 'ephemeral' } };
 
     test.each([
-      ['a text', 'Be brief.', 'Be brief.'],
+      ['a string', 'Be brief.', 'Be brief.'],
       ['blocks', [{ ...text('A'), ...mark }, text('B')], 'A\n\nB'],
     ])('turns system as %s into one message at the front', (_name, system, content) => {
       expect(toChat({ system }).messages).toEqual([{ role: 'system', content }, hello]);
     });
 
-    test.each([[''], [[]], [null]])('omits an empty system of %j', (system) => {
+    test.each([[''], [[]], [null]])('omits an empty system prompt: %j', (system) => {
       expect(toChat({ system }).messages).toEqual([hello]);
     });
 
-    test('keeps one text as text and several as parts', () => {
+    test('keeps a single text as a string and several as parts', () => {
       expect(messagesOf({ role: 'user', content: [{ ...text('A'), ...mark }] })).toEqual([{ role: 'user', content: 'A' }]);
       expect(messagesOf({ role: 'user', content: [text('A'), text(''), text('B')] })).toEqual([
         { role: 'user', content: [text('A'), text('B')] },
@@ -109,14 +109,14 @@ describe('a messages request for a chat vendor', () => {
         expect(said('none', ...loop)).toEqual([expect.not.objectContaining({ reasoning_content: expect.anything() })]);
       });
 
-      test('becomes reasoning_content for a vendor that accepts it', () => {
+      test('sends thinking as reasoning_content to a vendor that accepts it', () => {
         expect(said('text', ...loop)).toMatchObject([{ ...answered, reasoning_content: 'Hm' }]);
         expect(said('text', ...loop)).not.toMatchObject([{ reasoning_details: expect.anything() }]);
         const unsigned = { role: 'assistant', content: [{ ...thinking, signature: '' }, text('A')] };
         expect(said('text', hello, unsigned, hello)).toEqual([{ role: 'assistant', content: 'A', reasoning_content: 'Hm' }]);
       });
 
-      test('becomes reasoning_details for a vendor that accepts them', () => {
+      test('sends thinking as reasoning_details to a vendor that accepts it', () => {
         const format = 'anthropic-claude-v1';
         const reasoning_details = [
           { type: 'reasoning.text', text: 'Hm', signature: 'c2ln', format, index: 0 },
@@ -125,7 +125,7 @@ describe('a messages request for a chat vendor', () => {
         expect(said('details', ...loop)).toMatchObject([{ ...answered, reasoning_content: 'Hm', reasoning_details }]);
       });
 
-      test('adds blank thinking to tool calls if the vendor requires it and did not write it', () => {
+      test('adds blank thinking to tool calls if the vendor requires it', () => {
         const silent = [hello, { role: 'assistant', content: [use] }, results, { role: 'assistant', content: 'A' }, hello];
         expect(said('text', ...silent)).toMatchObject([
           { ...answered, reasoning_content: ' ' },
@@ -135,7 +135,7 @@ describe('a messages request for a chat vendor', () => {
       });
     });
 
-    test("puts tool results before the user's text and notes errors", () => {
+    test("puts tool results before the user's text", () => {
       const results = [
         { type: 'tool_result', tool_use_id: 't2', content: [text('bad')], is_error: true },
         text('And now?'),
@@ -150,7 +150,7 @@ describe('a messages request for a chat vendor', () => {
       ]);
     });
 
-    test('keeps an error without text as an error', () => {
+    test('marks an error without text as an error', () => {
       const result = { type: 'tool_result', tool_use_id: 't1', is_error: true };
       expect(messagesOf(hello, { role: 'assistant', content: [use] }, { role: 'user', content: [result] })).toMatchObject([
         {},
@@ -159,7 +159,7 @@ describe('a messages request for a chat vendor', () => {
       ]);
     });
 
-    test("moves an image in a tool result to the user's message", () => {
+    test("moves images from a tool result to the user's message", () => {
       const content = [text('see'), { type: 'image', source: { type: 'url', url: 'https://a.example/b.png' } }];
       expect(
         messagesOf(
@@ -199,7 +199,7 @@ describe('a messages request for a chat vendor', () => {
       ]);
     });
 
-    test('generates missing or overlong ids, the same for call and result', () => {
+    test('replaces missing or overlong tool call ids', () => {
       const long = `toolu_${'x'.repeat(60)}`;
       const uses = [use, { ...use, id: undefined }, { ...use, id: long }];
       const results = [long, 't1', undefined].map((id) => ({ type: 'tool_result', tool_use_id: id, content: id ?? 'none' }));
@@ -225,25 +225,25 @@ describe('a messages request for a chat vendor', () => {
   });
 
   test.each<[string, object]>([
-    ['an answer that is begun', { messages: [hello, { role: 'assistant', content: '{' }] }],
+    ['a prefilled response', { messages: [hello, { role: 'assistant', content: '{' }] }],
     ['more than four stop sequences', { stop_sequences: ['a', 'b', 'c', 'd', 'e'] }],
-    ['a tool of the vendor', { tools: [{ type: 'web_search_20250305', name: 'web_search' }] }],
-    ['servers of tools', { mcp_servers: [{ type: 'url', url: 'https://a.example', name: 'a' }] }],
+    ["a vendor's own tool", { tools: [{ type: 'web_search_20250305', name: 'web_search' }] }],
+    ['MCP servers', { mcp_servers: [{ type: 'url', url: 'https://a.example', name: 'a' }] }],
     ['a container', { container: 'c-1' }],
-    ['a new tool choice', { tool_choice: { type: 'some' } }],
-    ['a new answer format', { output_config: { format: { type: 'grammar' } } }],
-    ['a call of a server tool', { messages: [{ role: 'assistant', content: [{ type: 'server_tool_use' }] }, hello] }],
+    ['an unknown tool choice', { tool_choice: { type: 'some' } }],
+    ['an unknown response format', { output_config: { format: { type: 'grammar' } } }],
+    ['a server tool call', { messages: [{ role: 'assistant', content: [{ type: 'server_tool_use' }] }, hello] }],
     ['a search result', { messages: [{ role: 'user', content: [{ type: 'search_result' }] }] }],
-    ['an image at the vendor', { messages: [{ role: 'user', content: [{ type: 'image', source: { type: 'file', file_id: 'f' } }] }] }],
     [
-      'a document at an address',
-      { messages: [{ role: 'user', content: [{ type: 'document', source: { type: 'url', url: 'https://a' } }] }] },
+      'an image stored at the vendor',
+      { messages: [{ role: 'user', content: [{ type: 'image', source: { type: 'file', file_id: 'f' } }] }] },
     ],
-    ['a new role', { messages: [{ role: 'tool', content: 'x' }] }],
-    ['messages that are none', { messages: {} }],
+    ['a document with a URL', { messages: [{ role: 'user', content: [{ type: 'document', source: { type: 'url', url: 'https://a' } }] }] }],
+    ['an unknown role', { messages: [{ role: 'tool', content: 'x' }] }],
+    ["messages that aren't a list", { messages: {} }],
     ['a result without a call', { messages: [{ role: 'user', content: [{ type: 'tool_result' }] }] }],
     [
-      'an input that is no object',
+      "an input that isn't an object",
       { messages: [{ role: 'assistant', content: [{ type: 'tool_use', id: 't', name: 'f', input: [1] }] }, hello] },
     ],
   ])("rejects %s with the gateway's own message", (_name, members) => {

@@ -28,11 +28,11 @@ const names = { id: 'call-1', model: 'm', createdSeconds: 1 };
 const toMessages = (answer: Said) => responseToMessages(losslessObjectOf(parseLossless(JSON.stringify(chatAnswer(answer)))), names);
 const toChat = (answer: Said) => responseToChat(losslessObjectOf(parseLossless(JSON.stringify(messagesAnswer(answer)))), names);
 
-describe('a stream assembled by the caller', () => {
+describe('a stream assembled by the client', () => {
   // We forward responses without ids unchanged, but the SDKs cannot parse them.
   const whole = said.map((answer) => ({ ...answer, hasToolIds: true, hasUsage: true }));
 
-  test('matches the JSON response from chat to chat', async () => {
+  test('matches the chat response of a chat vendor', async () => {
     await fc.assert(
       fc.asyncProperty(whole, async (answer) => {
         expect(await readChatStream(chatStream(answer))).toEqual(readChatResponse(chatAnswer(answer)));
@@ -40,7 +40,7 @@ describe('a stream assembled by the caller', () => {
     );
   });
 
-  test('matches the JSON response from messages to messages', async () => {
+  test('matches the messages response of a messages vendor', async () => {
     await fc.assert(
       fc.asyncProperty(whole, async (answer) => {
         expect(await readMessagesStream(named(messagesStream(answer)))).toEqual(readMessagesResponse(messagesAnswer(answer)));
@@ -48,7 +48,7 @@ describe('a stream assembled by the caller', () => {
     );
   });
 
-  test('matches the JSON response from chat to messages', async () => {
+  test('matches the translated response of a chat vendor', async () => {
     await fc.assert(
       fc.asyncProperty(said, async (answer) => {
         const stream = translateStream(createStreamToMessages(names), chatStream(answer));
@@ -57,7 +57,7 @@ describe('a stream assembled by the caller', () => {
     );
   });
 
-  test('matches the JSON response from messages to chat', async () => {
+  test('matches the translated response of a messages vendor', async () => {
     await fc.assert(
       fc.asyncProperty(said, async (answer) => {
         const stream = translateStream(createStreamToChat(names), messagesStream(answer));
@@ -66,7 +66,7 @@ describe('a stream assembled by the caller', () => {
     );
   });
 
-  test('delivers the same content to both callers', () => {
+  test('has the same content for chat and messages clients', () => {
     fc.assert(
       fc.property(said, (answer) => {
         const { blocks, id, model, reasoning } = readMessagesResponse(toMessages(answer));
@@ -85,7 +85,7 @@ describe('a stream assembled by the caller', () => {
   });
 });
 
-test('produces the same events for any split of the bytes', () => {
+test('produces the same events wherever the bytes are split', () => {
   const sizes = fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 5 });
   fc.assert(
     fc.property(said, sizes, fc.constantFrom('\n', '\r\n', '\r'), (answer, split, lineEnd) => {
@@ -113,7 +113,7 @@ describe('translated usage', () => {
     );
   });
 
-  test('keeps the total of a messages response, with cache writes as part of the prompt', () => {
+  test('keeps the total of a messages response, including cache writes', () => {
     fc.assert(
       fc.property(said, (answer) => {
         const counted = { ...answer, hasUsage: true };
@@ -175,7 +175,7 @@ describe('a request translated to the other dialect and back', () => {
     .tuple(fc.array(exchange, { maxLength: 6 }), content)
     .map(([exchanges, last]) => [...exchanges.flat(), { role: 'user', content: last }, { role: 'user', content: 'And?' }]);
 
-  test('keeps texts, images, files, ids, names, argument values and their order', () => {
+  test('keeps texts, images, files and tool calls in order', () => {
     fc.assert(
       fc.property(messages, (list) => {
         const there = JSON.stringify(requestToMessages({ messages: list }, { model: 'a', maxTokens: 1, stream: false }));
@@ -189,7 +189,7 @@ describe('a request translated to the other dialect and back', () => {
     );
   });
 
-  test('keeps the text and signature of reasoning in every format, with the message that it belongs to', () => {
+  test('keeps the text and signature of reasoning in every format', () => {
     const reasoned = fc.array(
       said.map((answer) => ({ ...answer, tools: [], text: answer.text.trim() || 'So.' })),
       { maxLength: 4 },
@@ -227,7 +227,7 @@ describe('a request translated to the other dialect and back', () => {
     return ['text', 'tool_use'].includes(asString(asObject(block).type) ?? '');
   }
 
-  test('keeps tools, choices, limits and the response format', () => {
+  test('keeps tools, limits and the response format', () => {
     const strict = fc.constantFrom({}, { strict: true });
     const tools = fc.array(
       fc.tuple(fc.stringMatching(/^[a-z]{1,8}$/), objectText, strict).map(([name, properties, mark]) => ({

@@ -14,7 +14,7 @@ import { chatStream, messagesStream, said } from './vendors.ts';
 
 const echo = { members: {}, tools: new Map() };
 
-describe("the translator and the relay's reader of the vendor's dialect", () => {
+describe('the stream translator', () => {
   /** Returns the stream as the relay sees it through the reader. */
   function relayed(rules: RouteCodec, text: string): { begun: boolean; ended: 'whole' | 'broken' } {
     const reader = rules.createStreamReader();
@@ -39,7 +39,7 @@ describe("the translator and the relay's reader of the vendor's dialect", () => 
       messagesStream,
       '{"type":"error","error":{"message":"x"}}',
     ],
-  ])('agree on the start and end of %s streams, wherever they are split or fail', (_name, rules, create, streamFor, fault) => {
+  ])('agrees with the relay about where %s streams start and end', (_name, rules, create, streamFor, fault) => {
     fc.assert(
       fc.property(said, fc.nat(), fc.boolean(), (answer, place, fails) => {
         const events = streamFor(answer)
@@ -58,7 +58,7 @@ describe("the translator and the relay's reader of the vendor's dialect", () => 
     );
   });
 
-  test('produces the last output of a complete stream with the last event, so that it is recorded before it is sent', () => {
+  test("sends its last output together with the vendor's last event", () => {
     fc.assert(
       fc.property(said, (answer) => {
         for (const [translator, text] of [

@@ -78,7 +78,7 @@ describe('a chat response for a messages caller', () => {
     ['an empty text', { content: '' }, []],
     ['a refusal', { content: null, refusal: 'No.' }, [{ type: 'text', text: 'No.' }]],
     [
-      'parts, with thinking that is empty',
+      'parts with empty thinking',
       {
         content: [
           { type: 'thinking', thinking: [] },
@@ -111,7 +111,7 @@ describe('a chat response for a messages caller', () => {
     ],
     ['thinking_blocks', { content: 'A', reasoning_content: 'Hm', thinking_blocks: [thinking, sealed] }, [thinking, sealed, text('A')]],
     [
-      'thinking in parts of the content',
+      'thinking in content parts',
       { content: [{ type: 'thinking', thinking: [{ type: 'text', text: 'Hm' }] }, text('A')] },
       [{ ...thinking, signature: '' }, text('A')],
     ],
@@ -120,21 +120,17 @@ describe('a chat response for a messages caller', () => {
       { content: null, tool_calls: [{ ...call, function: { name: 'f', arguments: '' } }] },
       [{ ...use, id: 'call_1', input: {} }],
     ],
-    [
-      'arguments that are an object',
-      { tool_calls: [{ ...call, function: { name: 'f', arguments: { a: 1 } } }] },
-      [{ ...use, id: 'call_1' }],
-    ],
+    ['object arguments', { tool_calls: [{ ...call, function: { name: 'f', arguments: { a: 1 } } }] }, [{ ...use, id: 'call_1' }]],
     [
       'a legacy function_call',
       { function_call: { name: 'f', arguments: '{"a":1}' } },
       [{ ...use, id: expect.stringMatching(/^toolu_[0-9a-f]{24}$/) }],
     ],
-  ])('%s', (_name, message, content) => {
+  ])('converts %s', (_name, message, content) => {
     expect(ofChat(message)?.content).toEqual(content);
   });
 
-  test('drops thinking for a caller that disabled it', () => {
+  test('omits thinking for a caller that disabled it', () => {
     const choices = [{ message: { role: 'assistant', content: 'A', reasoning_content: 'Hm' }, finish_reason: 'stop' }];
     expect(responseToMessages({ choices }, names, { hidesThinking: true })?.content).toEqual([text('A')]);
   });
@@ -153,7 +149,7 @@ describe('a chat response for a messages caller', () => {
     expect(JSON.stringify(ofChat({ tool_calls: [{ ...call, function: { name: 'f', arguments: text } }] }))).toContain(`"input":${text}`);
   });
 
-  test('generates members that the vendor omitted, with a separate id per tool call', () => {
+  test('generates ids that the vendor omitted', () => {
     const anonymous = { function: { name: 'f', arguments: '' } };
     const answer = ofChat({ tool_calls: [anonymous, anonymous] }, {}, { id: undefined, model: '' });
     expect(answer).toMatchObject({ id: 'msg_gw-1', model: 'asked', usage: { input_tokens: 0, output_tokens: 0 } });
@@ -165,13 +161,13 @@ describe('a chat response for a messages caller', () => {
   test.each([
     ['an error', { error: { message: 'x' } }],
     ['no choices', { choices: [] }],
-    ['a choice without message', { choices: [{ index: 0, text: 'old' }] }],
-    ['a messages answer', { type: 'message', content: [] }],
-  ])('does not recognize %s', (_name, answer) => {
+    ['a choice without a message', { choices: [{ index: 0, text: 'old' }] }],
+    ['a messages response', { type: 'message', content: [] }],
+  ])("doesn't recognize %s as a response", (_name, answer) => {
     expect(responseToMessages(answer, names)).toBeNull();
   });
 
-  test('is unreadable if its arguments are invalid, unless it was truncated', () => {
+  test('rejects invalid tool arguments unless the response was truncated', () => {
     const broken = { content: null, tool_calls: [{ ...call, function: { name: 'f', arguments: '{"a":' } }] };
     expect(ofChat(broken, { finish_reason: 'tool_calls' })).toBeNull();
     expect(ofChat(broken, { finish_reason: 'length' })).toMatchObject({
@@ -231,10 +227,10 @@ describe('a messages response for a chat caller', () => {
   });
 
   test.each<[string, unknown[], string | null]>([
-    ['nothing', [], ''],
-    ['only calls', [use], null],
+    ['no blocks', [], ''],
+    ['only tool calls', [use], null],
     ['only thinking', [{ type: 'redacted_thinking', data: 'x' }], ''],
-  ])('%s', (_name, content, expected) => {
+  ])('sets the content for %s', (_name, content, expected) => {
     expect(asLosslessObject(choiceOf(ofMessages(content)).message).content).toBe(expected);
   });
 
@@ -246,7 +242,7 @@ describe('a messages response for a chat caller', () => {
     expect(ofMessages([], { id })).toMatchObject({ id: expected });
   });
 
-  test('does not return reasoning_details for thinking without a signature', () => {
+  test('omits reasoning_details for unsigned thinking', () => {
     const { message } = choiceOf(ofMessages([{ type: 'thinking', thinking: 'Hm' }, text('A')]));
     expect(message).toEqual({ role: 'assistant', content: 'A', refusal: null, reasoning_content: 'Hm' });
   });
@@ -257,7 +253,7 @@ describe('a messages response for a chat caller', () => {
     expect(JSON.stringify(ofMessages(content))).toContain(JSON.stringify(text));
   });
 
-  test('contains the JSON answer tool as text', () => {
+  test("returns the JSON answer tool's input as text", () => {
     const content = [{ ...use, name: jsonAnswerToolName, input: { a: [1, 'é'] } }];
     expect(choiceOf(ofMessages(content, { stop_reason: 'tool_use' }))).toMatchObject({
       message: { content: '{"a":[1,"é"]}' },
@@ -266,7 +262,7 @@ describe('a messages response for a chat caller', () => {
     expect(choiceOf(ofMessages(content)).message).not.toHaveProperty('tool_calls');
   });
 
-  test('contains the JSON answer tool as text in the recorded turn too', () => {
+  test("records the JSON answer tool's input as text", () => {
     const others = [{ name: 'f', arguments: '{}' }];
     expect(toCallerTurn({ text: '', toolCalls: [...others, { name: jsonAnswerToolName, arguments: '{"a":1}' }] })).toEqual({
       text: '{"a":1}',
@@ -275,20 +271,20 @@ describe('a messages response for a chat caller', () => {
     expect(toCallerTurn({ text: 'A', toolCalls: others })).toEqual({ text: 'A', toolCalls: others });
   });
 
-  test('does not invent usage that was not reported', () => {
+  test("omits usage that the vendor didn't report", () => {
     expect(ofMessages([{ type: 'text', text: 'A' }])).not.toHaveProperty('usage');
   });
 
-  test('counts numbers that keep their original text', () => {
+  test('reads token counts written as 1.0 or 2e0', () => {
     const usage = parseLossless('{"input_tokens":1.0,"output_tokens":2e0}');
     expect(ofMessages([], { usage })?.usage).toMatchObject({ prompt_tokens: 1, completion_tokens: 2 });
   });
 
   test.each([
     ['an error', { type: 'error', error: { type: 'api_error', message: 'x' } }],
-    ['text as content', { content: 'x' }],
-    ['a chat answer', { choices: [] }],
-  ])('does not recognize %s', (_name, answer) => {
+    ['a string as content', { content: 'x' }],
+    ['a chat response', { choices: [] }],
+  ])("doesn't recognize %s as a response", (_name, answer) => {
     expect(responseToChat(answer, names)).toBeNull();
   });
 });

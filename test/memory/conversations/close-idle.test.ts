@@ -31,7 +31,7 @@ describeDatabases('closing idle conversations', (database) => {
     return timer?.active === true;
   };
 
-  test('closes all idle ones with their title and text and waits for the next', async () => {
+  test('closes every idle conversation and waits until the next one is idle', async () => {
     const projectId = await createProject(database());
     await open(projectId, idleMs + 5_000, idleMs, idleMs - 120_000, 0);
     const result = await read(projectId);
@@ -46,13 +46,13 @@ describeDatabases('closing idle conversations', (database) => {
     expect(states.slice(2)).toMatchObject([{ state: 'stored' }, { state: 'stored' }]);
   });
 
-  test('groups what becomes idle within a minute into one check', async () => {
+  test('checks conversations that become idle within the same minute together', async () => {
     const projectId = await createProject(database());
     await open(projectId, idleMs - 1_000);
     expect(await read(projectId)).toEqual({ kind: 'wait', waitMs: 60_000, read: 0, waiting: 1 });
   });
 
-  test('ends if no conversation is open, and the next conversation starts a new run', async () => {
+  test('ends its run when no conversation is open', async () => {
     const projectId = await createProject(database());
     await open(projectId, idleMs);
     expect(await read(projectId)).toEqual({ kind: 'done', read: 1 });
@@ -63,7 +63,7 @@ describeDatabases('closing idle conversations', (database) => {
     expect(await read(projectId, 2)).toMatchObject({ kind: 'wait', read: 0, waiting: 1 });
   });
 
-  test('reads a limited number at a time and checks again immediately', async () => {
+  test('closes a limited number of conversations per transaction', async () => {
     const projectId = await createProject(database());
     await open(projectId, ...Array<number>(130).fill(idleMs));
     // The slice ended after its first transaction.
@@ -71,7 +71,7 @@ describeDatabases('closing idle conversations', (database) => {
     expect(await read(projectId)).toEqual({ kind: 'done', read: 30 });
   });
 
-  test('reads nothing for another project or for a run that was superseded or has ended', async () => {
+  test('closes nothing for a run that was superseded', async () => {
     const [ours, theirs] = [await createProject(database()), await createProject(database())];
     await open(ours, idleMs);
     await open(theirs, idleMs);
@@ -82,7 +82,7 @@ describeDatabases('closing idle conversations', (database) => {
     expect(await statesOf(theirs)).toMatchObject([{ state: 'stored' }]);
   });
 
-  test('wakes learning once for many learnable conversations, but not for a single call without a subject', async () => {
+  test('wakes up learning once for many closed conversations', async () => {
     const projectId = await createProject(database());
     const learningRows = () =>
       database().query(`select 1 from outbox where workflow = 'projectLearning' and project_id = $1::uuid`, [projectId]);
@@ -96,7 +96,7 @@ describeDatabases('closing idle conversations', (database) => {
     expect(await learningRows()).toHaveLength(1);
   });
 
-  test('enqueues active runs again and starts one for older conversations on connecting to Temporal', async () => {
+  test('restarts idle timers when it connects to Temporal', async () => {
     const [current, older, quiet] = [await createProject(database()), await createProject(database()), await createProject(database())];
     for (const projectId of [current, older, quiet]) await open(projectId, idleMs);
     await read(quiet);

@@ -122,7 +122,7 @@ const repeat: Record<Route, (answer: string, toolCalls: ToolCalls) => unknown[]>
 };
 
 describeDatabases('random dialogues', (database) => {
-  test('forms one conversation per project, source and subject', async () => {
+  test('assigns calls to one conversation per project, source and subject', async () => {
     await fc.assert(
       fc.asyncProperty(dialogues, fc.infiniteStream(fc.nat()), async (list, numbers) => {
         const next = (bound: number): number => Number(numbers.next().value) % bound;
@@ -161,7 +161,7 @@ describeDatabases('random dialogues', (database) => {
     );
   });
 
-  test('accepts the calls of a dialogue without a subject in any order', async () => {
+  test('accepts the calls of a conversation in any order', async () => {
     await fc.assert(
       fc.asyncProperty(dialogue, fc.infiniteStream(fc.nat()), async (one, numbers) => {
         const projectId = await createProject(database());

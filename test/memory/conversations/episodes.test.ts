@@ -60,13 +60,13 @@ describeDatabases('episodes', (database) => {
     });
   });
 
-  test('returns null for an unknown conversation and for one of another project', async () => {
+  test('returns null for an unknown conversation or one in another project', async () => {
     const { id } = await storeConversation();
     expect(await getEpisode(await createProject(database()), id)).toBeNull();
     expect(await getEpisode(await createProject(database()), randomUUID())).toBeNull();
   });
 
-  test('closes a conversation once it has been idle long enough, and closing it again changes nothing', async () => {
+  test('closes a conversation once it has been idle long enough', async () => {
     const { projectId, id } = await storeConversation();
     await setLastTurn(id, idleMs);
     expect(await episodes().closeConversation({ conversationId: id, opened: 1, idleMs })).toEqual({ kind: 'read' });
@@ -76,7 +76,7 @@ describeDatabases('episodes', (database) => {
     expect(await getEpisode(projectId, id)).toEqual(read);
   });
 
-  test('returns the remaining idle time by the database clock while the conversation is not idle', async () => {
+  test('returns how long until the conversation is idle, by the database clock', async () => {
     const { projectId, id } = await storeConversation();
     await setLastTurn(id, idleMs - 5_000);
     const result = await episodes().closeConversation({ conversationId: id, opened: 1, idleMs });
@@ -87,7 +87,7 @@ describeDatabases('episodes', (database) => {
     expect(await getEpisode(projectId, id)).toMatchObject({ state: 'stored', title: null, read_at: null });
   });
 
-  test('reports a deleted conversation as gone and a reopened one as superseded', async () => {
+  test('distinguishes a deleted conversation from a reopened one', async () => {
     const { projectId, id } = await storeConversation();
     await setLastTurn(id, idleMs);
     await episodes().closeConversation({ conversationId: id, opened: 1, idleMs });
@@ -100,7 +100,7 @@ describeDatabases('episodes', (database) => {
     expect(await getEpisode(projectId, id)).toBeNull();
   });
 
-  test('shows all messages of a conversation that continues after it was closed, and closes it again', async () => {
+  test('shows all messages of a conversation that continued after it was closed', async () => {
     const projectId = await createProject(database());
     await record(database(), [settledCall({ projectId, at: 0, body: chatBody('u q1'), answer: 'r1' })]);
     const id = (await listConversations(database(), projectId))[0]?.id ?? '';
@@ -114,7 +114,7 @@ describeDatabases('episodes', (database) => {
     expect(await getEpisode(projectId, id)).toMatchObject({ state: 'read', text: whole });
   });
 
-  test('limits a title to one line of 200 code points and returns null without user text', async () => {
+  test('limits the title to one line of 200 code points', async () => {
     const projectId = await createProject(database());
     const image = { role: 'user', content: [{ type: 'image_url', image_url: { url: 'https://images.test/a.png' } }] };
     await record(database(), [

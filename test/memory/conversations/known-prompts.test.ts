@@ -25,7 +25,7 @@ function damage(body: Buffer, random: Random): Buffer {
   return Buffer.concat([body.subarray(0, at), Buffer.from(bytes.join('')), body.subarray(at + 1)]);
 }
 
-test.each(['chat', 'messages', 'responses'] as const)('scans %s sessions, even damaged ones, as if nothing were known', (route) => {
+test.each(['chat', 'messages', 'responses'] as const)('masks %s sessions the same with and without known prompts', (route) => {
   let known = 0;
   let refused = 0;
   for (let seed = 1; seed <= 60; seed += 1) {
@@ -47,7 +47,7 @@ test.each(['chat', 'messages', 'responses'] as const)('scans %s sessions, even d
   expect(refused).toBeGreaterThan(100);
 });
 
-test('recognizes a text only for the project that sent it', () => {
+test("doesn't share known texts between projects", () => {
   const knownPrompts = createKnownPrompts();
   const messages = Array.from({ length: 20 }, (_, n) => ({ role: 'user', content: `${n} `.repeat(500) }));
   const knownOf = (project: string): number => {

@@ -39,12 +39,17 @@ const ann = { subject: 'ann' };
 const cases: readonly Case[] = [
   { title: 'a call without history opens a conversation', steps: [first], conversations: [one], filed: [0] },
   {
-    title: 'a call that continues the tip extends the conversation',
+    title: 'a call that continues the last message extends the conversation',
     steps: [first, second, third],
     conversations: [three],
     filed: [0, 0, 0],
   },
-  { title: 'a call with an unknown history opens a conversation with all of it', steps: [second], conversations: [two], filed: [0] },
+  {
+    title: 'a call with an unknown history opens a conversation with the whole history',
+    steps: [second],
+    conversations: [two],
+    filed: [0],
+  },
   {
     title: 'an identical call without history opens another conversation',
     steps: [first, first],
@@ -81,13 +86,13 @@ const cases: readonly Case[] = [
     filed: [0, 0, 0],
   },
   {
-    title: 'recorded calls may have gaps between them',
+    title: 'calls may be missing in between',
     steps: [first, third],
     conversations: [three],
     filed: [0, 0],
   },
   {
-    title: 'an edited message opens a conversation, which can be continued',
+    title: 'an edited message opens a new conversation',
     steps: [
       first,
       second,
@@ -99,19 +104,19 @@ const cases: readonly Case[] = [
     filed: [0, 0, 1, 1, 0],
   },
   {
-    title: 'a regenerated response opens a conversation',
+    title: 'a regenerated response opens a new conversation',
     steps: [first, second, { ...second, answer: 'better' }],
     conversations: [two, [...one, 'u q2', 'a better']],
     filed: [0, 0, 1],
   },
   {
-    title: 'an edited first message opens a conversation',
+    title: 'an edited first message opens a new conversation',
     steps: [first, second, { lines: ['u other', 'a r1', 'u q2'], answer: 'x' }],
     conversations: [two, ['u other', 'a r1', 'u q2', 'a x']],
     filed: [0, 0, 1],
   },
   {
-    title: 'an edit is detected although responses are identical',
+    title: 'an edit is detected even if the responses are identical',
     steps: [
       { ...ann, lines: ['u q1'], answer: 'ok' },
       { ...ann, lines: ['u q1', 'a ok', 'u q2'], answer: 'ok' },
@@ -145,7 +150,7 @@ const cases: readonly Case[] = [
     filed: [0, 0, 0, 0, 0],
   },
   {
-    title: 'a client that dropped old messages continues from there, and may repeat itself',
+    title: 'a client that has dropped old messages can continue',
     steps: [
       first,
       second,
@@ -157,7 +162,7 @@ const cases: readonly Case[] = [
     filed: [0, 0, 0, 0, 0],
   },
   {
-    title: 'without a subject, a shortened history shared by two conversations joins neither',
+    title: 'a shortened history that fits two conversations joins neither without a subject',
     steps: [
       { lines: ['u x', 'a r', 'u thanks'], answer: 'bye' },
       { lines: ['u y', 'a r', 'u thanks'], answer: 'bye' },
@@ -171,13 +176,13 @@ const cases: readonly Case[] = [
     filed: [0, 1, 2],
   },
   {
-    title: 'without a subject, one common assistant message is not enough',
+    title: 'one common assistant message is not enough without a subject',
     steps: [first, second, { lines: ['a r2', 'u q9'], answer: 'x' }],
     conversations: [two, ['a r2', 'u q9', 'a x']],
     filed: [0, 0, 1],
   },
   {
-    title: 'with a subject, a summary may replace dropped messages',
+    title: 'a summary may replace dropped messages if the call has a subject',
     steps: [
       { ...first, ...ann },
       { ...second, ...ann },
@@ -187,7 +192,7 @@ const cases: readonly Case[] = [
     filed: [0, 0, 0],
   },
   {
-    title: 'a call of a subject without history joins its open conversation, and both dialogues can continue',
+    title: 'a call without history joins the open conversation of its subject',
     steps: [
       { ...first, ...ann },
       { ...ann, lines: ['u new'], answer: 'x' },
@@ -197,7 +202,7 @@ const cases: readonly Case[] = [
     filed: [0, 0, 0],
   },
   {
-    title: 'a call of a subject without history does not join a closed conversation',
+    title: "a call without history doesn't join a closed conversation",
     steps: [
       { ...first, ...ann },
       { ...ann, lines: ['u new'], answer: 'x', afterReading: true },
@@ -218,19 +223,19 @@ const cases: readonly Case[] = [
     filed: [0, 0, 0, 1],
   },
   {
-    title: 'another subject gets another conversation',
+    title: 'each subject has its own conversation',
     steps: [{ ...first, ...ann }, { ...second, subject: 'bob' }, second, { ...second, ...ann }],
     conversations: [two, two, two],
     filed: [0, 1, 2, 0],
   },
   {
-    title: 'another source gets another conversation',
+    title: 'each source has its own conversation',
     steps: [first, { ...second, source: 'other' }, second],
     conversations: [two, two],
     filed: [0, 1, 0],
   },
   {
-    title: 'a prefilled response and its continuation are one message',
+    title: 'a prefilled response and its continuation become one message',
     steps: [
       { route: 'messages', lines: ['u json', 'a {'], answer: '"a":1}' },
       { route: 'messages', lines: ['u json', 'a {"a":1}', 'u more'], answer: 'ok' },
@@ -239,7 +244,7 @@ const cases: readonly Case[] = [
     filed: [0, 0],
   },
   {
-    title: 'a dialogue may continue on another route',
+    title: 'a conversation may continue on another route',
     steps: [first, { ...second, route: 'messages' }, { ...third, route: 'chat' }],
     conversations: [three],
     filed: [0, 0, 0],

@@ -21,7 +21,7 @@ function contentsOf({ context, extras, parts, prefill }: MaskedPrompt): unknown 
   return { context: context.map(ofExtra), extras: extras.map(ofExtra), parts: parts.map(ofPart), prefill };
 }
 
-test.each(['chat', 'messages', 'responses'] as const)('reads %s sessions piece by piece exactly as it reads them as a whole', (route) => {
+test.each(['chat', 'messages', 'responses'] as const)('reads %s sessions incrementally with the same result as at once', (route) => {
   const masker = createCredentialMasker();
   for (let seed = 1; seed <= 60; seed += 1) {
     const knownPrompts = createKnownPrompts();
@@ -39,7 +39,7 @@ test.each(['chat', 'messages', 'responses'] as const)('reads %s sessions piece b
   }
 });
 
-test('masks a repeated history once in each project', () => {
+test('masks a repeated history only once per project', () => {
   let characters = 0;
   const masker = createCredentialMasker((masked) => {
     characters += masked.length;
@@ -63,7 +63,7 @@ test.each([
   ['blocks', { messages: Array.from({ length: 40 }, () => ({ role: 'user', content: Array.from({ length: 900 }, () => ({})) })) }],
   ['tools', { tools: Array.from({ length: 90_000 }, (_, n) => n), messages: [{ role: 'user', content: 'hi' }] }],
   ['system messages', { messages: Array.from({ length: 2_500 }, () => ({ role: 'system', content: '' })) }],
-])('does not hash a prompt with too many %s piece by piece, and limits what is stored', (_title, body) => {
+])('limits what it stores of a prompt with too many %s', (_title, body) => {
   let masked = 0;
   const { maskExtra, maskMessage } = createCredentialMasker();
   const counting = {

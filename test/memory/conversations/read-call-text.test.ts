@@ -6,7 +6,7 @@ import { describeDatabases } from '../../db/databases.ts';
 import { chatBody, createProject, record, settledCall } from '../calls.ts';
 
 describeDatabases('the text of a call', (database) => {
-  test('contains its newest messages with the response, cut to size, and its other parts, only for its project', async () => {
+  test('contains the newest messages and the response, cut to size', async () => {
     const projectId = await createProject(database());
     const body = chatBody('s be brief', 'u one', 'a two', 'u three');
     const call = settledCall({ projectId, at: 1, body, answer: 'four' });
@@ -28,7 +28,7 @@ describeDatabases('the text of a call', (database) => {
     expect(await readCallMemory(database(), other, id)).toBeNull();
   });
 
-  test('says if there are more parts than it shows', async () => {
+  test('reports whether there are more parts than it shows', async () => {
     const projectId = await createProject(database());
     const call = settledCall({ projectId, at: 1, body: chatBody('s one', 's two', 's three', 'u hi'), answer: 'hello' });
     await record(database(), [call]);
@@ -37,7 +37,7 @@ describeDatabases('the text of a call', (database) => {
     expect(await read(2)).toMatchObject({ extras: [{ text: 'two' }, { text: 'three' }], hasMoreExtras: true });
   });
 
-  test('comes with the conversation of the call and the recalled memories, including deleted ones', async () => {
+  test('includes the conversation and the recalled memories, even deleted ones', async () => {
     const projectId = await createProject(database());
     const call = settledCall({ projectId, at: 1, body: chatBody('u one'), answer: 'two' });
     await record(database(), [call]);

@@ -30,7 +30,7 @@ const two = ['u q1', 'a r1', 'u q2', 'a r2'];
 const three = [...two, 'u q3', 'a r3'];
 
 describeDatabases('recording calls', (database) => {
-  test('continues the conversation in tool loops of both dialects despite omitted results and changed JSON', async () => {
+  test('continues the conversation in tool loops even if the client changes the JSON', async () => {
     const projectId = await createProject(database());
     const weatherCall = { name: 'get_weather', arguments: '{"city": "Oslo"}' };
     const chatHistory = (args: string) => [
@@ -73,7 +73,7 @@ describeDatabases('recording calls', (database) => {
     ]);
   });
 
-  test('lets responses items continue the response that they repeat', async () => {
+  test('matches responses items with the response that they repeat', async () => {
     const projectId = await createProject(database());
     const items = [
       { role: 'user', content: 'Weather?' },
@@ -96,7 +96,7 @@ describeDatabases('recording calls', (database) => {
     ]);
   });
 
-  test('makes a conversation learnable by a second call, a subject or an explicit write, but not by repeats', async () => {
+  test('makes a conversation learnable after its second call', async () => {
     const projectId = await createProject(database());
     const call = (step: Step, extra: Partial<CallOptions>) => settledCall({ projectId, ...step, ...extra, body: chatBody(...step.lines) });
     await record(database(), [call(first, { at: 0, source: 'one' })]);
@@ -117,7 +117,7 @@ describeDatabases('recording calls', (database) => {
     });
   });
 
-  test("starts the project's idle timer on an opening unless one is active", async () => {
+  test('starts the idle timer when a conversation opens', async () => {
     const projectId = await createProject(database());
     const call = (step: Step, at: number) => settledCall({ projectId, ...step, at, body: chatBody(...step.lines) });
     await record(database(), [call(first, 0), call(second, 1)]);
@@ -137,9 +137,9 @@ describeDatabases('recording calls', (database) => {
     ['that failed', { outcome: 'failed' }],
     ['whose client left', { outcome: 'client_left' }],
     ['that was interrupted', { outcome: 'interrupted' }],
-    ['that sends off', { mode: 'off' }],
-    ['of a source that is not listed', { source: 'unlisted' }],
-    ['without a source where sources are listed', { hasExplicitSource: false }],
+    ['that turns memory off', { mode: 'off' }],
+    ['from an unlisted source', { source: 'unlisted' }],
+    ['without a source', { hasExplicitSource: false }],
   ];
   test.each(unrecorded)('stores a call %s without recording it', async (_title, options) => {
     const projectId = await createProject(database());
@@ -155,7 +155,7 @@ describeDatabases('recording calls', (database) => {
     });
   });
 
-  test('stores the texts of each response cache hit in a batch', async () => {
+  test('stores the text of every cached response in a batch', async () => {
     const projectId = await createProject(database());
     const calls = [
       settledCall({ projectId, at: 0, subject: 'ann', body: chatBody('u q1'), answer: 'r1' }),
@@ -175,7 +175,7 @@ describeDatabases('recording calls', (database) => {
     ]);
   });
 
-  test('does not record while memory is off, but still stores, and is on by default', async () => {
+  test("stores calls but doesn't record them while memory is off", async () => {
     const projectId = await createProject(database());
     const calls = [
       settledCall({ projectId, at: 0, body: chatBody('u q1'), answer: 'r1' }),
@@ -189,7 +189,7 @@ describeDatabases('recording calls', (database) => {
     expect((await listConversations(database(), projectId)).map(({ lines }) => lines)).toEqual([['u q2', 'a r2']]);
   });
 
-  test('records a call as the call itself specifies, regardless of the settings when it is stored', async () => {
+  test("uses the call's own settings, even if the project's settings have changed", async () => {
     const projectId = await createProject(database());
     const call = (isRecorded: boolean, at: number) =>
       settledCall({ projectId, at, isRecorded, body: chatBody(`u ${isRecorded} ${at}`), answer: 'r' });
@@ -199,7 +199,7 @@ describeDatabases('recording calls', (database) => {
     expect((await listConversations(database(), projectId)).map(({ lines }) => lines[0])).toEqual(['u true 0', 'u true 2']);
   });
 
-  test('ignores other routes and calls without content', async () => {
+  test('ignores calls to other routes or without content', async () => {
     const projectId = await createProject(database());
     const embeddings = settledCall({ projectId, route: 'embeddings', body: { input: 'x' } });
     const empty = { ...settledCall({ projectId, body: chatBody('u q1') }), content: null };
@@ -208,7 +208,7 @@ describeDatabases('recording calls', (database) => {
     expect(await textOf(empty)).toBeNull();
   });
 
-  test('stores an unreadable body without text, and accepts any text', async () => {
+  test("stores a call without text if its body can't be parsed", async () => {
     const projectId = await createProject(database());
     const broken = settledCall({ projectId, at: 0, body: '{"messages": [' });
     const odd = settledCall({ projectId, at: 1, source: 'a\0b', body: chatBody('u nul \0 and \ud800'), answer: 'r\0\udc00' });
@@ -218,7 +218,7 @@ describeDatabases('recording calls', (database) => {
     expect(await listConversations(database(), projectId)).toMatchObject([{ source: 'ab' }]);
   });
 
-  test('changes nothing if a batch is delivered twice, or a call twice in a batch', async () => {
+  test('changes nothing if a batch is delivered twice', async () => {
     const projectId = await createProject(database());
     const calls = [first, second, third].map((step, index) =>
       settledCall({ projectId, ...step, at: index, body: chatBody(...step.lines) }),
@@ -229,7 +229,7 @@ describeDatabases('recording calls', (database) => {
     expect(await listIdleTimerStarts(database(), projectId)).toHaveLength(1);
   });
 
-  test('stores a message once per project, however often it is sent, and never shares it between projects', async () => {
+  test('stores a message once per project, however often it is sent', async () => {
     const [projectId, other] = [await createProject(database()), await createProject(database())];
     const calls = (id: string) =>
       [first, second, third, third].map((step, index) => settledCall({ projectId: id, ...step, at: index, body: chatBody(...step.lines) }));
@@ -243,7 +243,7 @@ describeDatabases('recording calls', (database) => {
     expect((await listConversations(database(), other)).map(({ lines }) => lines)).toEqual([three]);
   });
 
-  test('stores the missing part of a history again whose end was deleted in the meantime', async () => {
+  test('stores the end of a history again if it was deleted in the meantime', async () => {
     const projectId = await createProject(database());
     const calls = [first, second, third].map((step, index) =>
       settledCall({ projectId, ...step, at: index, body: chatBody(...step.lines), mode: 'off' }),
@@ -265,7 +265,7 @@ describeDatabases('recording calls', (database) => {
     });
   });
 
-  test('does not send stored text again, such as the history after its last response, user messages and documents', async () => {
+  test("doesn't send text to the database again if it's already stored", async () => {
     const projectId = await createProject(database());
     const sent: number[] = [];
     const countSent = (lines: readonly string[], at: number) =>
@@ -291,7 +291,7 @@ describeDatabases('recording calls', (database) => {
     expect(rounded).toEqual([200, 0, 20, 3, 10, 0]);
   });
 
-  test('stores the prompt of a shortened history as it was sent', async () => {
+  test('stores a shortened history as the client sent it', async () => {
     const projectId = await createProject(database());
     const calls = [first, second, { lines: ['u q2', 'a r2', 'u q3'], answer: 'r3' }].map((step, index) =>
       settledCall({ projectId, ...step, at: index, body: chatBody(...step.lines) }),
@@ -300,7 +300,7 @@ describeDatabases('recording calls', (database) => {
     expect(await textOf(calls[2])).toMatchObject({ lines: ['user q2', 'assistant r2', 'user q3', 'assistant r3'] });
   });
 
-  test('reduces binary content to type, size and hash', async () => {
+  test('stores the type, size and hash of binary content instead of the bytes', async () => {
     const projectId = await createProject(database());
     const pixels = Buffer.alloc(5_000, 'pixels');
     const content = [
@@ -337,7 +337,7 @@ describeDatabases('recording calls', (database) => {
     return { subject: row.subject, extras: stored?.extras, answered: stored?.answered, lines };
   }
 
-  test('starts a new idle timer if the active one is overdue by an hour', async () => {
+  test('starts a new idle timer if the active one is an hour overdue', async () => {
     const projectId = await createProject(database());
     const say = (at: number) => record(database(), [settledCall({ projectId, subject: 'u', at, body: chatBody(`u ${at}`), answer: 'r' })]);
     await say(0);
@@ -352,7 +352,7 @@ describeDatabases('recording calls', (database) => {
     expect(await listIdleTimerStarts(database(), projectId)).toEqual([1, 2].map((run) => `conversations/${projectId}/${run}`));
   });
 
-  test('creates one conversation for concurrent batches of one dialogue', async () => {
+  test('creates only one conversation for concurrent batches of the same dialogue', async () => {
     const projectId = await createProject(database());
     const [a, b] = [first, second].map((step, index) => settledCall({ projectId, ...step, at: index, body: chatBody(...step.lines) }));
     if (!a || !b) throw new Error('two calls were made');

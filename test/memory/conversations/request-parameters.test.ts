@@ -3,7 +3,7 @@ import { readParameters } from '../../../src/memory/conversations/request-parame
 
 const read = (body: unknown) => readParameters(Buffer.from(typeof body === 'string' ? body : JSON.stringify(body)));
 
-test('keeps the parameters that change a response and nothing else', () => {
+test('keeps only the parameters that affect the response', () => {
   const body = {
     model: 'm',
     messages: [{ role: 'user', content: 'temperature: 2' }],
@@ -21,7 +21,7 @@ test('masks credentials', () => {
   expect(read({ stop: [key] })).not.toContain(key);
 });
 
-test('keeps no parameters of a body that is too long, or is not a JSON object', () => {
+test("keeps no parameters if the body is too long or isn't a JSON object", () => {
   expect(read({ temperature: 1, messages: ['x'.repeat(300_000)] })).toBeNull();
   expect(read({ stop: ['x'.repeat(20_000)] })).toBeNull();
   for (const body of ['', '[1]', '{"temperature": ', '"text"']) expect(read(body)).toBeNull();

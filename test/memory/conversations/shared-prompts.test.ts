@@ -105,7 +105,7 @@ async function findDamage(database: Database): Promise<unknown[]> {
 }
 
 describeDatabases('prompts that share texts', (database) => {
-  test('stores only the new part of each turn, and every prompt can be read in full', async () => {
+  test('stores only the new part of each turn', async () => {
     const projectId = await createProject(database());
     const calls = session(projectId, 'ann', 30, { reorders: true });
     for (const call of calls.slice(0, 10)) await record(database(), [call]);
@@ -126,7 +126,7 @@ describeDatabases('prompts that share texts', (database) => {
     expect(await findDamage(database())).toEqual([]);
   });
 
-  test('deletes only parts that nothing else uses in an erasure or deletion period', async () => {
+  test('keeps parts that other prompts still use when it erases a subject', async () => {
     const projectId = await createProject(database());
     const [mine, theirs] = [session(projectId, 'eve', 9, { subject: 'eve' }), session(projectId, 'bob', 9, { subject: 'bob' })];
     for (const call of [...mine, ...theirs]) await record(database(), [call]);
@@ -144,7 +144,7 @@ describeDatabases('prompts that share texts', (database) => {
     expect(await countRows(database(), projectId)).toEqual({ texts: 0, parts: 0 });
   });
 
-  test('deletes parts that an older release left behind later', async () => {
+  test('deletes parts that an older release left behind', async () => {
     const projectId = await createProject(database());
     for (const call of session(projectId, 'old', 3)) await record(database(), [call]);
     await database().query('delete from call_texts where project_id = $1::uuid', [projectId]);
@@ -155,7 +155,7 @@ describeDatabases('prompts that share texts', (database) => {
     expect(await findDamage(database())).toEqual([]);
   });
 
-  test('reads prompts of an older release and converts them after a day', async () => {
+  test('converts prompts stored by an older release after a day', async () => {
     const projectId = await createProject(database());
     const calls = session(projectId, 'before', 8);
     await record(database(), calls);
@@ -209,8 +209,8 @@ async function withDatabases(count: number, work: (first: Database, ...others: r
  * Three processes store calls of two subjects while a subject is erased, conversations expire, an export reads, and
  * connections break.
  */
-describePostgres('writers, erasures, deletion periods and exports at the same time', () => {
-  test('keeps shared parts while a call that found them is being stored', async () => {
+describePostgres('concurrent writes, erasures, cleanups and exports', () => {
+  test('keeps shared parts while a call that uses them is being stored', async () => {
     await withDatabases(2, async (admin, other) => {
       const projectId = await createProject(admin);
       await putMemorySettings(admin, projectId, { delete_conversations_after_days: 1, delete_unlearned: true });
@@ -235,7 +235,7 @@ describePostgres('writers, erasures, deletion periods and exports at the same ti
     });
   });
 
-  test('deletes nothing that is used and leaves nothing that is unused', async () => {
+  test('deletes all unused parts and nothing else', async () => {
     await withDatabases(4, async (admin, ...processes) => {
       const projectId = await createProject(admin);
       await putMemorySettings(admin, projectId, { delete_conversations_after_days: 1, delete_unlearned: true });

@@ -33,7 +33,7 @@ describeDatabases('a shorter deletion period', (database) => {
   const week = { delete_conversations_after_days: 7 };
   const planned = { ...week, delete_unlearned: false, effective_at: formatTime(start + dayMs), conversations: 1 };
 
-  test('takes effect in the first cleanup after a day, and later changes do not restart the wait', async () => {
+  test('takes effect in the first cleanup after a day', async () => {
     const projectId = await createTalk();
     const settings = settingsOf(database());
     expect(await settings.change(projectId, week)).toMatchObject({
@@ -57,7 +57,7 @@ describeDatabases('a shorter deletion period', (database) => {
   test.each([
     ['null for the pending change', { pending_deletion: null }],
     ['the period that is in effect', { delete_conversations_after_days: null }],
-  ])('is cancelled by %s', async (_title, cancel) => {
+  ])('cancels the shorter period with %s', async (_title, cancel) => {
     const projectId = await createTalk();
     const settings = settingsOf(database());
     await settings.update(projectId, week);
@@ -67,7 +67,7 @@ describeDatabases('a shorter deletion period', (database) => {
     expect(await countOf(projectId)).toBe(1);
   });
 
-  test('takes effect immediately if it would delete nothing within the day, or if it is longer', async () => {
+  test("takes effect immediately if it wouldn't delete anything within a day", async () => {
     const projectId = await createTalk();
     const settings = settingsOf(database());
     const set = async (days: number | null) =>
@@ -80,7 +80,7 @@ describeDatabases('a shorter deletion period', (database) => {
     expect(await settings.read(projectId)).toMatchObject({ delete_conversations_after_days: 90 });
   });
 
-  test('drops the change if a process of an older version changes the period in the meantime', async () => {
+  test('drops the change if a process of an older version changes the period', async () => {
     const projectId = await createTalk();
     const settings = settingsOf(database());
     await settings.update(projectId, week);
@@ -94,7 +94,7 @@ describeDatabases('a shorter deletion period', (database) => {
     expect(await settings.read(projectId)).toMatchObject({ delete_conversations_after_days: 365, pending_deletion: null });
   });
 
-  test('keeps unlearned conversations, counts overdue ones, and deletes them only a day after delete_unlearned is set', async () => {
+  test('deletes unlearned conversations no earlier than a day after delete_unlearned is set', async () => {
     const projectId = await createTalk(false);
     const settings = settingsOf(database());
     await settings.update(projectId, week);

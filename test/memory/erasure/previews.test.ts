@@ -21,7 +21,7 @@ describeDatabases('previews', (database) => {
   const talk = (projectId: string, days: number, subject: string | null = null) =>
     settledCall({ projectId, at: days * 86_400, subject, body: chatBody(`u on day ${days}`), answer: 'noted' });
 
-  test('shows what an erasure will delete and changes nothing', async () => {
+  test('shows what an erasure would delete without deleting it', async () => {
     const projectId = await createProject(database());
     const items = createItems({ database: database(), clock: systemClock });
     const by = { origin: 'agent', author: 'key:a' } as const;
@@ -40,7 +40,7 @@ describeDatabases('previews', (database) => {
     expect(await listErasures(database(), projectId, 10, erasure.id)).toEqual([]);
   });
 
-  test('counts what the daily cleanup will delete and shows the oldest turn', async () => {
+  test('counts what the next daily cleanup will delete', async () => {
     const projectId = await createProject(database());
     await record(database(), [talk(projectId, 0), talk(projectId, 2), talk(projectId, 9)]);
     await markAllRead(database(), projectId);

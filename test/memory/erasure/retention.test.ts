@@ -62,7 +62,7 @@ describeDatabases('retention', (database) => {
   const talk = (projectId: string, question: string, days = 0) =>
     settledCall({ projectId, at: days * daySeconds, body: chatBody(`u ${question}`), answer: `about ${question}` });
 
-  test('deletes conversations with an older last turn and all data of their calls', async () => {
+  test('deletes old conversations with all data of their calls', async () => {
     const projectId = await projectWith(7);
     const keeps = await projectWith(null);
     await record(database(), [talk(projectId, 'old'), talk(projectId, 'young', 3), talk(keeps, 'old')]);
@@ -77,7 +77,7 @@ describeDatabases('retention', (database) => {
     expect(passages).toEqual([]);
   });
 
-  test('counts from the last turn and waits until the conversation is closed', async () => {
+  test('starts the period at the last turn of a closed conversation', async () => {
     const projectId = await projectWith(7);
     const first = talk(projectId, 'go on');
     const later = settledCall({
@@ -95,7 +95,7 @@ describeDatabases('retention', (database) => {
     expect((await listConversations(database(), projectId)).map(({ lines }) => lines.length)).toEqual([4]);
   });
 
-  test('keeps conversations with messages to learn until a batch has succeeded', async () => {
+  test('keeps conversations with unlearned messages until a batch has succeeded', async () => {
     const projectId = await projectWith(7);
     await record(database(), [settledCall({ projectId, subject: 'ann', body: chatBody('u remember me'), answer: 'yes' })]);
     await markAllRead(database(), projectId);
@@ -108,7 +108,7 @@ describeDatabases('retention', (database) => {
     expect(await count(database(), 'parts', projectId)).toBe(0);
   });
 
-  test('deletes conversations whose group was given up, even while the batch still runs for others', async () => {
+  test('deletes conversations whose group has failed for good', async () => {
     for (const [group, batch] of [
       ['failed', 'running'],
       ['failed', 'failed'],
@@ -124,7 +124,7 @@ describeDatabases('retention', (database) => {
     }
   });
 
-  test('deletes prompts without a conversation by their own age and keeps shared parts', async () => {
+  test('deletes prompts without a conversation by their own age', async () => {
     const projectId = await projectWith(7);
     const keeps = await projectWith(null);
     const loose = (days: number, more: object, id = projectId) =>
@@ -154,7 +154,7 @@ describeDatabases('retention', (database) => {
     expect(await count(database(), 'parts', projectId)).toBe(0);
   });
 
-  test('keeps unlearned conversations while memory is off, unless the project deletes what is not learned', async () => {
+  test('keeps unlearned conversations while memory is off', async () => {
     const projectId = await projectWith(7);
     const about = (subject: string) => settledCall({ projectId, subject, body: chatBody(`u remember ${subject}`), answer: 'yes' });
     await record(database(), [about('ann')]);
@@ -173,7 +173,7 @@ describeDatabases('retention', (database) => {
     expect((await listConversations(database(), projectId)).map(({ subject }) => subject)).toEqual(['unread']);
   });
 
-  test('keeps deleting unlearned conversations in projects whose memory was off before migration 0051', async () => {
+  test('keeps deleting unlearned conversations if memory was off before migration 0051', async () => {
     const [off, on, never] = [await projectWith(7, { enabled: false }), await projectWith(7), await projectWith(null, { enabled: false })];
     const migration = new URL('../../../src/db/migrations/0051_unlearned_while_off.sql', import.meta.url);
     await database().query(await readFile(migration, 'utf8'));
@@ -182,7 +182,7 @@ describeDatabases('retention', (database) => {
     expect(changed).toEqual([true, false, false]);
   });
 
-  test('keeps messages while any call references them', async () => {
+  test('keeps messages as long as a call refers to them', async () => {
     const projectId = await projectWith(7);
     // Both start in the same way, so their first two messages are stored once. The third call has no conversation.
     const shared = chatBody('u hello', 'a good day', 'u one');
@@ -205,7 +205,7 @@ describeDatabases('retention', (database) => {
     expect(kept?.lines).toEqual(['u hello', 'a good day', 'u two', 'a second']);
   });
 
-  test('deletes old closed memories and keeps live ones of any age', async () => {
+  test('deletes old closed memories but no live ones', async () => {
     const projectId = await projectWith(7);
     const at = (daysAgo: number) => createItems({ database: database(), clock: { now: () => now - daysAgo * dayMs } });
     const by = { origin: 'person', author: 'person:p' } as const;
@@ -226,7 +226,7 @@ describeDatabases('retention', (database) => {
     expect(rows.map(({ text }) => text)).toEqual(['after', live.text, 'removed late']);
   });
 
-  test('deletes finished batches with their groups, but not failed, running or recent ones', async () => {
+  test('deletes old batches only if they have succeeded', async () => {
     const projectId = await projectWith(7);
     const keeps = await projectWith(null);
     const daysAgo = (days: number): Date => new Date(now - days * dayMs);
@@ -258,7 +258,7 @@ describeDatabases('retention', (database) => {
     expect(rows.map(({ id }) => id).sort()).toEqual(kept.sort());
   });
 
-  test('deletes thousands of rows in batches and lets calls be stored in between', async () => {
+  test('deletes rows in small batches so that calls can be stored in between', async () => {
     const projectId = await projectWith(7);
     for (let batch = 0; batch < 5; batch++)
       await record(

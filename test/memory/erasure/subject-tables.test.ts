@@ -102,7 +102,7 @@ describeDatabases('the list of subject tables', (database) => {
     expect(named.filter((table) => !tables.has(table))).toEqual([]);
   });
 
-  test('identifies rows by a key that is unique across projects, so that no statement can reach another project', async () => {
+  test('identifies rows by keys that are unique across projects', async () => {
     const indexes = await database().query<{ table: string; columns: string[] }>(
       `select relation.relname as "table", array_agg(attribute.attname::text) as columns
          from pg_index index

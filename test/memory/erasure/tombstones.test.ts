@@ -8,7 +8,7 @@ import { describeDatabases } from '../../db/databases.ts';
 import { createProject } from '../calls.ts';
 
 describeDatabases('a tombstone', (database) => {
-  test('rejects everything that started before the newest erasure of the subject in its project', async () => {
+  test("rejects calls that started before the subject's last erasure", async () => {
     const projectId = await createProject(database());
     const erase = createErase({ database: database(), clock: systemClock });
     await erase({ projectId, subject: 'Ada', askedBy: 'key:a' });

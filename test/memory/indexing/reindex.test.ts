@@ -10,8 +10,8 @@ import { createTestLog } from '../../support/temporal.ts';
 import { createProject, putMemorySettings } from '../calls.ts';
 import { createTestLearning, learnEveryMessage, storeReadConversation } from '../learning.ts';
 
-describeDatabases('texts of an earlier tokenizer version', (database) => {
-  test('finds old texts after the daily cleanup, which rebuilds each one once', async () => {
+describeDatabases('texts indexed by an earlier tokenizer version', (database) => {
+  test('finds old texts again after the daily cleanup has reindexed them', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const learning = createTestLearning(database());

@@ -41,7 +41,7 @@ describeDatabases('vector indexes', (database) => {
   };
   const isServer = (): boolean => database().kind === 'server';
 
-  test('builds vector indexes on a server for projects with many vectors, and drops unused ones', async () => {
+  test('builds indexes only for projects with many vectors', async () => {
     const [three, eight] = [await embed(60, 3), await embed(60, 8)];
     await embed(40, 8);
     // This is how earlier versions built it.
@@ -63,7 +63,7 @@ describeDatabases('vector indexes', (database) => {
     expect(await indexes()).toEqual(indexesOf([3, three]));
   });
 
-  test('leaves a small project its exact scan next to a large one with the same model', async () => {
+  test('keeps using an exact scan for a small project when a large one uses the same model', async () => {
     if (!isServer()) return;
     const [large, small] = [await embed(2_000, 16), await embed(30, 16)];
     await buildAll();
@@ -99,7 +99,7 @@ describeDatabases('vector indexes', (database) => {
     expect(await search(small)).toEqual(exact);
   });
 
-  test('does not start to build after an abort', async () => {
+  test("doesn't start to build an index after an abort", async () => {
     if (database().kind === 'embedded') return;
     await embed(60, 11);
     await expect(buildVectorIndex(database(), AbortSignal.abort(), 50)).rejects.toMatchObject({ name: 'AbortError' });

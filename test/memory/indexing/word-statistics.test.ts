@@ -36,7 +36,7 @@ async function wordsOf(database: Database, projectId: string): Promise<unknown[]
 }
 
 describeDatabases('word statistics', (database) => {
-  test('collects statistics for a project with many passages and deletes them in an erasure', async () => {
+  test('collects statistics for a large project and deletes them in an erasure', async () => {
     const projectId = await fill(database());
     await refreshWordStatistics(database(), projectId, Date.now());
     expect(await wordsOf(database(), projectId)).toEqual(['annsword', 'tea']);
@@ -44,7 +44,7 @@ describeDatabases('word statistics', (database) => {
     expect(await wordsOf(database(), projectId)).toEqual([]);
   });
 
-  test('does not include a subject that is erased during the collection', async () => {
+  test('leaves out a subject that is erased during the collection', async () => {
     // PGlite runs the transactions one after the other.
     if (database().kind === 'embedded') return;
     const projectId = await fill(database());
@@ -73,7 +73,7 @@ async function waiting(database: Database, count: number): Promise<void> {
 }
 
 describeDatabases('vectors of passages', (database) => {
-  test('requests vectors for a limited number of characters', async () => {
+  test('limits the number of characters per embedding request', async () => {
     const projectId = await createProject(database());
     await database().query(
       `with items as (
@@ -106,7 +106,7 @@ describeDatabases('vectors of passages', (database) => {
     ]);
   });
 
-  test('requests vectors again if a route becomes available while a run ends for lack of one', async () => {
+  test('tries again if an embedding model becomes available just as a run ends', async () => {
     const projectId = await createProject(database());
     await database().query('insert into memory_embeddings (project_id, run, active) values ($1::uuid, 1, true)', [projectId]);
     const models = [null, 'model'];

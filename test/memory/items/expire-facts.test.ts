@@ -48,7 +48,7 @@ describeDatabases('facts', (database) => {
     return { projectId, learning };
   }
 
-  test('ends a fact if its two memories are removed concurrently', async () => {
+  test('ends a fact if both of its memories are removed at the same time', async () => {
     const { projectId } = await learnTea(['I like tea.', 'Tea is what I like.']);
     const items = await listItems(database(), projectId);
     expect([items.length, await validFacts(projectId)]).toEqual([2, [{ fact: 'Likes tea' }]]);
@@ -60,7 +60,7 @@ describeDatabases('facts', (database) => {
     expect(await validFacts(projectId)).toEqual([]);
   });
 
-  test('does not publish a fact in a page if it ends during consolidation', async () => {
+  test('leaves a fact out of the page if it ends during consolidation', async () => {
     const { projectId, learning } = await learnTea(['I like tea.']);
     const [tea] = await listItems(database(), projectId);
     // There are enough more important memories that the model gets the fact, but not its memory.

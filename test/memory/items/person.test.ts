@@ -29,7 +29,7 @@ describeDatabases('memories of people', (database) => {
   const list = (projectId: string, filter: Partial<ItemFilter> = {}) =>
     listItems(database(), projectId, { ...any, ...filter }, { before: null, limit: 50 });
 
-  test('writes a memory with origin person and the same checks as for a key', async () => {
+  test('stores a memory that a person writes with the same checks as for a key', async () => {
     const projectId = await createProject(database());
     const written = await write(projectId, `The token is ${generateSecret().secret}`, person, { pinned: true });
     expect(written).toMatchObject({ origin: 'person', author: person.author, pinned: true });
@@ -43,7 +43,7 @@ describeDatabases('memories of people', (database) => {
     await expect(items().correct(projectId, written.id, 'Off', person)).rejects.toMatchObject({ code: 'memory_off' });
   });
 
-  test("lets any person correct and remove a person's memory, but not a key", async () => {
+  test("lets people correct each other's memories, but not a key", async () => {
     const projectId = await createProject(database());
     for (const by of [key, person]) {
       const { id } = await write(projectId, 'Likes tea', by);
@@ -62,7 +62,7 @@ describeDatabases('memories of people', (database) => {
     expect(await find(projectId, 'coffee tea')).toEqual([]);
   });
 
-  test('returns a memory to recall after Confirm despite two `wrong` ratings, and rebuilds its page', async () => {
+  test('recalls a memory again after a person confirms it', async () => {
     const projectId = await createProject(database());
     const { id } = await write(projectId, 'Lives in Oslo');
     await items().rate(projectId, id, 'wrong');
@@ -77,7 +77,7 @@ describeDatabases('memories of people', (database) => {
     expect(await database().query(`select kind from memory_batches where project_id = $1::uuid`, [projectId])).toEqual([{ kind: 'page' }]);
   });
 
-  test('accepts exactly one of several concurrent corrections and removals, and keeps all pins', async () => {
+  test('accepts only one of several concurrent corrections', async () => {
     const projectId = await createProject(database());
     const { id } = await write(projectId, 'Original', key);
     const results = await Promise.allSettled([
@@ -98,7 +98,7 @@ describeDatabases('memories of people', (database) => {
     expect(current?.pinned).toBe(pin.status === 'fulfilled');
   });
 
-  test('filters memories by subject, kind, origin, state and pin, and continues after an id', async () => {
+  test('filters memories by subject, kind, origin, state and pin', async () => {
     const projectId = await createProject(database());
     const other = await createProject(database());
     await write(other, 'of another project');
@@ -119,7 +119,7 @@ describeDatabases('memories of people', (database) => {
     expect(await readItemDetails(database(), projectId, 'no-uuid')).toBeNull();
   });
 
-  test('links a learned memory to its conversation, its message and its facts', async () => {
+  test('links a learned memory to its conversation, message and facts', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const conversationId = await storeReadConversation(database(), {

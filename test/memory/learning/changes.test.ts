@@ -33,7 +33,7 @@ describeDatabases('a running batch', (database) => {
     return { projectId, learner, conversationId, batchId: batch?.id ?? '', workflowId: `learning/${projectId}/batch/${batch?.id}` };
   };
 
-  test('sends nothing while memory is off and is signalled when it is on again', async () => {
+  test('sends nothing while memory is off and continues when it is on again', async () => {
     const { projectId, learner, workflowId } = await begin();
     await putMemorySettings(database(), projectId, { enabled: false });
     await deliver(database(), projectId);
@@ -48,7 +48,7 @@ describeDatabases('a running batch', (database) => {
     expect(await learner.batches.list(projectId, 'done')).toHaveLength(1);
   });
 
-  test('keeps what it learned if memory is turned off before consolidation, and resumes with consolidation', async () => {
+  test('resumes at consolidation if memory was turned off before it', async () => {
     const { projectId, learner } = await begin();
     learner.respond = async ({ job }) => {
       if (job === 'consolidate') return nothingToMerge;
@@ -62,7 +62,7 @@ describeDatabases('a running batch', (database) => {
     expect(learner.requests.map(({ job }) => job)).toEqual(['extract', 'consolidate']);
   });
 
-  test('stores a memory once for two concurrent remembers and a normal batch', async () => {
+  test('stores a memory once when several batches learn it concurrently', async () => {
     const { projectId, learner, conversationId } = await begin();
     await learner.remember(projectId, conversationId, null);
     await learner.remember(projectId, conversationId, 'names');
@@ -90,7 +90,7 @@ describeDatabases('a running batch', (database) => {
     ]);
   });
 
-  test('re-enqueues at the next check in case its run was terminated, unless it waits for a retry', async () => {
+  test('starts again at the next check if its run was terminated', async () => {
     const { projectId, learner, workflowId } = await begin();
     await deliver(database(), projectId);
     const check = () => learner.activities.checkLearning(projectId);
@@ -103,7 +103,7 @@ describeDatabases('a running batch', (database) => {
     expect(await deliver(database(), projectId)).toEqual([]);
   });
 
-  test('signals its project once when it finishes', async () => {
+  test('notifies its project once when it finishes', async () => {
     const { projectId, learner, batchId } = await begin();
     await learner.runBatches(projectId);
     await database().query(`delete from outbox where project_id = $1::uuid`, [projectId]);
@@ -123,7 +123,7 @@ describeDatabases('a running batch', (database) => {
     expect(await database().query(pages, [projectId])).toEqual([{ text: 'Ann' }]);
   });
 
-  test('masks credentials in its focus', async () => {
+  test('masks credentials in the focus', async () => {
     const { projectId, learner, conversationId } = await begin();
     const secret = `sk-proj-${randomUUID().replaceAll('-', '')}${randomUUID().replaceAll('-', '')}`;
     const { focus } = await learner.remember(projectId, conversationId, `who has ${secret}?`);

@@ -48,16 +48,16 @@ describe('the length of evidence', () => {
     ['The cat is called Momo.', 'is', 'evidence'],
     ['ユーザーは猫が好き。', 'はい', 'evidence'],
     ['ユーザーは猫が好き。', '猫が好き', null],
-  ])('%j by %j: %s', (text, evidence, refusal) => {
+  ])('checks %j against the evidence %j: %s', (text, evidence, refusal) => {
     expect(judge(messages, text, evidence, [])).toBe(refusal);
   });
 
-  test('stores a short answer after its question', () => {
+  test('accepts a short answer together with its question', () => {
     const memories = [{ text: 'User is a vegetarian.', names: [], evidence: 'Yes', kind: 'fact', importance: 3 }];
     expect(parseExtraction(JSON.stringify({ memories }), messages)?.statements).toMatchObject([{ evidence: 'Are you a vegetarian? Yes' }]);
   });
 
-  test("counts the assistant's text only after a reply", () => {
+  test("accepts the assistant's text only if the user has replied to it", () => {
     const guess = '> You are probably a vegetarian.';
     expect(judge(say(guess), 'User is a vegetarian.', 'probably a vegetarian', [])).toBe('evidence');
     expect(judge(say(guess, 'I am indeed.'), 'User is a vegetarian.', 'probably a vegetarian', [])).toBeNull();
@@ -82,7 +82,7 @@ describe('names', () => {
     ['用户住在北京。', ['北京'], '我住在上海。', 'names'],
     ['ユーザーは田中さんと東京に住んでいる。', ['田中', '東京'], '東京に住んでいます。', 'names'],
   ];
-  test.each(cases)('%s %j by %j: %s', (...each) => expect(judgeCase(each)).toBe(each[3]));
+  test.each(cases)('checks %s (lists %j) against %j: %s', (...each) => expect(judgeCase(each)).toBe(each[3]));
 
   test('accepts a name from a nearby message in the same conversation', () => {
     const near = say('My sister Ana called.', '> How is she?', 'She lives in Porto now.');
@@ -95,7 +95,7 @@ describe('names', () => {
     expect(judge(elsewhere, 'Ana lives in Porto.', 'She lives in Porto now.', ['Ana', 'Porto'])).toBe('names');
   });
 
-  test('requires the model to list names, because languages without capitals hide them', () => {
+  test('asks the model for names, because some scripts have no capital letters', () => {
     const memories = [{ text: 'I like tea.', evidence: 'I like tea.', kind: 'fact', importance: 3 }];
     expect(parseExtraction(JSON.stringify({ memories }), say('I like tea.'))?.refusals).toEqual(['form']);
   });
@@ -142,7 +142,7 @@ describe('numbers and dates', () => {
     ['المستخدم يسافر في 2026-11-27', ['يوم الجمعة القادم = P7D'], 'سوف أسافر يوم الجمعة القادم', null],
     ['User attended a parade on 2023-05-07.', ['yesterday = -P1D'], '[2023-05-08] Caroline: I attended a parade yesterday.', null],
   ];
-  test.each(cases)('%s %j by %j: %s', (...each) => expect(judgeCase(each)).toBe(each[3]));
+  test.each(cases)('checks %s (lists %j) against %j: %s', (...each) => expect(judgeCase(each)).toBe(each[3]));
 });
 
 describe('content', () => {
@@ -161,9 +161,9 @@ describe('content', () => {
     ['用户喜欢喝茶。', [], '我很喜欢茶。', null],
     ['المستخدم يحب القهوة', [], 'أحب قهوة الصباح', null],
   ];
-  test.each(cases)('%s %j by %j: %s', (...each) => expect(judgeCase(each)).toBe(each[3]));
+  test.each(cases)('checks %s (lists %j) against %j: %s', (...each) => expect(judgeCase(each)).toBe(each[3]));
 
-  test('does not treat every date of a log as a reference for relative dates', () => {
+  test("doesn't resolve relative dates against every date in a log", () => {
     const dates = Array.from({ length: 2_000 }, (_, day) => new Date(day * 86_400_000).toISOString().slice(0, 10));
     const said = say(`I drink tea since eight years after: ${dates.join(' ')}`);
     const claim = (text: string) => judge(said, text, 'I drink tea since', ['eight years after = P8Y']);

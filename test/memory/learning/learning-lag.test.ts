@@ -33,7 +33,7 @@ describeDatabases('the learning lag', (database) => {
       minutes,
     ]);
 
-  test('begins when the oldest closed conversation has waited for as long as its project lets it wait', async () => {
+  test('starts counting when the oldest closed conversation becomes overdue', async () => {
     const { projectId, change } = await setUp();
     expect(await lagMinutes(projectId)).toBe(0);
     await storeConversation(projectId, { minutesAgo: 69 });
@@ -46,7 +46,7 @@ describeDatabases('the learning lag', (database) => {
     expect(await lagMinutes(projectId)).toBe(70);
   });
 
-  test('counts a conversation that is still open only if it should have been closed and learned', async () => {
+  test('includes a conversation that should have been closed by now', async () => {
     const { projectId } = await setUp();
     const open = await storeConversation(projectId, { minutesAgo: 60 });
     await setState(open, 'stored');
@@ -58,7 +58,7 @@ describeDatabases('the learning lag', (database) => {
     expect(await lagMinutes(projectId)).toBe(0);
   });
 
-  test('counts a batch that keeps being retried, until its messages are learned', async () => {
+  test('includes a failing batch until its messages are learned', async () => {
     const { projectId, change, learning } = await setUp();
     await storeConversation(projectId, { minutesAgo: 1 });
     await change({ batch_of: 1 });
@@ -73,7 +73,7 @@ describeDatabases('the learning lag', (database) => {
     expect(await lagMinutes(projectId)).toBe(0);
   });
 
-  test('does not count messages of a project without a model for memory, or whose memory is off', async () => {
+  test('ignores projects whose memory is off or has no model', async () => {
     const { projectId, change, learning } = await setUp();
     await storeConversation(projectId, { minutesAgo: 1_000 });
     await change({ enabled: false });
@@ -92,7 +92,7 @@ describeDatabases('the learning lag', (database) => {
     expect(await lagMinutes(projectId)).toBe(0);
   });
 
-  test('does not count conversations that the next cleanup deletes unlearned, or a batch that was stopped', async () => {
+  test('ignores conversations that will be deleted unlearned', async () => {
     const { projectId, change, learning } = await setUp();
     await storeConversation(projectId, { minutesAgo: 3_000 });
     await database().query(

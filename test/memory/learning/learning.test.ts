@@ -13,7 +13,7 @@ describeDatabases('learning', (database) => {
   const learning = () => createTestLearning(database());
   const check = (projectId: string) => learning().activities.checkLearning(projectId);
 
-  test('starts a batch only when enough messages wait', async () => {
+  test('starts a batch once enough messages are waiting', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 6, at_least_every_minutes: 43_200 });
     await storeReadConversation(database(), { projectId, subject: 'ann', texts: ['I am Ann.', 'I like tea.'] });
@@ -26,14 +26,14 @@ describeDatabases('learning', (database) => {
     ]);
   });
 
-  test('starts a batch when the oldest message has waited long enough', async () => {
+  test('starts a batch once the oldest message has waited long enough', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1_000, at_least_every_minutes: 1 });
     await storeReadConversation(database(), { projectId, subject: 'ann', texts: ['I am Ann.'] });
     expect(await check(projectId)).toMatchObject({ kind: 'running' });
   });
 
-  test('runs one batch at a time and reads only newer messages in the next', async () => {
+  test('runs one batch at a time', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const learner = learning();
@@ -66,7 +66,7 @@ describeDatabases('learning', (database) => {
     expect(id).not.toBe('');
   });
 
-  test('learns a single call without a subject only with the explicit header', async () => {
+  test('learns from a single call only if the header asks for it', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     await record(database(), [settledCall({ projectId, body: chatBody('u I am Ann.'), answer: 'Noted.' })]);
@@ -87,7 +87,7 @@ describeDatabases('learning', (database) => {
     expect(await check(projectId)).toMatchObject({ kind: 'running' });
   });
 
-  test('does not store an identical memory again or call the model for it', async () => {
+  test("doesn't call the model for a memory that is already stored", async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const learner = learning();
@@ -130,7 +130,7 @@ describeDatabases('learning', (database) => {
     expect(await listGroups(database(), projectId)).toMatchObject([{ state: 'done', written: 1, dropped: 1 }]);
   });
 
-  test('retries an unavailable vendor with growing delays forever, and then learns the messages once', async () => {
+  test('keeps retrying an unavailable vendor and then learns the messages once', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const learner = learning();
@@ -149,7 +149,7 @@ describeDatabases('learning', (database) => {
     expect(await listGroups(database(), projectId)).toMatchObject([{ state: 'done', error: null, failures: 0 }]);
   });
 
-  test('retries a group with unusable responses at most daily without blocking other groups or the next batch', async () => {
+  test('retries a group with unusable responses at most once a day', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const learner = learning();
@@ -185,7 +185,7 @@ describeDatabases('learning', (database) => {
     expect(await learner.batches.list(projectId, 'failing')).toEqual([]);
   });
 
-  test('retries a failing batch until it is stopped, learns it after a reset, and opens no batch while three are failing', async () => {
+  test("doesn't start another batch while three are failing", async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const learner = learning();
@@ -221,7 +221,7 @@ describeDatabases('learning', (database) => {
     await expect(learner.batches.stop(id)).rejects.toMatchObject({ code: 'conflict' });
   });
 
-  test('attempts nothing and waits without a model for any tier', async () => {
+  test('waits if no tier has a model', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const learner = learning();
@@ -236,7 +236,7 @@ describeDatabases('learning', (database) => {
     expect(await listItems(database(), projectId)).toHaveLength(1);
   });
 
-  test('stores a response once for two workers, and sends nothing for a repeated step', async () => {
+  test('stores a response once when two workers run the same step', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const [one, other] = [learning(), learning()];
@@ -250,7 +250,7 @@ describeDatabases('learning', (database) => {
     expect(one.requests.length + other.requests.length).toBe(before);
   });
 
-  test('stores nothing for a group that is erased during the model call', async () => {
+  test('stores nothing for a group whose subject is erased during the model call', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const learner = learning();
@@ -265,7 +265,7 @@ describeDatabases('learning', (database) => {
     expect(await check(projectId)).toMatchObject({ kind: 'idle' });
   });
 
-  test('reads a conversation from its start on remember, including learned messages, with the requested focus', async () => {
+  test('learns the whole conversation again on remember', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1_000 });
     const learner = learning();
@@ -289,7 +289,7 @@ describeDatabases('learning', (database) => {
     await expect(learner.remember(projectId, id, null)).rejects.toMatchObject({ code: 'memory_off' });
   });
 
-  test('reads a conversation that is too long for one call in parts, and all parts at once on remember', async () => {
+  test('splits a conversation that is too long for one call', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const learner = learning();
@@ -337,7 +337,7 @@ describeDatabases('learning', (database) => {
       [projectId],
     );
 
-  test('merges equal memories and keeps memories saved by an application', async () => {
+  test('merges duplicates but keeps memories that an application wrote', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     await learn(projectId, 'I like tea.', () => ({}));
@@ -353,7 +353,7 @@ describeDatabases('learning', (database) => {
     expect(await listGroups(database(), projectId)).toMatchObject([{ merged: 0 }, { merged: 1 }]);
   });
 
-  test('supersedes a fact by one with the same source and relation and closes its memory', async () => {
+  test('supersedes a fact with a newer one about the same relation', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     await learn(projectId, 'I live in Oslo.', (question) => ({ facts: [factOf(question, 'Oslo')], page: '- Oslo' }));
@@ -369,7 +369,7 @@ describeDatabases('learning', (database) => {
     expect(await pagesOf(projectId)).toEqual([{ kind: 'profile', subject: 'ann', text: '- Bergen' }]);
   });
 
-  test('ends the facts of a removed memory and deletes the page', async () => {
+  test('ends the facts of a removed memory and deletes its page', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     await learn(projectId, 'I live in Oslo.', (question) => ({ facts: [factOf(question, 'Oslo')], page: '- Oslo' }));
@@ -380,7 +380,7 @@ describeDatabases('learning', (database) => {
     expect(await pagesOf(projectId)).toEqual([]);
   });
 
-  test('shows consolidation no other end users, and no project memories if it is about an end user', async () => {
+  test("doesn't show one end user's memories when it consolidates another's", async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const items = createItems({ database: database(), clock: systemClock });
@@ -398,7 +398,7 @@ describeDatabases('learning', (database) => {
     expect(seen).toMatchObject({ new: [{ text: 'I like tea.' }], known: [{ text: 'Tea for ann' }] });
   });
 
-  test('keeps the memories of a batch with an unusable consolidation, and replays only the consolidation', async () => {
+  test('keeps the learned memories if consolidation fails', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const learner = learning();

@@ -17,7 +17,7 @@ describeDatabases('pages', (database) => {
   const pagesOf = (projectId: string) =>
     database().query<{ text: string }>('select text from memory_pages where project_id = $1::uuid', [projectId]);
 
-  test('rebuilds a page once without the memories that were removed together', async () => {
+  test('rebuilds a page once after several memories are removed', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const learner = learning();
@@ -53,7 +53,7 @@ describeDatabases('pages', (database) => {
     expect([await pagesOf(projectId), learner.requests.length]).toEqual([[], asked + 1]);
   });
 
-  test('rebuilds a page once without a memory that a second rating marks as wrong', async () => {
+  test('rebuilds a page once after a memory is rated wrong twice', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const learner = learning();
@@ -92,7 +92,7 @@ describeDatabases('pages', (database) => {
     expect([await pagesOf(projectId), learner.requests.length]).toEqual([[{ text: 'Correct.' }], asked]);
   });
 
-  test('builds a page again if a memory was removed after it was requested', async () => {
+  test('rebuilds a page again if a memory was removed in the meantime', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const learner = learning();

@@ -10,7 +10,7 @@ describeDatabases('repeats', (database) => {
   const learning = () => createTestLearning(database());
   const check = (projectId: string) => learning().activities.checkLearning(projectId);
 
-  test('compares texts without regard to case and letter form in every script', async () => {
+  test('ignores case and letter forms in every script', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const learner = learning();
@@ -35,7 +35,7 @@ describeDatabases('repeats', (database) => {
     ]);
   });
 
-  test('learns a removed memory only from newer messages, not from older ones', async () => {
+  test('learns a removed memory again only from newer messages', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const learner = learning();
@@ -59,7 +59,7 @@ describeDatabases('repeats', (database) => {
     expect((await listItems(database(), projectId)).map(({ state }) => state)).toEqual(['closed', 'live']);
   });
 
-  test('keeps a memory stored by a version without text hashes, and may learn it again', async () => {
+  test('keeps a memory that an older version stored without a text hash', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     await database().query(
@@ -75,7 +75,7 @@ describeDatabases('repeats', (database) => {
     expect(await listItems(database(), projectId)).toMatchObject([{ text: 'I like tea.' }, { text: 'I like tea.' }]);
   });
 
-  test('does not learn memories from a conversation into which they were recalled, for any subject', async () => {
+  test("doesn't learn a memory from a conversation that it was recalled into", async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const learner = learning();

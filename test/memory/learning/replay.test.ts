@@ -35,7 +35,7 @@ describeDatabases('replay', (database) => {
   }
   const deliverOutbox = () => database().query('delete from outbox');
 
-  test('closes the batch of an ended run once and checks its project again', async () => {
+  test('stops the batch of an ended run and checks its project again', async () => {
     const { projectId, stateOf, end } = await startBatch();
     await deliverOutbox();
     await end('run-1');
@@ -48,7 +48,7 @@ describeDatabases('replay', (database) => {
     expect(await database().query('select workflow from outbox where project_id = $1::uuid', [projectId])).toEqual([]);
   });
 
-  test('does not close a batch while its replay is in progress', async () => {
+  test("doesn't stop a batch while it is being replayed", async () => {
     const { id, learning, stateOf, end } = await startBatch();
     await deliverOutbox();
     // This batch was replayed before we noticed that its run had ended.
@@ -67,7 +67,7 @@ describeDatabases('replay', (database) => {
     expect(await stateOf()).toBe('stopped');
   });
 
-  test('does not count a failed batch that an operator stops as failed, and starts it again only on replay', async () => {
+  test('counts a batch as stopped, not failed, after an operator stops it', async () => {
     const { projectId, id, learning, stateOf, end } = await startBatch();
     await expect(learning.batches.stop(id)).rejects.toMatchObject({ code: 'conflict', message: expect.stringContaining('is running') });
     await end('run-1', false);
@@ -82,7 +82,7 @@ describeDatabases('replay', (database) => {
     await expect(learning.batches.stop(randomUUID())).rejects.toMatchObject({ code: 'not_found' });
   });
 
-  test('plans no next try for a stopped batch with finished groups, and finishes it on replay', async () => {
+  test("finishes a stopped batch on replay, but doesn't retry it before", async () => {
     const { projectId, id, learning, stateOf, end } = await startBatch();
     learning.respond = () => ({ kind: 'failure', failure: { kind: 'vendor', code: 'upstream_failed', message: 'away' } });
     await learning.runBatches(projectId);
@@ -109,7 +109,7 @@ describeDatabases('replay', (database) => {
   const learn = (learning: TestLearning, id: string, runId: string) =>
     learning.activities.learnGroup({ batchId: id, position: 0, runId }, new AbortController().signal);
 
-  test("reports in the API and log that a batch's run failed in Temporal", async () => {
+  test('shows in the API and the log that a run failed in Temporal', async () => {
     const { projectId, id, learning, end } = await startBatch();
     await end('run-1', false);
     expect(await learning.batches.show(null, id)).toMatchObject({
@@ -122,7 +122,7 @@ describeDatabases('replay', (database) => {
     expect(learning.lines).toMatchObject([{ level: 'warn', message: 'learning batch closed because its run ended in Temporal', fields }]);
   });
 
-  test('does not count a run as open whose batch it has already closed', async () => {
+  test("doesn't count the run of a stopped batch as open", async () => {
     const { projectId, id, learning, end } = await startBatch();
     const ended = (runId: string) => ({ workflowId: `learning/${projectId}/batch/${id}`, runId, byOperator: true });
     const runs = [ended('run-1'), ended('run-2'), { ...ended('run-3'), workflowId: 'learning/no-batch' }];
@@ -134,7 +134,7 @@ describeDatabases('replay', (database) => {
     expect(await learning.batchRuns.filterOpen(runs)).toEqual([runs[1]]);
   });
 
-  test('does not retry a batch given up by a worker of an older version in its own run', async () => {
+  test("doesn't retry a batch that a worker of an older version gave up", async () => {
     const { id, learning, stateOf } = await startBatch();
     await database().query(`update memory_batch_groups set state = 'failed' where batch_id = $1::uuid`, [id]);
     await database().query(`update memory_batches set state = 'failed', finished_at = now() where id = $1::uuid`, [id]);
@@ -142,7 +142,7 @@ describeDatabases('replay', (database) => {
     expect(await stateOf()).toBe('failed');
   });
 
-  test('starts a run that receives the signal for a project with a batch to replay', async () => {
+  test('starts a run for a project with a batch to replay', async () => {
     const { projectId, end } = await startBatch();
     await deliverOutbox();
     await end('run-1');
@@ -154,7 +154,7 @@ describeDatabases('replay', (database) => {
     ]);
   });
 
-  test('repeats a call whose worker died in another run once it has expired', async () => {
+  test('repeats the call of a worker that died once the call has expired', async () => {
     const { projectId, id, learning } = await startBatch();
     await callFrom('run-1', id, '1 hour');
     expect(await learn(learning, id, 'run-2')).toMatchObject({ kind: 'wait', waitMs: 10_000, code: 'call_under_way', blocked: false });
@@ -164,7 +164,7 @@ describeDatabases('replay', (database) => {
     expect((await listItems(database(), projectId)).map(({ text }) => text)).toEqual(['I am Ann.']);
   });
 
-  test('does not call the model in a run that ended while it waited for the call of another run', async () => {
+  test("doesn't call the model in a run that has ended", async () => {
     const { id, learning, stateOf, end } = await startBatch();
     await callFrom('run-1', id, '1 hour');
     expect(await learn(learning, id, 'run-2')).toMatchObject({ kind: 'wait' });
@@ -174,7 +174,7 @@ describeDatabases('replay', (database) => {
     expect([await learn(learning, id, 'run-2'), learning.requests, await stateOf()]).toEqual([{ kind: 'settled' }, [], 'stopped']);
   });
 
-  test('aborts a call once its run has started another one for the group, which keeps its claim', async () => {
+  test('aborts a call once its run has started a newer one for the group', async () => {
     const { projectId, id, learning } = await startBatch();
     const [first, second] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     learning.respond = async (call) => {

@@ -30,7 +30,7 @@ describeDatabases('an import', (database) => {
       'a JSON array',
       '\ufeff [{"text": "Ada drinks tea", "more": ["]", {"a": "\\"]"}]}, "Bob “drinks” coffee", {"text": "Ada drinks tea"}] ',
     ],
-  ])('accepts %s from a list, and a second one adds nothing', async (_, text) => {
+  ])('imports the entries of %s only once', async (_, text) => {
     const projectId = await createProject(database());
     expect(await counts(run(projectId, text, { dryRun: true }))).toEqual({ added: 2, present: 1, refused: 0 });
     expect(await items(database(), projectId)).toEqual([]);
@@ -45,7 +45,7 @@ describeDatabases('an import', (database) => {
     expect(runs).toHaveLength(1);
   });
 
-  test('keeps subject, kind, importance, pin and time of a list, and masks credentials', async () => {
+  test('keeps the subject, kind, importance, pin and time of each entry', async () => {
     const projectId = await createProject(database());
     const secret = ['sk', 'proj', 'Ab1'.repeat(16)].join('-');
     const entries = [
@@ -70,12 +70,12 @@ describeDatabases('an import', (database) => {
     ]);
   });
 
-  test('reads a line in brackets of a list as text', async () => {
+  test('treats a line in brackets as text in a list of lines', async () => {
     const projectId = await createProject(database());
     expect(await counts(run(projectId, '[2024-01-02] Moved to Oslo\n'))).toEqual({ added: 1, present: 0, refused: 0 });
   });
 
-  test('accepts the get_all response of mem0 and JSON Lines of it', async () => {
+  test("imports mem0's get_all response, also as JSON Lines", async () => {
     const projectId = await createProject(database());
     const memory = { id: '0fb5b7e1', memory: 'Prefers trains', hash: 'x', metadata: null, user_id: 'ada', agent_id: 'bot' };
     const dated = { ...memory, created_at: '2024-07-26T10:29:36.630547-07:00', updated_at: null };
@@ -91,7 +91,7 @@ describeDatabases('an import', (database) => {
     expect(second).toMatchObject({ text: 'Has a cat', subject: null });
   });
 
-  test('refuses instructions to a model and entries older than an erasure, and names the lines', async () => {
+  test('refuses injections and entries older than an erasure', async () => {
     const projectId = await createProject(database());
     await createErase({ database: database(), clock: systemClock })({ projectId, subject: 'ada', askedBy: 'key:a' });
     const old = { text: 'Was in Rome', subject: 'ada', created_at: '2024-01-01' };
@@ -106,7 +106,7 @@ describeDatabases('an import', (database) => {
     expect(await counts(run(projectId, text, { restoreErased: true }))).toEqual({ added: 1, present: 1, refused: 1 });
   });
 
-  test('refuses future times, except for today in other time zones', async () => {
+  test('refuses times in the future', async () => {
     const projectId = await createProject(database());
     const inHours = (hours: number): string => new Date(systemClock.now() + hours * 3_600_000).toISOString();
     const list = [
@@ -143,7 +143,7 @@ describeDatabases('an import', (database) => {
     ],
     ['of an array that does not end', '["kept", "cut o', 'line 2: the array does not end'],
     ['of bytes that are no UTF-8', Buffer.concat([Buffer.from('kept\nb'), Buffer.from([0xff])]), 'line 2: not valid UTF-8'],
-  ])('ends because %s and keeps what precedes it', async (_, text, message) => {
+  ])('stops because %s and keeps the entries before it', async (_, text, message) => {
     const projectId = await createProject(database());
     const chunks = (async function* () {
       yield Buffer.from(text);
@@ -152,7 +152,7 @@ describeDatabases('an import', (database) => {
     expect((await items(database(), projectId)).map((item) => item.text)).toEqual(['kept']);
   });
 
-  test('counts what was imported before an error, but nothing of a batch that is rolled back', async () => {
+  test('counts what was imported before an error', async () => {
     const projectId = await createProject(database());
     let batches = 0;
     const failing: Database = {
@@ -184,7 +184,7 @@ describeDatabases('an import', (database) => {
     expect(tally.counts.get('item')?.added).toBeGreaterThan(0);
   });
 
-  test('fails with memory_off while memory is off, and from when it is turned off', async () => {
+  test('fails with memory_off if memory is turned off during the import', async () => {
     const projectId = await createProject(database());
     const chunks = (async function* () {
       await putMemorySettings(database(), projectId, { enabled: false });

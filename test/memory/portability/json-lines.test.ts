@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, test } from '@jest/globals';
 import { toLinePieces } from '../../../src/memory/portability/json-lines.ts';
 
-test('writes a long record in short pieces and lets other work run in between', async () => {
+test('yields to the event loop while it writes a long record', async () => {
   const text = 'a "quoted" line\n😀\u0001\ud800 '.repeat(100_000);
   const records = [
     { type: 'item', text: 'short', subject: null, tags: [null, 1.5, true] },

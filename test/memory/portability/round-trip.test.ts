@@ -29,7 +29,7 @@ describeDatabases('memory in a file', (database) => {
       ...options,
     });
 
-  test('exports once at a time per project, and again after the export ends or its reader leaves', async () => {
+  test('runs only one export per project at a time', async () => {
     const exportMemory = createExportMemory({ database: database() });
     const [one, two] = [await createProject(database()), await createProject(database())];
     const exportFrom = (projectId: string) => exportMemory({ projectId, project: 'acme', subject: null });
@@ -44,7 +44,7 @@ describeDatabases('memory in a file', (database) => {
     for await (const _ of exportFrom(one));
   });
 
-  test('goes to another project under new ids, the same ones each time, and stays in its own', async () => {
+  test('imports into another project under new but stable ids', async () => {
     const [projectId, other] = [await getProject(), await createProject(database())];
     const file = await exportOf(projectId);
     const before = await rowsOf(database(), projectId);
@@ -66,7 +66,7 @@ describeDatabases('memory in a file', (database) => {
     expect(texts(await exportOf(other))).toEqual(texts(file));
   });
 
-  test('includes texts that masking has made longer, and a call in two messages', async () => {
+  test('exports texts that have become longer by masking', async () => {
     const projectId = await createProject(database());
     const items = createItems({ database: database(), clock: systemClock });
     const text = 'https://a:b@c '.repeat(280).trim();
@@ -84,7 +84,7 @@ describeDatabases('memory in a file', (database) => {
     expect(sumOf(await importInto(projectId, lines.join('\n')), 'added')).toBe(3);
   });
 
-  test('has its credentials masked even as names of applications and authors', async () => {
+  test('masks credentials even in the names of applications and authors', async () => {
     const projectId = await createProject(database());
     const secret = ['sk', 'proj', 'Ab1'.repeat(16)].join('-');
     const lines = smallFile.map((record) =>
@@ -99,7 +99,7 @@ describeDatabases('memory in a file', (database) => {
     ]);
   });
 
-  test('continues after an import, even with a client that drops old messages', async () => {
+  test('continues a conversation after an import', async () => {
     const projectId = await createProject(database());
     const say = (lines: string[], at: number) =>
       record(database(), [settledCall({ projectId, subject: 'ann', at, body: chatBody(...lines), answer: `answer ${at}` })]);
@@ -118,7 +118,7 @@ describeDatabases('memory in a file', (database) => {
     ]);
   });
 
-  test('contains what is stored about one subject, and nothing about others', async () => {
+  test('exports what is stored about one subject and nothing else', async () => {
     const projectId = await getProject();
     const lines = (await exportOf(projectId, 'ann')).trimEnd().split('\n');
     const records = lines.map((line): Record<string, unknown> => JSON.parse(line));
@@ -147,14 +147,14 @@ describeDatabases('memory in a file', (database) => {
     ['no header', (lines) => lines.slice(1).join('\n'), /line 1: not the header of an export/],
     ['a newer version', (lines) => lines.join('\n').replace('"version":1', '"version":2'), /line 1: version 2 /],
     ['nothing', () => '\n', /the file is empty/],
-  ])('ends the import at %s', async (_, change, message) => {
+  ])('stops the import because of %s', async (_, change, message) => {
     const projectId = await createProject(database());
     const lines = smallFile.map((record) => JSON.stringify(record));
     await importInto(projectId, lines.join('\n'), { dryRun: true });
     await expect(importInto(projectId, change(lines))).rejects.toMatchObject({ code: 'bad_request', message });
   });
 
-  test('ends the import at a line of more than 32 MiB before the line is held in memory', async () => {
+  test('rejects a line of more than 32 MiB before it is all in memory', async () => {
     const projectId = await createProject(database());
     async function* endless() {
       for (let bytes = 0; bytes <= maxEntryBytes + 2_000_000; bytes += 1_000_000) yield Buffer.alloc(1_000_000, 'x');
@@ -163,7 +163,7 @@ describeDatabases('memory in a file', (database) => {
     await expect(importInto(projectId, '', { chunks: endless() })).rejects.toMatchObject({ message: /^line 1: longer than/ });
   });
 
-  test('restores into an empty project wherever an earlier import was cut off, and does not add anything twice', async () => {
+  test('resumes an import that was cut off without adding anything twice', async () => {
     const projectId = await getProject();
     const file = await exportOf(projectId);
     const before = await rowsOf(database(), projectId);
@@ -181,7 +181,7 @@ describeDatabases('memory in a file', (database) => {
     expect(await rowsOf(database(), projectId)).toEqual(before);
   });
 
-  test('restores erased rows only on request, and late calls remain rejected', async () => {
+  test('restores erased data only on request', async () => {
     const projectId = await getProject();
     const file = await exportOf(projectId);
     const before = await rowsOf(database(), projectId);

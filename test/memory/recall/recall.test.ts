@@ -45,13 +45,13 @@ function recallWith(deps: Partial<RecallDeps>) {
   return { ask, explain: (text: string) => explain({ caller, subject: 'ada', text }), queries, warnings };
 }
 
-test('searches once if the vector is ready soon', async () => {
+test('searches once if the embedding arrives soon', async () => {
   const { ask, queries } = recallWith({ deadlineMs: () => 20_000 });
   expect((await ask(async () => vector))?.itemIds).toEqual(['by vector']);
   expect(queries).toMatchObject([{ vector, subject: 'ada', includesRatedWrong: false }]);
 });
 
-test('searches text while a slow vector is computed, and then uses the vector result', async () => {
+test('searches text first while a slow embedding is computed', async () => {
   const { promise: searched, resolve } = Promise.withResolvers<void>();
   const { ask } = recallWith({
     deadlineMs: () => 1_000,
@@ -73,7 +73,7 @@ test.each([
   expect(warnings).toEqual([]);
 });
 
-test('searches only text if the ceilings do not permit an embedding call', async () => {
+test("searches only text if the ceilings don't allow an embedding call", async () => {
   const { ask, queries } = recallWith({});
   const asked: string[] = [];
   const embed = async () => {
@@ -94,9 +94,9 @@ test('uses the text result if the vector search fails or hangs', async () => {
 const ranked = ['tea', 'coffee', 'cocoa'].map((text) => memory(text));
 
 test.each<[string, () => Promise<(number | null)[]>, string[]]>([
-  ['a reranking model orders what is found, what it leaves out last', async () => [0.1, null, 0.9], ['cocoa', 'tea', 'coffee']],
-  ['the order of the search is kept when the reranking model fails', fail, ['tea', 'coffee', 'cocoa']],
-  ['the order of the search is kept when the reranking model hangs', never, ['tea', 'coffee', 'cocoa']],
+  ["sorts memories by the reranking model's scores", async () => [0.1, null, 0.9], ['cocoa', 'tea', 'coffee']],
+  ['keeps the search order if the reranking model fails', fail, ['tea', 'coffee', 'cocoa']],
+  ['keeps the search order if the reranking model hangs', never, ['tea', 'coffee', 'cocoa']],
 ])('%s', async (_name, rerank, expected) => {
   const asked: unknown[] = [];
   const { ask, queries } = recallWith({
@@ -115,7 +115,7 @@ test.each<[string, () => Promise<(number | null)[]>, string[]]>([
   expect([asked.length, queries]).toEqual([1, []]);
 });
 
-test('does not call a reranking model if the embedding has used up the deadline', async () => {
+test('skips reranking if the embedding has used up the deadline', async () => {
   const { promise: isOver, resolve } = Promise.withResolvers<void>();
   let reranks = 0;
   const { ask } = recallWith({
@@ -132,7 +132,7 @@ test('does not call a reranking model if the embedding has used up the deadline'
   expect(reranks).toBe(0);
 });
 
-test('explains what is inserted and why the rest is left out', async () => {
+test('explains which memories are inserted and why others are left out', async () => {
   const items = [
     memory('Likes green tea in the morning'),
     memory('likes green tea, in the Morning.'),
@@ -157,7 +157,7 @@ test('explains what is inserted and why the rest is left out', async () => {
   ]);
 });
 
-test('explains that memory is off or that the deadline passed, and fails with the database', async () => {
+test('explains that memory is off or that the deadline passed', async () => {
   expect(await recallWith({ isEnabled: () => false }).explain('what?')).toMatchObject({
     isEnabled: false,
     block: null,
@@ -171,7 +171,7 @@ test('explains that memory is off or that the deadline passed, and fails with th
 test.each([
   ['fails', fail],
   ['hangs', never],
-])('explains what recall found if the search for memories rated wrong %s', async (_name, broken) => {
+])('explains the recall even if the search for memories rated wrong %s', async (_name, broken) => {
   const { explain } = recallWith({
     embed: async () => vector,
     findMemories: ({ includesRatedWrong }) => (includesRatedWrong ? broken() : Promise.resolve(found(memory('Likes tea')))),
@@ -197,14 +197,14 @@ test.each<[string, Partial<RecallDeps>, boolean]>([
   expect(warnings.length > 0).toBe(isWarned);
 });
 
-test('searches the end of a long message', async () => {
+test('searches with the end of a long message', async () => {
   const { ask, queries } = recallWith({});
   await ask(async () => null, `${'a'.repeat(5_000)} and what now?`);
   expect(queries[0]?.text).toHaveLength(2_000);
   expect(queries[0]?.text.endsWith('and what now?')).toBe(true);
 });
 
-test('marks the block as data and names the origin of each line', () => {
+test('marks the block as data and shows where each line comes from', () => {
   const { block, used } = formatRecallBlock(
     [memory('Likes tea'), memory('Lives in Oslo', { origin: 'observed' }), memory('Is called Ada', { origin: 'person' })],
     10,
@@ -220,7 +220,7 @@ test('marks the block as data and names the origin of each line', () => {
   ]);
 });
 
-test('removes links, markup and line breaks from a line, and anything that closes the block', () => {
+test('removes links, markup and line breaks from a line', () => {
   const texts = [
     'See [the plan](https://evil.example/?q=1) at https://evil.example/x?y=z#a or www.evil.example',
     'A <b>bold</b> **claim** `code` ![pixel](https://evil.example/p.png) | table',
@@ -237,7 +237,7 @@ test('removes links, markup and line breaks from a line, and anything that close
   for (const line of lines.slice(2, -1)) expect(line).not.toMatch(/https?:|www\.|[<>*`|[\]\u200b\u202e]/);
 });
 
-test('leaves out injections, lists duplicates once, and limits the number of lines', () => {
+test('leaves out injections and duplicates', () => {
   const { used } = formatRecallBlock(
     [
       memory('Likes green tea in the morning'),

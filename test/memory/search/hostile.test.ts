@@ -27,7 +27,7 @@ function countRows(value: unknown): number {
 }
 
 describeDatabases('long prompts', (database) => {
-  test('keep the newest of 100,001 messages in statements of at most 500 rows', async () => {
+  test('keep the newest of 100,001 messages and insert at most 500 rows at a time', async () => {
     const projectId = await createProject(database());
     const longest: number[] = [];
     await database().transaction((tx) => {
@@ -45,7 +45,7 @@ describeDatabases('long prompts', (database) => {
     expect([seen?.lines[0], seen?.lines.at(-2), seen?.lines.at(-1)]).toEqual(['u m99000', 'u m100000', 'a end']);
   });
 
-  test('continue a conversation that is longer than the kept part of a prompt with all of its messages', async () => {
+  test('continue the same conversation even if they are too long to be stored', async () => {
     const projectId = await createProject(database());
     const calls = [1_999, 2_001, 2_003, 2_999, 3_001].map((length, at) =>
       settledCall({ projectId, at, body: { messages: historyOf(length) }, answer: `m${length}` }),
@@ -57,14 +57,14 @@ describeDatabases('long prompts', (database) => {
   });
 });
 
-test('stores batches of at most 500 rows and a million characters, and longer rows alone', () => {
+test('limits batches to 500 rows and a million characters', () => {
   const lengths = (rows: readonly string[]) => [...toBatches(rows, (row) => row.length)].map((slice) => slice.length);
   expect(lengths(Array(1_200).fill('x'))).toEqual([500, 500, 200]);
   expect(lengths(['x'.repeat(600_000), 'y'.repeat(600_000), 'z'.repeat(3_000_000), 'a', 'b'])).toEqual([1, 1, 1, 2]);
   expect(lengths([])).toEqual([]);
 });
 
-test('tokenizes and compares 300,000 combining marks, whose normalization takes quadratic time', () => {
+test('tokenizes 300,000 combining marks in linear time', () => {
   const text = `e${'\u0315\u0300\uff9e'.repeat(100_000)} tea`;
   expect(tokenizeForIndex(text)).toMatch(/ tea$/);
   expect(normalizeWords(text)).toMatch(/ tea$/);
@@ -72,13 +72,13 @@ test('tokenizes and compares 300,000 combining marks, whose normalization takes 
 });
 
 describe('a trimmed history', () => {
-  test('matches an equal conversation of 200,000 equal messages', () => {
+  test('matches in 200,000 identical messages', () => {
     const many = 'a'.repeat(200_000);
     expect(matchTrimmedHistory(many, `u${many}`, 'ann')).toBe(200_000);
     expect(matchTrimmedHistory(many, `${many}aaaaa`, 'ann')).toBe(null);
   });
 
-  test('matches the quadratic definition', () => {
+  test('matches exactly where a simple quadratic search would', () => {
     const word = fc.array(fc.constantFrom('u', 'a', 'v'), { minLength: 1, maxLength: 9 }).map((letters) => letters.join(''));
     fc.assert(
       fc.property(word, word, fc.constantFrom('ann', null), (request, known, subject) => {

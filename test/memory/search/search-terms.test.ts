@@ -34,7 +34,7 @@ const memories: Readonly<Record<string, readonly string[]>> = {
 };
 
 describeDatabases('search terms', (database) => {
-  test('finds texts in every language, while query syntax and symbols find nothing and break nothing', async () => {
+  test('finds texts in every language and ignores query syntax', async () => {
     const projectId = await createProject(database());
     const items = createItems({ database: database(), clock: systemClock });
     for (const text of Object.keys(memories)) {
@@ -104,7 +104,7 @@ describeDatabases('memories with the same terms', (database) => {
     return found.map(({ item }) => item.text);
   }
 
-  test('ranks memories from the time that the query names first', async () => {
+  test('ranks memories from the time named in the query first', async () => {
     const stored = [
       { text: 'Ann went camping in the woods', at: '2023-05-02' },
       { text: 'Ann went camping at the lake', at: '2023-06-30' },
@@ -114,7 +114,7 @@ describeDatabases('memories with the same terms', (database) => {
     expect((await rank('Where did Ann go camping on 28 April 2023?', stored))[0]).toBe('Ann went camping in the woods');
   });
 
-  test('ranks memories learned from the conversation of another match first', async () => {
+  test('ranks memories higher if they come from the same conversation as another match', async () => {
     const stored = [
       { text: 'Ann bought a red bicycle', conversation: 1 },
       { text: 'The bicycle of Ann was stolen in Oslo', conversation: 1 },
@@ -126,14 +126,14 @@ describeDatabases('memories with the same terms', (database) => {
     ]);
   });
 
-  test('ranks short memories before longer ones, and rare terms before frequent ones', async () => {
+  test('ranks short memories and rare terms higher', async () => {
     const long = `Ann likes tea.${' Bob reports on other things at length.'.repeat(40)}`;
     expect(await rank('tea', [{ text: 'Ann likes tea' }, { text: long }])).toEqual(['Ann likes tea', long]);
     const stored = ['Ann drinks rum', 'Bob eats ice', 'Cid sells ice', 'Dan makes ice'].map((text) => ({ text }));
     expect((await rank('rum and ice', stored))[0]).toBe('Ann drinks rum');
   });
 
-  test('ranks memories by what distinguishes their vectors, and finds a single one', async () => {
+  test('ranks memories by the similarity of their vectors', async () => {
     const vectors = { query: [0.8, 0.6], near: [0.6, 0.8], opposite: [-1, 0], unrelated: [0, -1] };
     const stored = ['unrelated', 'opposite', 'near'].map((text) => ({ text }));
     expect((await rank('query', stored, vectors))[0]).toBe('near');
@@ -141,13 +141,13 @@ describeDatabases('memories with the same terms', (database) => {
   });
 });
 
-test('indexes scripts without spaces by letters and pairs and searches pairs or a single letter', () => {
+test('indexes scripts without spaces by letters and pairs of letters', () => {
   expect(tokenizeForIndex('喝绿茶, ok')).toBe('喝 绿 茶 喝绿 绿茶 ok');
   expect(tokenizeForQuery('喝绿茶, ok')).toBe('喝绿 绿茶 ok');
   expect(tokenizeForQuery('茶')).toBe('茶');
 });
 
-test('tokenizes ASCII text with typographic marks like other text', () => {
+test('handles ASCII text with typographic marks like other text', () => {
   const characters = fc.string({ unit: fc.constantFrom(...'aBz09.,- \n\t/\'"_‘’“”–—…•\0\u007f'), maxLength: 30 });
   fc.assert(
     fc.property(characters, (text) => {

@@ -24,56 +24,53 @@ async function dump(database: Database, projectId: string): Promise<string> {
 }
 
 describeDatabases('credentials in calls', (database) => {
-  test.each(['chat', 'messages', 'responses'] as const)(
-    'stores no credential in any field on %s, and the calls form one conversation',
-    async (route) => {
-      const projectId = await createProject(database());
-      const system = `The vault answers to ${secret}`;
-      const says = (role: string, content: string) => ({ role, content });
-      const history = [
-        says('user', `Here is my key: ${secret}. Keep it.`),
-        says('assistant', `Noted:\n${pem}\nAnything else?`),
-        says('user', 'Which key was it, and the password=hunter2x ?'),
-      ];
-      const bodyOf = (messages: readonly unknown[]) => {
-        if (route === 'responses') return { instructions: system, input: messages };
-        return route === 'messages' ? { system, messages } : { messages: [says('system', system), says('tool', system), ...messages] };
-      };
-      const calls = [
-        settledCall({
-          projectId,
-          route,
-          body: bodyOf(history.slice(0, 1)),
-          answer: { text: `  Noted:\r\n${pem.replaceAll('\n', '\r\n')}\r\nAnything else?\n`, toolCalls: [] },
-        }),
-        settledCall({
-          projectId,
-          route,
-          at: 9,
-          body: bodyOf(history),
-          answer: { text: `It was ${secret}`, toolCalls: [{ name: 'login', arguments: `{"api_key": "${secret}"}` }] },
-        }),
-      ];
-      for (const call of calls) await record(database(), [call]);
-      const filed = await listConversationIds(database(), calls);
-      expect(new Set(filed).size).toBe(1);
-      const [conversation] = await listConversations(database(), projectId);
-      expect(conversation?.lines).toEqual([
-        'u Here is my key: [credential]. Keep it.',
-        'a   Noted:\r\n[credential]\r\nAnything else?\n',
-        'u Which key was it, and the password=[credential] ?',
-        'a It was [credential]',
-      ]);
-      await createEpisodes({ database: database() }).closeConversation({ conversationId: filed[0] ?? newId(0), opened: 1, idleMs: 0 });
-      const kept = await dump(database(), projectId);
-      expect(kept).toContain('The vault answers to [credential]');
-      expect(kept).toContain('Here is my key: [credential]. Keep it.');
-      expect(kept).not.toMatch(/Zx81bQw72|MIIEvQ8|hunter2x/);
-    },
-  );
+  test.each(['chat', 'messages', 'responses'] as const)('stores no credential in any field on %s', async (route) => {
+    const projectId = await createProject(database());
+    const system = `The vault answers to ${secret}`;
+    const says = (role: string, content: string) => ({ role, content });
+    const history = [
+      says('user', `Here is my key: ${secret}. Keep it.`),
+      says('assistant', `Noted:\n${pem}\nAnything else?`),
+      says('user', 'Which key was it, and the password=hunter2x ?'),
+    ];
+    const bodyOf = (messages: readonly unknown[]) => {
+      if (route === 'responses') return { instructions: system, input: messages };
+      return route === 'messages' ? { system, messages } : { messages: [says('system', system), says('tool', system), ...messages] };
+    };
+    const calls = [
+      settledCall({
+        projectId,
+        route,
+        body: bodyOf(history.slice(0, 1)),
+        answer: { text: `  Noted:\r\n${pem.replaceAll('\n', '\r\n')}\r\nAnything else?\n`, toolCalls: [] },
+      }),
+      settledCall({
+        projectId,
+        route,
+        at: 9,
+        body: bodyOf(history),
+        answer: { text: `It was ${secret}`, toolCalls: [{ name: 'login', arguments: `{"api_key": "${secret}"}` }] },
+      }),
+    ];
+    for (const call of calls) await record(database(), [call]);
+    const filed = await listConversationIds(database(), calls);
+    expect(new Set(filed).size).toBe(1);
+    const [conversation] = await listConversations(database(), projectId);
+    expect(conversation?.lines).toEqual([
+      'u Here is my key: [credential]. Keep it.',
+      'a   Noted:\r\n[credential]\r\nAnything else?\n',
+      'u Which key was it, and the password=[credential] ?',
+      'a It was [credential]',
+    ]);
+    await createEpisodes({ database: database() }).closeConversation({ conversationId: filed[0] ?? newId(0), opened: 1, idleMs: 0 });
+    const kept = await dump(database(), projectId);
+    expect(kept).toContain('The vault answers to [credential]');
+    expect(kept).toContain('Here is my key: [credential]. Keep it.');
+    expect(kept).not.toMatch(/Zx81bQw72|MIIEvQ8|hunter2x/);
+  });
 });
 
-test('masks parsed and re-serialized arguments alike, even if they are no longer valid JSON', () => {
+test('masks arguments the same after they are parsed and serialized again', () => {
   const { maskMessage: message } = createCredentialMasker();
   const argumentsOf = (args: string): string | undefined => message(assistant(args)).toolCalls[0]?.arguments;
   const same = [
@@ -87,7 +84,7 @@ test('masks parsed and re-serialized arguments alike, even if they are no longer
   expect(argumentsOf(`{"broken": "${secret}"`)).toBe('{"broken": "[credential]"');
 });
 
-test('searches a repeated history only where it is new', () => {
+test('searches only the new part of a repeated history', () => {
   let characters = 0;
   const { maskMessage: message, maskExtra: extra } = createCredentialMasker((text) => {
     characters += text.length;

@@ -58,7 +58,7 @@ async function signatureOf(credential: Credential) {
 }
 
 describe('the credential chain', () => {
-  test('takes the key from the environment, which does not expire', async () => {
+  test('takes the key from the environment', async () => {
     const credential = await load({}, inEnvironment);
     expect(credential.expiresAtMs).toBeNull();
     expect(await signatureOf(credential)).toMatchObject({
@@ -70,14 +70,14 @@ describe('the credential chain', () => {
     expect(clouds.requests).toEqual([]);
   });
 
-  test('takes the key of a profile', async () => {
+  test('takes the key from a profile', async () => {
     const file = join(folder, 'credentials');
     await writeFile(file, `[gateway]\naws_access_key_id=${staticKey.accessKeyId}\naws_secret_access_key=${staticKey.secretAccessKey}\n`);
     const credential = await load({ profile: 'gateway' }, { AWS_SHARED_CREDENTIALS_FILE: file, AWS_CONFIG_FILE: file });
     expect(await signatureOf(credential)).toMatchObject({ accessKeyId: staticKey.accessKeyId, isValid: true });
   });
 
-  test('assumes a role with its external id and session name', async () => {
+  test('assumes a role with an external id and session name', async () => {
     const credential = await load({ roleArn: role, externalId: 'ext', sessionName: 'gate' }, inEnvironment);
     expect(clouds.requests).toMatchObject([{ form: { Action: 'AssumeRole', RoleArn: role, ExternalId: 'ext', RoleSessionName: 'gate' } }]);
     expect(await signatureOf(credential)).toMatchObject({ accessKeyId: expect.stringMatching(/^ASIA/), isValid: true });
@@ -95,7 +95,7 @@ describe('the credential chain', () => {
     expect(await signatureOf(credential)).toMatchObject({ isValid: true });
   });
 
-  test('asks the agent of a container (ECS, EKS Pod Identity)', async () => {
+  test('gets credentials from the container agent (ECS, EKS Pod Identity)', async () => {
     const variables = {
       AWS_CONTAINER_CREDENTIALS_FULL_URI: `${clouds.url}/ecs-credentials`,
       AWS_CONTAINER_AUTHORIZATION_TOKEN: 'ecs-token',
@@ -103,33 +103,33 @@ describe('the credential chain', () => {
     expect(await signatureOf(await load({}, variables))).toMatchObject({ accessKeyId: expect.stringMatching(/^ASIA/), isValid: true });
   });
 
-  test('asks the metadata service of the machine (instance role)', async () => {
+  test('gets credentials from the instance metadata service', async () => {
     const credential = await load({}, { AWS_EC2_METADATA_DISABLED: 'false', AWS_EC2_METADATA_SERVICE_ENDPOINT: clouds.url });
     expect(clouds.requests.map(({ method, path }) => `${method} ${path}`)).toContain('PUT /latest/api/token');
     expect(await signatureOf(credential)).toMatchObject({ accessKeyId: expect.stringMatching(/^ASIA/), isValid: true });
   });
 
-  test('signs with the time of STS if the clock of the machine is wrong', async () => {
+  test("uses the time of STS if the machine's clock is wrong", async () => {
     clouds.aheadMs = 3_600_000;
     const signature = await signatureOf(await load({ roleArn: role }, inEnvironment));
     expect(Math.abs((signature?.signedAtMs ?? 0) - Date.now() - clouds.aheadMs)).toBeLessThan(60_000);
   });
 
-  test('fails if STS refuses', async () => {
+  test('fails if STS rejects the request', async () => {
     clouds.failure = { status: 403, body: xmlError('AccessDenied', 'not authorized to perform sts:AssumeRole') };
     await expect(load({ roleArn: role }, inEnvironment)).rejects.toThrow('not authorized to perform sts:AssumeRole');
   });
 
-  test('reaches STS through a proxy', async () => {
+  test('connects to STS through a proxy', async () => {
     const variables = { ...inEnvironment, AWS_ENDPOINT_URL_STS: 'https://sts.googleapis.com', HTTPS_PROXY: clouds.url };
     expect(await signatureOf(await load({ roleArn: role }, variables))).toMatchObject({ isValid: true });
   });
 });
 
-describe('bearer tokens of Bedrock', () => {
+describe('Bedrock bearer tokens', () => {
   const credentials = { ...staticKey, sessionToken: 'session/+=' };
 
-  test("match those of AWS's own generator", async () => {
+  test("match the tokens from AWS's own generator", async () => {
     const expected = await getToken({ credentials, region: 'eu-west-1', expiresInSeconds: 43_200 });
     const address = Buffer.from(expected.replace('bedrock-api-key-', ''), 'base64').toString();
     const [, date = ''] = /X-Amz-Date=(\w+)/.exec(address) ?? [];
@@ -138,7 +138,7 @@ describe('bearer tokens of Bedrock', () => {
     expect(await mintBedrockToken(signer, 43_200, signedAt)).toBe(expected);
   });
 
-  test('expire with the credentials that they are derived from and are sent unchanged', async () => {
+  test('expire with the credentials that they are derived from', async () => {
     clouds.lifetimeMs = 900_000;
     const credential = await load({ scheme: 'bearer', roleArn: role }, inEnvironment);
     expect(credential.expiresAtMs).toBeLessThan(Date.now() + 900_000);
@@ -147,13 +147,13 @@ describe('bearer tokens of Bedrock', () => {
     expect(credential.secrets).toContain(headers.authorization?.replace('Bearer ', ''));
   });
 
-  test('last twelve hours if the credentials do not expire', async () => {
+  test("last twelve hours if the credentials don't expire", async () => {
     const { expiresAtMs } = await load({ scheme: 'bearer' }, inEnvironment);
     expect(Math.round(((expiresAtMs ?? 0) - Date.now()) / 60_000)).toBe(720);
   });
 });
 
-describe("the check of signatures in these tests accepts what Anthropic's own SDKs send", () => {
+describe('the signature check in these tests', () => {
   const keys = { awsAccessKey: staticKey.accessKeyId, awsRegion: 'eu-west-1' };
   const sdks = {
     bedrock: (baseURL: string) => new AnthropicBedrock({ ...keys, awsSecretKey: staticKey.secretAccessKey, baseURL }),
@@ -161,7 +161,7 @@ describe("the check of signatures in these tests accepts what Anthropic's own SD
       new AnthropicAws({ ...keys, awsSecretAccessKey: staticKey.secretAccessKey, baseURL, workspaceId: 'w' }),
   };
 
-  test.each(Object.entries(sdks))('for %s', async (service, createSdk) => {
+  test.each(Object.entries(sdks))("accepts what Anthropic's SDK for %s sends", async (service, createSdk) => {
     await withVendor(
       (response) => response.writeHead(200, { 'content-type': 'application/json' }).end('{}'),
       async ({ url, received }) => {

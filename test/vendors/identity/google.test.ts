@@ -61,7 +61,7 @@ async function tokenOf(credential: Credential): Promise<string | undefined> {
   return headers.authorization;
 }
 
-test('a service account signs an assertion and gets a token, through a proxy', async () => {
+test('gets a token for a service account through a proxy', async () => {
   const credential = await load({ credentialsFile: await writeCredentials('account.json', serviceAccount) });
   const [request] = clouds.requests;
   expect(request).toMatchObject({ host: 'oauth2.googleapis.com', path: '/token' });
@@ -73,12 +73,12 @@ test('a service account signs an assertion and gets a token, through a proxy', a
   expect(Math.round(((credential.expiresAtMs ?? 0) - Date.now()) / 60_000)).toBe(60);
 });
 
-test('the file of the application default credentials is used without a setting', async () => {
+test('uses the application default credentials file without any settings', async () => {
   const file = await writeCredentials('default.json', serviceAccount);
   expect(await tokenOf(await load({}, { GOOGLE_APPLICATION_CREDENTIALS: file }))).toBe(`Bearer ${clouds.issued.at(-1)}`);
 });
 
-test('workload identity federation exchanges the token of another provider', async () => {
+test("exchanges another provider's token (workload identity federation)", async () => {
   const subject = join(folder, 'subject-token');
   await writeFile(subject, 'subject');
   const file = await writeCredentials('federation.json', {
@@ -94,7 +94,7 @@ test('workload identity federation exchanges the token of another provider', asy
   expect(credential.expiresAtMs).toBeGreaterThan(Date.now() + 3_500_000);
 });
 
-test('another service account is impersonated', async () => {
+test('impersonates another service account', async () => {
   const credentialsFile = await writeCredentials('account.json', serviceAccount);
   const credential = await load({ credentialsFile, impersonate: 'other@my-project.iam.gserviceaccount.com' });
   const [own, impersonated] = clouds.requests.slice(-2);
@@ -112,7 +112,7 @@ test('another service account is impersonated', async () => {
 describe('the metadata server', () => {
   const detect = { METADATA_SERVER_DETECTION: 'ping-only', NO_PROXY: '127.0.0.1' };
 
-  test('provides the credential without a file, even if it was not available at first', async () => {
+  test('provides the credential as soon as it becomes available', async () => {
     const closed = `127.0.0.1:${await closedPort()}`;
     await expect(load({}, { ...detect, GCE_METADATA_HOST: closed })).rejects.toThrow();
     const credential = await load({}, { ...detect, GCE_METADATA_HOST: clouds.url.replace('http://', '') });
@@ -125,7 +125,7 @@ describe('the metadata server', () => {
   });
 });
 
-test('a refusal of the token endpoint is an error with its reason', async () => {
+test('includes the reason when the token endpoint rejects a request', async () => {
   clouds.failure = { status: 400, body: JSON.stringify({ error: 'invalid_grant', error_description: 'Invalid JWT Signature.' }) };
   const credentialsFile = await writeCredentials('account.json', serviceAccount);
   await expect(load({ credentialsFile })).rejects.toThrow('invalid_grant: Invalid JWT Signature.');

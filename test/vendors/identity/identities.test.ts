@@ -44,7 +44,7 @@ const inAws = <Result>(work: () => Promise<Result>): Promise<Result> =>
   );
 
 describe('providers with the same settings', () => {
-  test('share an identity, which a reload leaves as it is', () =>
+  test('share an identity and keep it after a reload', () =>
     inAws(async () => {
       const sources = ['one', 'two'].map((name) => ({ name, identity: { ...role } }));
       identities.replace([...sources, { name: 'three', identity: null }]);
@@ -59,7 +59,7 @@ describe('providers with the same settings', () => {
       expect(identities.states()).toMatchObject([{ provider: 'one', type: 'aws', isValid: true, failures: 0 }]);
     }));
 
-  test('get a new one when the settings change, and the old one ends', () =>
+  test('get a new identity when the settings change', () =>
     inAws(async () => {
       clouds.lifetimeMs = 3_000;
       identities.replace([{ name: 'one', identity: role }]);
@@ -72,7 +72,7 @@ describe('providers with the same settings', () => {
     }));
 });
 
-test('a new identity is prepared while the current ones are in use', () =>
+test('prepares a new identity while the current one is in use', () =>
   inAws(async () => {
     identities.replace([{ name: 'one', identity: role }]);
     const before = identities.find('one');
@@ -87,7 +87,7 @@ test('a new identity is prepared while the current ones are in use', () =>
     expect(identities.prepare(next, 10_000)).toBeNull();
   }));
 
-test('a failing identity is logged once per state, without secrets', () =>
+test('logs a failing identity once, without secrets', () =>
   inAws(async () => {
     clouds.lifetimeMs = 4_000;
     identities.replace([{ name: 'one', identity: role }]);
@@ -104,7 +104,7 @@ test('a failing identity is logged once per state, without secrets', () =>
     ]);
   }));
 
-test('after a rejection with another time, requests are signed with the time of the vendor', () =>
+test("signs requests with the vendor's time after a rejection for clock skew", () =>
   inAws(() =>
     withVendor(
       (response) => response.writeHead(403, { date: new Date(Date.now() + 3_600_000).toUTCString() }).end(),
@@ -124,7 +124,7 @@ test('after a rejection with another time, requests are signed with the time of 
     ),
   ));
 
-test('the messages of a provider contain neither its current credential nor the one before', () =>
+test("removes current and previous credentials from a provider's messages", () =>
   inAws(async () => {
     clouds.lifetimeMs = 3_000;
     identities.replace([{ name: 'one', identity: { ...role, scheme: 'sigv4' } }]);
@@ -135,7 +135,7 @@ test('the messages of a provider contain neither its current credential nor the 
     expect(secretsOf({ secrets: ['fixed'], identity: identities.find('one') })).toEqual(expect.arrayContaining(['fixed', first]));
   }));
 
-test('requests to metadata services never go through a proxy', () => {
+test('never sends metadata requests through a proxy', () => {
   const env: NodeJS.ProcessEnv = { NO_PROXY: 'internal.test', no_proxy: '10.0.0.0/8 internal.test' };
   exceptMetadataHosts(env);
   exceptMetadataHosts(env);
@@ -147,7 +147,7 @@ test('requests to metadata services never go through a proxy', () => {
   expect(everything).toEqual({ NO_PROXY: '*' });
 });
 
-describe('descriptions of errors', () => {
+describe('error descriptions', () => {
   test.each([
     [new SyntaxError('Unexpected token in {"private_key": "abc"'), 'a file or response is not valid JSON'],
     [new Error('Command failed: /bin/cred --secret abc'), 'the credential_process of the AWS profile failed'],
@@ -157,7 +157,7 @@ describe('descriptions of errors', () => {
     [new Error('no managed identity. Headers: {"server": "x"} Body: {}'), 'no managed identity.'],
     [new Error('', { cause: Object.assign(new Error(''), { code: 'ECONNREFUSED' }) }), 'ECONNREFUSED'],
     [Object.assign(new Error(''), { response: { status: 407 } }), 'the response has status 407'],
-  ])('leave out what may be secret (%#)', (error, text) => {
+  ])('hides possible secrets (%#)', (error, text) => {
     expect(describeIdentityError(error)).toBe(text);
   });
 });
@@ -183,6 +183,6 @@ test.each([
   ['azure', 'my.westeurope.inference.ml.azure.com', false],
   ['azure', 'my.blob.core.windows.net', false],
   ['azure', 'api.openai.com', false],
-] as const)('credentials of %s go to %s: %s', (type, host, expected) => {
+] as const)('checks whether credentials of %s may be sent to %s: %s', (type, host, expected) => {
   expect(isCloudHost(type, host)).toBe(expected);
 });

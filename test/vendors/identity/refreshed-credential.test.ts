@@ -43,7 +43,7 @@ function errorOf(credential: RefreshedCredential): VendorError {
 }
 
 describe('a credential', () => {
-  test('refreshes before it expires, so that it is always valid', async () => {
+  test('refreshes the credential before it expires', async () => {
     const { cloud, credential } = createCloud(2_000);
     credential.start();
     await credential.firstAttempt(10_000);
@@ -57,7 +57,7 @@ describe('a credential', () => {
     expect(credential.state()).toMatchObject({ isValid: true, failures: 0, problem: null });
   });
 
-  test('serves calls until it expires while the cloud fails, and calls then fail at once', async () => {
+  test('remains usable until it expires while the cloud fails', async () => {
     const { cloud, credential, failed, recovered } = createCloud(3_000);
     credential.start();
     await credential.firstAttempt(10_000);
@@ -82,7 +82,7 @@ describe('a credential', () => {
     expect(credential.secrets()).toEqual(['token-2', 'token-1']);
   });
 
-  test('does not refresh in a busy loop while the cloud fails', async () => {
+  test("doesn't refresh in a busy loop while the cloud fails", async () => {
     const { cloud, credential } = createCloud(null);
     cloud.failure = new Error('down');
     credential.start();
@@ -95,7 +95,7 @@ describe('a credential', () => {
     expect(cloud.requests).toBe(1);
   });
 
-  test('that has not arrived yet makes calls fail at once', async () => {
+  test('fails calls immediately while there is no credential yet', async () => {
     const { cloud, credential } = createCloud(null);
     cloud.hangs = true;
     credential.start();
@@ -103,7 +103,7 @@ describe('a credential', () => {
     expect(errorOf(credential).detail).toMatch(/the first one has not arrived yet$/);
   });
 
-  test('refreshes early once if the vendor rejects it', async () => {
+  test('refreshes once if the vendor rejects the credential', async () => {
     const { cloud, credential } = createCloud(3_600_000);
     credential.start();
     await credential.firstAttempt(10_000);
@@ -114,14 +114,14 @@ describe('a credential', () => {
     expect(cloud.issued).toBe(2);
   });
 
-  test('that has already expired counts as a failure', async () => {
+  test('treats an expired credential from the cloud as a failure', async () => {
     const { credential } = createCloud(-1);
     credential.start();
     await credential.firstAttempt(10_000);
     expect(credential.state().problem).toMatch(/has already expired; check the clock/);
   });
 
-  test('stops refreshing after the end', async () => {
+  test('stops refreshing after stop', async () => {
     const { cloud, credential } = createCloud(1_000);
     credential.start();
     await credential.firstAttempt(10_000);

@@ -46,8 +46,8 @@ const loop = [
   { role: 'user', content: 'And?' },
 ];
 
-describe('to chat', () => {
-  test('merges the items of one response into one message and puts images of results after the results', () => {
+describe('a responses request for a chat vendor', () => {
+  test('merges the items of one response into one message', () => {
     expect(toChat({ instructions: 'Be brief.', input: loop }).messages).toEqual([
       { role: 'system', content: 'Be brief.\n\nUse tools.' },
       { role: 'user', content: 'Weather?' },
@@ -118,7 +118,7 @@ describe('to chat', () => {
     });
   });
 
-  test('accepts tools in the input, with `functions` as the default namespace', () => {
+  test('accepts tools in the input', () => {
     const named = (name: string) => ({ type: 'function', name, parameters: {} });
     const namespace = (name: string, ...tools: object[]) => ({ type: 'namespace', name, description: '', tools });
     const input = [
@@ -139,15 +139,15 @@ describe('to chat', () => {
     expect(toChat({ tools, tool_choice: choice })).toMatchObject({ tools: [{ function: { name: 'g' } }], tool_choice: 'required' });
   });
 
-  test('repeats the request in the response, with the tools that the model was offered', () => {
+  test("returns the request's parameters in the response", () => {
     const offered = { type: 'function', name: 'f', parameters: null, strict: false };
     const { echo } = translateResponsesRequest(parse({ tools: [offered, { type: 'web_search' }], store: true, temperature: 0.2 }), 'none');
     expect(echo.members).toMatchObject({ tools: [offered], store: false, temperature: 0.2, tool_choice: 'auto', truncation: 'disabled' });
   });
 });
 
-describe('to messages', () => {
-  test('keeps the images of results and the order', () => {
+describe('a responses request for a messages vendor', () => {
+  test('keeps images in tool results', () => {
     expect(toMessages({ input: loop.slice(0, -1), instructions: 'Be brief.' })).toMatchObject({
       system: [{ text: 'Be brief.\n\nUse tools.' }],
       messages: [
@@ -172,7 +172,7 @@ describe('to messages', () => {
   });
 });
 
-test('handles an item with more parts than the stack holds as arguments', () => {
+test('accepts 160,000 images in a tool result', () => {
   const call = { type: 'function_call', call_id: 'c1', name: 'f', arguments: '{}' };
   const images = Array.from({ length: 160_000 }, () => ({ type: 'input_image', image_url: png }));
   const result = { type: 'function_call_output', call_id: 'c1', output: images };
@@ -182,7 +182,7 @@ test('handles an item with more parts than the stack holds as arguments', () => 
   expect([said.reasoning_details.length, shown.content.length]).toEqual([160_000, 160_001]);
 });
 
-describe('items of a response that the caller sends back', () => {
+describe('items of an earlier response', () => {
   const request = { input: [{ role: 'user', content: 'Hi' }] };
   const continued = (output: unknown) => ({
     input: [...request.input, ...(output as object[]), { type: 'function_call_output', call_id: 't1', output: 'done' }],
@@ -195,7 +195,7 @@ describe('items of a response that the caller sends back', () => {
       { reasoning_content: 'Hm.', reasoning_details: [{ type: 'reasoning.encrypted', data: 'eA==', format: 'google-gemini-v1' }] },
     ],
     ['none', {}],
-  ] as const)('returns reasoning to a chat vendor in the format that it accepts: %s', (form, kept) => {
+  ] as const)('returns reasoning to a chat vendor in its own format: %s', (form, kept) => {
     const message = {
       role: 'assistant',
       content: 'Wait.',
@@ -208,7 +208,7 @@ describe('items of a response that the caller sends back', () => {
     expect(toChat(continued(response?.output), form).messages[1]).toEqual({ ...message, ...kept });
   });
 
-  test('returns blocks of a messages vendor to that vendor unchanged', () => {
+  test('returns blocks to a messages vendor unchanged', () => {
     const content = [
       { type: 'thinking', thinking: 'Hm.', signature: 's' },
       { type: 'redacted_thinking', data: 'eA==' },
@@ -225,7 +225,7 @@ describe('items of a response that the caller sends back', () => {
   });
 });
 
-describe('rejects members that need the route itself and names them', () => {
+describe('parameters that only a responses vendor supports', () => {
   const call = { type: 'function', name: 'f' };
   test.each([
     [{ previous_response_id: 'resp_1' }, /^previous_response_id: .*send the whole conversation as input$/],
@@ -240,7 +240,7 @@ describe('rejects members that need the route itself and names them', () => {
     [{ tools: [call, { type: 'mcp', server_url: 'x' }] }, /^tools: only functions and custom tools/],
     [{ tools: [call, { type: 'web_search' }], tool_choice: { type: 'web_search' } }, /^tool_choice: /],
     [{ text: { format: { type: 'grammar' } } }, /^text\.format: /],
-  ])('%j', (members, message) => {
+  ])('names the unsupported parameter: %j', (members, message) => {
     for (const target of ['none', 'messages'] as const) {
       const translate = () => translateResponsesRequest(parse(members), target);
       expect(translate).toThrow(UntranslatableError);

@@ -43,10 +43,10 @@ const vendors = {
   },
 } as const;
 
-describe.each(['chat', 'messages'] as const)('from a %s vendor', (dialect) => {
+describe.each(['chat', 'messages'] as const)('a responses stream from a %s vendor', (dialect) => {
   const { answer, stream, toResponse, create } = vendors[dialect];
 
-  test('assembles a stream with the SDK into the same response as the JSON', async () => {
+  test('matches the JSON response when the SDK assembles the stream', async () => {
     await fc.assert(
       fc.asyncProperty(said, async (content) => {
         const streamed = await readStream(translateStream(create(), stream(content)));
@@ -55,7 +55,7 @@ describe.each(['chat', 'messages'] as const)('from a %s vendor', (dialect) => {
     );
   });
 
-  test('produces the same events for any split of the bytes', () => {
+  test('produces the same events wherever the bytes are split', () => {
     const sizes = fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 5 });
     fc.assert(
       fc.property(said, sizes, fc.constantFrom('\n', '\r\n', '\r'), (content, split, lineEnd) => {
@@ -65,7 +65,7 @@ describe.each(['chat', 'messages'] as const)('from a %s vendor', (dialect) => {
     );
   });
 
-  test('numbers events in the documented order, and they agree with the items of the response', () => {
+  test('produces valid events in the documented order', () => {
     fc.assert(
       fc.property(said, (content) => {
         expectValidEvents(eventsOf(translateStream(create(), stream(content))));
@@ -99,7 +99,7 @@ describe.each(['chat', 'messages'] as const)('from a %s vendor', (dialect) => {
     );
   });
 
-  test('stores the same turn in memory as when the next request repeats it', () => {
+  test('remembers the same turn that the next request repeats', () => {
     fc.assert(
       fc.property(said, (content) => {
         const response = asObject(toResponse(answer(content)));
@@ -110,7 +110,7 @@ describe.each(['chat', 'messages'] as const)('from a %s vendor', (dialect) => {
     );
   });
 
-  test('ends a stream that breaks after its start with response.failed and what was sent so far', () => {
+  test("ends with response.failed if the vendor's stream breaks", () => {
     fc.assert(
       fc.property(said, fc.nat(), (content, place) => {
         const events = stream(content).split('\n\n').slice(0, -1);
@@ -133,7 +133,7 @@ describe.each(['chat', 'messages'] as const)('from a %s vendor', (dialect) => {
   });
 });
 
-test('seals thinking with its signature, keeps the order of interleaved blocks and does not send text for redacted thinking', () => {
+test('seals thinking with its signature and keeps the order of blocks', () => {
   const content = [
     { type: 'thinking', thinking: 'One.', signature: 's1' },
     { type: 'text', text: 'First.' },
@@ -149,7 +149,7 @@ test('seals thinking with its signature, keeps the order of interleaved blocks a
   ]);
 });
 
-test("seals a chat vendor's reasoning details and sends text that they repeat once", () => {
+test("seals a chat vendor's reasoning details", () => {
   const chunk = (delta: object, finish: string | null = null) => ({ choices: [{ index: 0, delta, finish_reason: finish }] });
   const signed = { type: 'reasoning.text', text: 'Hm, ok.', signature: 's', index: 0 };
   const encrypted = { type: 'reasoning.encrypted', data: 'ZGF0YQ==', index: 1 };
@@ -170,7 +170,7 @@ test("seals a chat vendor's reasoning details and sends text that they repeat on
   });
 });
 
-test('seals reasoning that a chat vendor does not accept, so that a vendor with the route does not get it', () => {
+test("seals reasoning that the chat vendor doesn't accept", () => {
   const message = { content: 'A', reasoning: 'Hm.' };
   const streamed = streamOf({ choices: [{ index: 0, delta: message, finish_reason: 'stop' }] }, '[DONE]');
   const plain = vendors.chat.toResponse({ choices: [{ message, finish_reason: 'stop' }] });
@@ -181,7 +181,7 @@ test('seals reasoning that a chat vendor does not accept, so that a vendor with 
     });
 });
 
-test('separates complete calls of a chat vendor with the same index', () => {
+test("separates a chat vendor's complete calls with the same index", () => {
   const call = (id: string, name: string) => ({ tool_calls: [{ index: 0, id, function: { name, arguments: '{"a":1}' } }] });
   const chunks = [call('c1', 'f'), call('c2', 'g')].map((delta) => ({ choices: [{ index: 0, delta }] }));
   const text = streamOf(...chunks, { choices: [{ index: 0, delta: {}, finish_reason: 'tool_calls' }] }, '[DONE]');
@@ -209,7 +209,7 @@ test("converts a chat vendor's refusal to a refusal part", async () => {
     expect(response).toMatchObject({ output: [{ type: 'message', content: [{ type: 'refusal', refusal: 'No.' }] }] });
 });
 
-test('returns calls of custom tools and namespaced tools as the caller declared them', () => {
+test('returns custom and namespaced tool calls as the caller declared them', () => {
   const body = {
     input: 'Hi',
     tools: [
