@@ -64,8 +64,8 @@ const streamText = fc.oneof(
     .map((lines) => lines.map((parts) => parts.join('')).join('')),
 );
 
-describe('events of a stream', () => {
-  test('parses the same events at any chunk boundaries and keeps every byte', () => {
+describe('the stream parser', () => {
+  test('parses the same events wherever the chunks are split', () => {
     fc.assert(
       fc.property(streamText, fc.array(fc.nat(), { maxLength: 6 }), (text, cuts) => {
         const bytes = Buffer.from(text);
@@ -137,7 +137,7 @@ describe('events of a stream', () => {
     expect(read(bytewise(Buffer.from(text))).events.map(({ name, data }) => ({ name, data }))).toEqual(events);
   });
 
-  test('joins characters that are split between chunks', () => {
+  test('decodes characters that are split between chunks', () => {
     const bytes = Buffer.from('data: grüße 漢字 😀\n\n');
     for (let cut = 0; cut <= bytes.length; cut += 1) {
       expect(read([bytes.subarray(0, cut), bytes.subarray(cut)]).events).toEqual([
@@ -148,7 +148,7 @@ describe('events of a stream', () => {
 });
 
 describe('push', () => {
-  test('returns an event as soon as its blank line arrives, and only bytes of complete events', () => {
+  test('returns an event as soon as its blank line arrives', () => {
     const parser = createSseParser();
     expect(parser.push(Buffer.from('data: a\n')).events).toEqual([]);
     const { bytes, events } = parser.push(Buffer.from('\ndata: b'));
@@ -157,7 +157,7 @@ describe('push', () => {
     expect(parser.push(Buffer.from('\r\n\r\n')).bytes.toString()).toBe('data: b\r\n\r\n');
   });
 
-  test('does not modify earlier chunks', () => {
+  test("doesn't modify earlier chunks", () => {
     const parser = createSseParser();
     const first = Buffer.from('data: a\n\ndata: b');
     const { bytes } = parser.push(first);
@@ -166,7 +166,7 @@ describe('push', () => {
     expect(first.toString()).toBe('data: a\n\ndata: b');
   });
 
-  test('accepts an event in many chunks', () => {
+  test('accepts an event that is split into many chunks', () => {
     const data = 'x'.repeat(3_000_000);
     const bytes = Buffer.from(`data: ${data}\n\n`);
     const chunks = Array.from({ length: Math.ceil(bytes.length / 1000) }, (_, index) => bytes.subarray(index * 1000, (index + 1) * 1000));
@@ -176,7 +176,7 @@ describe('push', () => {
     expect(whole === bytes.toString()).toBe(true);
   });
 
-  test('rejects an event above the limit, but not many small ones', () => {
+  test('rejects an event over the size limit', () => {
     const parser = createSseParser(100);
     for (let n = 0; n < 50; n += 1) expect(parser.push(Buffer.from('data: 0123456789\n\n')).events).toHaveLength(1);
     const push = (): void => {
@@ -210,12 +210,12 @@ describe('end', () => {
     expect(bytes.toString()).toBe('data: a\r\r');
   });
 
-  test('returns nothing if nothing remains', () => {
+  test('returns nothing if nothing is left', () => {
     expect(createSseParser().end()).toEqual({ bytes: Buffer.alloc(0), events: [] });
   });
 });
 
-test('writes with formatEvent what the parser parses', () => {
+test('formatEvent writes events that the parser can read back', () => {
   fc.assert(
     fc.property(fc.option(fc.constantFrom('error', 'message_stop')), fc.jsonValue(), (name, value) => {
       const [event, ...more] = readText(formatEvent(name, value));

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { createQuerySlots } from '../../src/db/query-slots.ts';
 
-test('queues queries beyond the limit in order and drops those of disconnected clients', async () => {
+test('queues queries over the limit in order and skips disconnected clients', async () => {
   const { run } = createQuerySlots(2);
   const started: number[] = [];
   const ends = new Map<number, () => void>();

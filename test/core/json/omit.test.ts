@@ -29,7 +29,7 @@ describe('omitMembers', () => {
     expect(cut(text)).toBe(left);
   });
 
-  test('returns what would have been sent without the members, in the same style', () => {
+  test('keeps the formatting of the remaining members', () => {
     const style = fc.constantFrom<[string, string, string]>(['', ',', ':'], ['', ', ', ': '], ['\n  ', ',\n  ', ': ']);
     const members = fc.array(fc.tuple(fc.constantFrom('a', 'b', 'c', 'd', ...keys), valueText), { maxLength: 8 });
     fc.assert(
