@@ -149,11 +149,11 @@ describe('tokenCost', () => {
     };
 
     test.each([
-      ['at the bound the base price applies', { ...noTokens, input: 1_000, output: 10 }, price],
-      ['above it the whole call has the higher price', { ...noTokens, input: 1_001, output: 10 }, long],
-      ['cached input and cache writes count too', { input: 400, cachedInput: 300, cacheWrite: 200, cacheWrite1h: 101, output: 10 }, long],
-      ['output does not', { ...noTokens, input: 1, output: 5_000 }, price],
-      ['the largest exceeded bound applies', { ...noTokens, input: 2_001, output: 10 }, longest],
+      ['charges the base price up to the threshold', { ...noTokens, input: 1_000, output: 10 }, price],
+      ['charges the higher price for the whole call above it', { ...noTokens, input: 1_001, output: 10 }, long],
+      ['counts cached input and cache writes', { input: 400, cachedInput: 300, cacheWrite: 200, cacheWrite1h: 101, output: 10 }, long],
+      ['ignores output', { ...noTokens, input: 1, output: 5_000 }, price],
+      ['applies the highest threshold that is exceeded', { ...noTokens, input: 2_001, output: 10 }, longest],
     ])('%s', (_title, used, at) => {
       expect(tokenCost(used, tiered)).toBe(tokenCost(used, at));
     });

@@ -193,7 +193,7 @@ describe('end', () => {
     ['no line end', 'data: a\n\ndata: b', 'data: b', { name: '', data: 'b' }],
     ['several lines', 'data: a\n\nevent: e\ndata: b\ndata: c', 'event: e\ndata: b\ndata: c', { name: 'e', data: 'b\nc' }],
     ['CRLF', 'data: a\r\n\r\ndata: b\r\n', 'data: b\r\n', { name: '', data: 'b' }],
-  ])('counts an event without its end: %s', (_name, text, rest, event) => {
+  ])('returns the unfinished last event: %s', (_name, text, rest, event) => {
     const parser = createSseParser();
     parser.push(Buffer.from(text));
     const ended = parser.end();

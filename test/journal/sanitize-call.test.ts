@@ -66,7 +66,7 @@ test('returns the same object if nothing has to change', () => {
   expect(sanitized.result).toBe(call.result);
 });
 
-test('rejects a value of a wrong type', () => {
+test('rejects a value of the wrong type', () => {
   const { metadata, ...call } = settledCall();
   expect(() => sanitizeCall({ ...call, metadata: { ...metadata, source: 7 as unknown as string } })).toThrow(TypeError);
 });

@@ -49,7 +49,7 @@ describeDatabases('storing calls', (database) => {
     expect(await store(database(), [hit])).toEqual(new Set([hit.metadata.id]));
   });
 
-  test('clamps numbers out of range to the nearest that the column accepts', async () => {
+  test('clamps out-of-range numbers to what the column accepts', async () => {
     const { call, projectId } = newOwner();
     const odd = call({
       metadata: { correlation: correlated({ iteration: 1e300, distilSaved: -1.6 }) },
@@ -68,7 +68,7 @@ describeDatabases('storing calls', (database) => {
 });
 
 describeDatabases('call rows', (database) => {
-  test('returns every documented member', async () => {
+  test('have every documented member', async () => {
     const { call, projectId } = newOwner();
     const correlation = {
       taskId: 't-1',
@@ -157,7 +157,7 @@ describeDatabases('call rows', (database) => {
     ]);
   });
 
-  test('returns each call once with its failed attempt, paged, filtered, for one project or for all', async () => {
+  test('can be filtered and paged for one project or all of them', async () => {
     const [{ call, projectId }, other] = [newOwner(), newOwner()];
     const [attempt] = call().result.attempts;
     if (!attempt) throw new Error('a settled call has an attempt');
@@ -186,7 +186,7 @@ describeDatabases('call rows', (database) => {
     expect(row?.attempts.map((one) => one.error)).toEqual([error, error]);
   });
 
-  test('returns calls newest first, paged, and filtered by task and source within their project', async () => {
+  test('are sorted newest first and can be filtered by task and source', async () => {
     const { call, projectId } = newOwner();
     const calls = Array.from({ length: 110 }, (_value, index) =>
       call({
@@ -212,7 +212,7 @@ describeDatabases('call rows', (database) => {
 });
 
 describeDatabases('many call rows', (database) => {
-  test('returns up to a thousand calls at once with their attempts', async () => {
+  test('returns up to a thousand calls with their attempts', async () => {
     const { call, projectId } = newOwner();
     const calls = Array.from({ length: 1_010 }, (_value, index) => call({ metadata: { startedAt: noon + index } }));
     for (let at = 0; at < calls.length; at += 500) await store(database(), calls.slice(at, at + 500));
@@ -230,7 +230,7 @@ describeDatabases('usage of a project', (database) => {
   const usageOf = (projectId: string, monthlyCapNanos: number | null = null, now = noon) =>
     createUsageReports({ database: database(), clock: clockAt(now) }).getUsage({ projectId, monthlyCapNanos });
 
-  test('adds up the calendar month by model, task and source, highest cost first', async () => {
+  test('adds up the calendar month by model, task and source', async () => {
     const { call, projectId } = newOwner();
     const task = { correlation: correlated({ taskId: 't-17' }) };
     await store(database(), [
@@ -264,7 +264,7 @@ describeDatabases('usage of a project', (database) => {
     expect(await usageOf(randomUUID())).toMatchObject({ spend: 0, monthly_cap: null, by_model: [], by_task: [], by_source: [] });
   });
 
-  test('counts calls of unknown cost with their tokens, and calls without a model in the total and their source', async () => {
+  test('counts calls of unknown cost with their tokens', async () => {
     const { call, projectId } = newOwner();
     await store(database(), [
       call({ result: { costNanos: null, attempts: [] } }),
@@ -277,7 +277,7 @@ describeDatabases('usage of a project', (database) => {
     });
   });
 
-  test('starts and ends the month at midnight UTC by the start of the call', async () => {
+  test('assigns a call to the UTC month in which it started', async () => {
     const { call, projectId } = newOwner();
     const [start, end] = [Date.UTC(2026, 10, 1), Date.UTC(2026, 11, 1)];
     await store(
@@ -309,8 +309,8 @@ describeDatabases('usage of a project', (database) => {
   });
 });
 
-describeDatabases('use of a key', (database) => {
-  test('counts each ceiling in its own window and does not count cache hits as calls', async () => {
+describeDatabases('usage of a key', (database) => {
+  test('counts each ceiling in its own window', async () => {
     const { call, keyId, projectId } = newOwner();
     const [minuteAgo, yesterday, lastMonth] = [noon - 60_001, noon - 86_400_000, Date.UTC(2026, 9, 31)];
     await store(database(), [
