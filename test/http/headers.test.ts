@@ -126,14 +126,14 @@ describe('the subject', () => {
     ['half a character', wire('é').slice(0, 1)],
     ['a surrogate as UTF-8', '\u00ed\u00a0\u0080'],
     ['an overlong form', '\u00c0\u00af'],
-  ])('rejects an invalid header with %s, which the body does not replace', (_name, value) => {
+  ])('rejects a header with %s instead of using the body', (_name, value) => {
     expect(hasSubjectHeader(headerOf(value))).toBe(true);
     expect(parseSubject(headerOf(value), 'from the body')).toBeNull();
   });
 });
 
 describe('correlation', () => {
-  test('parses each header and returns null for absent ones', () => {
+  test('returns each header, or null if it is absent', () => {
     expect(
       parseCorrelation({
         'x-gateway-task-id': 't-17',
