@@ -137,14 +137,14 @@ async function findProblems(
   return found;
 }
 
-describe('nothing of it runs, even without the Content-Security-Policy', () => {
+describe('hostile text never runs, even without the Content-Security-Policy', () => {
   test('on any page', async () => {
     const paths = pagesOf(planted);
     const mayFail = (path: string): boolean => paths.indexOf(path) >= paths.length - 2 || path.startsWith('/console/sign-in');
     expect(await findProblems(paths, (status, path) => status === 200 || (mayFail(path) && status < 500))).toEqual([]);
   });
 
-  test('on the pages of calls with their text', async () => {
+  test('on call pages that show text', async () => {
     const details = planted.callIds.slice(0, 6).map((id) => `/console/p/${planted.slug}/calls/${id}?text=1`);
     expect(await findProblems(details, (status) => status < 500)).toEqual([]);
   });
