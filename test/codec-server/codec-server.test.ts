@@ -239,7 +239,7 @@ test('requires the admin token from the Temporal CLI', async () => {
 });
 
 describe('the sign-in page', () => {
-  test("can't be framed, cached or scripted", async () => {
+  test('sends headers that prevent framing, caching and scripts', async () => {
     const { headers } = await send('/');
     expect(headers.get('content-security-policy')).toMatch(/default-src 'none'.*form-action 'self'.*frame-ancestors 'none'/);
     expect(headers.get('cache-control')).toBe('no-store');

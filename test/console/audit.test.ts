@@ -45,7 +45,7 @@ async function entriesOf(person: SignedIn, page: string): Promise<Entry[]> {
   });
 }
 
-test('has a sentence for every action of the console, the API and MCP', async () => {
+test('describes every action of the console, the API and MCP in a sentence', async () => {
   const ofConsole = registeredRoutes.flatMap((route) => (route.method === 'post' && route.action !== null ? [route.action] : []));
   const folder = new URL('../../src/http/routes/provision/', import.meta.url);
   const files = (await readdir(folder)).filter((name) => name.endsWith('-routes.ts'));

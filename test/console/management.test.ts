@@ -77,7 +77,7 @@ describe('keys', () => {
     expect((await callWith(secret)).status).toBe(401);
   });
 
-  test("shows a key's behavior during a database outage", async () => {
+  test("shows what happens to a key's calls during a database outage", async () => {
     const pageOf = async (settings: Record<string, string>): Promise<string> => {
       const issued = await (await owner.post(`${path}/keys`, { name: 'outage', ...settings })).text();
       return textOf(member.get(`${path}/keys/${/sk-gw-([a-z0-9]{8})-/.exec(issued)?.[1]}`));

@@ -83,7 +83,7 @@ describe('VendorError', () => {
     expect(new VendorError('status', 'x', { retryAfterMs: null }).retryAfterMs).toBeNull();
   });
 
-  test('has no status if there was no response', () => {
+  test("has no status if the vendor didn't respond", () => {
     expect(new VendorError('connect', 'x')).toMatchObject({ kind: 'connect', status: null, vendorMessage: null });
   });
 });

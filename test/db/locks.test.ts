@@ -54,7 +54,7 @@ describeDatabases('advisory locks', (database) => {
     });
   });
 
-  test('can try a lock without waiting', async () => {
+  test('tries to take a lock without waiting', async () => {
     await database().transaction(async (tx) => {
       expect(await tryLockGlobal(tx, 'migrate')).toBe(true);
       await lockGlobal(tx, 'prices');

@@ -49,7 +49,7 @@ test('sends a column with identical values only once', () => {
 });
 
 describeDatabases('sent rows', (database) => {
-  test('arrive unchanged and in order', async () => {
+  test('sends rows unchanged and in order', async () => {
     const row = fc.record<Row>({
       id: fc.integer(),
       name: fc.constantFrom('', 'a "name" \\', 'long '.repeat(20), null),

@@ -46,7 +46,7 @@ describe('chat completions', () => {
     expect(second.choices[0]?.message.content).toBe('The tool said: sunny');
   });
 
-  test('stops at max_tokens with the finish reason length', async () => {
+  test('stops at max_tokens with finish reason `length`', async () => {
     const response = await openai.chat.completions.create({ model: 'echo', messages, max_completion_tokens: 2 });
     expect(response.choices[0]).toMatchObject({ finish_reason: 'length', message: { content: 'You said' } });
   });

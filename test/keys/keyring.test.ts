@@ -212,7 +212,7 @@ describeDatabases('a keyring', (database) => {
     expect((await keyring.read(project.id, record.prefix)).ceilings.calls.limit).toBe(2);
   });
 
-  test('can rotate a key while its ceilings are being changed', async () => {
+  test('rotates a key while its ceilings are being changed', async () => {
     for (let round = 0; round < 5; round += 1) {
       const first = await keyring.issue(project.id, { name: 'ci', ceilings: { calls: 5 } });
       const second = await keyring.rotate(project.id, first.record.prefix, { grace_seconds: 60 });

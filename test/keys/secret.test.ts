@@ -3,14 +3,14 @@ import fc from 'fast-check';
 import { generateSecret, hashSecret, matchesHash, parseSecret } from '../../src/keys/secret.ts';
 
 describe('a virtual key', () => {
-  test('has the documented format', () => {
+  test('generates keys in the documented format', () => {
     const { secret, prefix } = generateSecret();
     expect(secret).toMatch(/^sk-gw-[a-z0-9]{8}-[0-9A-Za-z]{49}$/);
     expect(secret.slice(6, 14)).toBe(prefix);
     expect(parseSecret(secret)).toEqual({ prefix });
   });
 
-  test('is unique', () => {
+  test('generates unique keys', () => {
     const made = Array.from({ length: 200 }, generateSecret);
     expect(new Set(made.map(({ secret }) => secret)).size).toBe(200);
     expect(new Set(made.map(({ prefix }) => prefix)).size).toBe(200);

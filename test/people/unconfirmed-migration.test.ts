@@ -13,7 +13,7 @@ import { insertPerson, insertProject } from './rows.ts';
 const migrations = new URL('../../src/db/migrations/', import.meta.url);
 
 describePostgres('existing accounts', () => {
-  test('stay confirmed if an admin or the identity provider created them', () =>
+  test('keeps accounts confirmed if an admin or the identity provider created them', () =>
     withPostgres(async (connectionString) => {
       const database = openServerDatabase({ connectionString, maxConnections: 2 });
       const folder = await mkdtemp(join(tmpdir(), 'gateway-migrations-'));

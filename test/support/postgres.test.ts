@@ -3,7 +3,7 @@ import pg from 'pg';
 import { describePostgres, withPostgres } from './postgres.ts';
 
 describePostgres('the test database', () => {
-  test('is separate and has a working pgvector', async () => {
+  test('creates a separate database with a working pgvector', async () => {
     const rows = await withPostgres(async (url) => {
       const client = new pg.Client({ connectionString: url });
       await client.connect();
@@ -15,7 +15,7 @@ describePostgres('the test database', () => {
     expect(rows).toEqual([{ distance: 0, name: expect.stringMatching(/^gateway_test_/) }]);
   });
 
-  test('is dropped afterwards even if a connection is still open', async () => {
+  test('drops the database even if a connection is still open', async () => {
     const { left, name } = await withPostgres(async (url) => {
       const client = new pg.Client({ connectionString: url });
       client.on('error', () => {});

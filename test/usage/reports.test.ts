@@ -68,7 +68,7 @@ describeDatabases('storing calls', (database) => {
 });
 
 describeDatabases('call rows', (database) => {
-  test('have every documented member', async () => {
+  test('returns call rows with every documented member', async () => {
     const { call, projectId } = newOwner();
     const correlation = {
       taskId: 't-1',
@@ -157,7 +157,7 @@ describeDatabases('call rows', (database) => {
     ]);
   });
 
-  test('can be filtered and paged for one project or all of them', async () => {
+  test('filters and pages calls of one project or all projects', async () => {
     const [{ call, projectId }, other] = [newOwner(), newOwner()];
     const [attempt] = call().result.attempts;
     if (!attempt) throw new Error('a settled call has an attempt');
@@ -186,7 +186,7 @@ describeDatabases('call rows', (database) => {
     expect(row?.attempts.map((one) => one.error)).toEqual([error, error]);
   });
 
-  test('are sorted newest first and can be filtered by task and source', async () => {
+  test('lists calls newest first, filtered by task and source', async () => {
     const { call, projectId } = newOwner();
     const calls = Array.from({ length: 110 }, (_value, index) =>
       call({
@@ -260,7 +260,7 @@ describeDatabases('usage of a project', (database) => {
     });
   });
 
-  test('is zero for a project without calls', async () => {
+  test('returns zero for a project without calls', async () => {
     expect(await usageOf(randomUUID())).toMatchObject({ spend: 0, monthly_cap: null, by_model: [], by_task: [], by_source: [] });
   });
 
@@ -328,7 +328,7 @@ describeDatabases('usage of a key', (database) => {
     expect(await keyUse('total', 'day')).toEqual({ calls: 5, cost: 3_000, rpm: 2, tpm: 30 });
   });
 
-  test('is zero for an unused key', async () => {
+  test('returns zero for an unused key', async () => {
     const reports = createUsageReports({ database: database(), clock: clockAt(noon) });
     expect(await reports.getKeyUsage({ projectId: randomUUID(), quotaKeyId: randomUUID() }, { calls: 'total', cost: 'total' })).toEqual({
       calls: 0,

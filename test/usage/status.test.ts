@@ -73,7 +73,7 @@ describe('credit', () => {
     ['near_cap', 999, 500],
     ['exhausted', 1_000, 0],
     ['exhausted', 1_200, 0],
-  ])('is %s with %i spent and %i reserved of 1,000', async (state, spent, held) => {
+  ])('reports %s with %i spent and %i reserved of 1,000', async (state, spent, held) => {
     const { credit } = await statusOf({ cap: 1_000, countedUsage: { key: {}, month: { used: spent, reserved: held } } });
     expect(credit).toEqual({ state, monthly_cap: 0.000001, spent: spent / 1e9 });
   });

@@ -52,7 +52,7 @@ const makeCalls = (): SettledCall[] => [
 ];
 
 describeDatabases('stored calls', (database) => {
-  test('are the same rows whether calls are stored together or alone', async () => {
+  test('stores the same rows whether calls are stored together or alone', async () => {
     const [together, alone] = [makeCalls(), makeCalls()];
     await store(database(), together);
     for (const call of alone) await store(database(), [call]);

@@ -14,7 +14,7 @@ describe('pages in a browser', () => {
   test.each([
     ['light', 1280],
     ['dark', 390],
-  ] as const)('pass the accessibility check and the content security policy, %s at %d pixels', async (colorScheme, width) => {
+  ] as const)('passes the accessibility check and the content security policy, %s at %d pixels', async (colorScheme, width) => {
     const context = await chromium().newContext({ colorScheme, viewport: { width, height: 900 } });
     await context.addCookies([{ name: 'gateway_session', value: 'admin', url: site.url }]);
     const page = await context.newPage();
@@ -33,7 +33,7 @@ describe('pages in a browser', () => {
     await context.close();
   });
 
-  test('can be reached by keyboard: content, navigation and menus', async () => {
+  test('lets the keyboard reach the content, the navigation and the menus', async () => {
     const context = await chromium().newContext({ viewport: { width: 390, height: 800 }, javaScriptEnabled: false });
     await context.addCookies([{ name: 'gateway_session', value: 'owner', url: site.url }]);
     const page = await context.newPage();

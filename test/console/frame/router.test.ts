@@ -146,7 +146,7 @@ describe('audit', () => {
 });
 
 describe('responses', () => {
-  test('set the security headers of pages', async () => {
+  test('sets security headers on pages', async () => {
     const { headers } = await site.get('/console/p/acme/keys', 'member');
     expect(Object.fromEntries(headers)).toMatchObject({
       'content-security-policy': expect.stringMatching(/^default-src 'none'; script-src 'self'; style-src 'self';/),
@@ -157,7 +157,7 @@ describe('responses', () => {
     });
   });
 
-  test('set Secure cookies with the __Host- prefix over HTTPS only', async () => {
+  test('sets Secure cookies with the __Host- prefix over HTTPS only', async () => {
     const plain = await site.get('/console/sign-in');
     expect(plain.headers.getSetCookie()).toEqual([expect.stringMatching(/^gateway_form=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax$/)]);
     const proxied = await site.get('/console/sign-in', undefined, { 'x-forwarded-proto': 'https' });
@@ -166,7 +166,7 @@ describe('responses', () => {
     expect((await site.get('/console/p/acme/keys', 'member', { 'x-forwarded-proto': 'https' })).status).toBe(303);
   });
 
-  test('show a notice once, in the session that caused it', async () => {
+  test('shows a notice once, in the session that caused it', async () => {
     const redirect = await site.post('/console/p/acme/keys', 'owner', { fields: { name: hostileText } });
     const cookie = redirect.headers.getSetCookie()[0]?.split(';')[0] ?? '';
     const shown = await site.get('/console/p/acme/keys', undefined, { cookie: `gateway_session=owner; ${cookie}` });
@@ -176,14 +176,14 @@ describe('responses', () => {
     expect(await other.text()).not.toContain('Issued');
   });
 
-  test('show a 500 page without details and log the error', async () => {
+  test('shows a 500 page without details and logs the error', async () => {
     const response = await site.get('/console/p/acme/failing', 'member');
     expect(response.status).toBe(500);
     expect(await response.text()).not.toContain('secret detail');
     expect(site.logs.join()).toContain('secret detail');
   });
 
-  test('stream CSV with formulas escaped', async () => {
+  test('streams CSV with formulas escaped', async () => {
     const response = await site.get('/console/p/acme/calls.csv', 'member');
     expect(response.headers.get('content-disposition')).toBe('attachment; filename="calls.csv"');
     const lines = (await response.text()).split('\r\n');
@@ -198,7 +198,7 @@ describe('responses', () => {
     ['br, gzip;q=0', null],
     ['identity', null],
     ['', null],
-  ])('compress pages for accept-encoding %j', async (accepted, encoding) => {
+  ])('compresses pages for accept-encoding %j', async (accepted, encoding) => {
     const plain = await site.get('/console/p/acme/keys', 'member', { 'accept-encoding': 'identity' });
     const response = await site.get('/console/p/acme/keys', 'member', { 'accept-encoding': accepted });
     expect([response.headers.get('content-encoding'), response.headers.get('vary')]).toEqual([encoding, 'accept-encoding']);
@@ -208,7 +208,7 @@ describe('responses', () => {
     expect(await withoutTokens(response)).toBe(await withoutTokens(plain));
   });
 
-  test("contain a different token each time, so that compression can't reveal it", async () => {
+  test("writes a new token into each page, so that compression can't reveal it", async () => {
     const tokens = await Promise.all(
       [1, 2].map(async () => /name="csrf" value="([^"]+)"/.exec(await (await site.get('/console/p/acme/keys', 'owner')).text())?.[1] ?? ''),
     );
@@ -220,7 +220,7 @@ describe('responses', () => {
     expect((await site.post('/console/p/acme/keys/k1/revoke', 'owner', { csrf: mixed })).status).toBe(403);
   });
 
-  test('compress assets and cache them forever', async () => {
+  test('compresses assets and caches them forever', async () => {
     const page = await (await site.get('/console/p/acme/keys', 'member')).text();
     const hrefs = [...page.matchAll(/(?:href|src)="(\/console\/assets\/[^"]+)"/g)].map(([, href]) => href ?? '');
     const sizes = await Promise.all(

@@ -350,7 +350,7 @@ describe('every page', () => {
   test.each([
     ['light', 1280],
     ['dark', 390],
-  ] as const)('is accessible and never runs stored text, %s at %d pixels', async (colorScheme, width) => {
+  ] as const)('renders accessible pages and never runs stored text, %s at %d pixels', async (colorScheme, width) => {
     const context = await chromium().newContext({ colorScheme, viewport: { width, height: 900 } });
     await owner.useIn(context);
     const page = await context.newPage();

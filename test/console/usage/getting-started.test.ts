@@ -65,7 +65,7 @@ test('hides the steps in a project that is a month old', async () => {
 test.each([
   ['light', 1280],
   ['dark', 390],
-] as const)('is accessible (%s, %d pixels)', async (colorScheme, width) => {
+] as const)('renders accessible pages (%s, %d pixels)', async (colorScheme, width) => {
   const gateway = await shared().withProject(`empty-${colorScheme}`);
   const context = await chromium().newContext({ colorScheme, viewport: { width, height: 900 } });
   await (await signIn(gateway, 'owner')).useIn(context);

@@ -106,7 +106,7 @@ describe('the list of refused calls', () => {
     expect((await page(member, '/calls/refused?source=nobody')).html).toContain('No refused calls in this period match the filters.');
   });
 
-  test('opens from the result filter of the list of calls', async () => {
+  test('redirects to the refused calls when the `refused` filter is selected', async () => {
     expect((await page(member, '/calls')).html).toContain('<option value="refused"');
     const moved = await member.get('/console/p/acme/calls?result=refused&range=24h&source=lonely-bot&key=&model=one');
     expect([moved.status, moved.headers.get('location')]).toEqual([303, '/console/p/acme/calls/refused?range=24h&source=lonely-bot&key=']);
@@ -127,7 +127,7 @@ describe('the list of refused calls', () => {
 });
 
 describe('the number of refused calls', () => {
-  test('is shown separately on Overview, Explore and Calls', async () => {
+  test('shows refused calls separately on Overview, Explore and Calls', async () => {
     await call('one/echo');
     const overview = (await page(member, '/overview')).html;
     expect(overview).toMatch(/>Refused<\/a>/);

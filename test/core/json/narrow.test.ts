@@ -4,8 +4,8 @@ import { asArray, asCount, asObject, asString, isObject, parseJson } from '../..
 const list = [1];
 const object = { a: 1 };
 
-describe("checks of a value's type", () => {
-  test.each([null, undefined, 0, true, 'text', list, object])('accept %p only as its own type', (value) => {
+describe('narrowing a value', () => {
+  test.each([null, undefined, 0, true, 'text', list, object])('accepts %p only as its own type', (value) => {
     const wanted = value === object;
     expect(isObject(value)).toBe(wanted);
     expect(asObject(value)).toEqual(wanted ? object : {});

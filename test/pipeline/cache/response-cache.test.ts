@@ -92,7 +92,7 @@ describe('the cache key', () => {
     ['with another name for the model', '{"model":"standard","messages":[]}'],
     ['with streaming', '{"messages":[],"stream":true,"stream_options":{"include_usage":true}}'],
     ['with stream set to false', '{"stream":false,"messages":[]}'],
-  ])('is the same for a request %s', (_how, body) => {
+  ])('uses the same key for a request %s', (_how, body) => {
     expect(keyOf(callOf(body))).toBe(key);
   });
 
@@ -112,18 +112,18 @@ describe('the cache key', () => {
     ['a number in a different notation', keyOf(callOf('{"messages":[],"seed":1.0}'))],
     ['what a parser would leave out', keyOf(callOf('{"messages":[],"seed":1,"seed":1}'))],
     ['an inner member of that name', keyOf(callOf('{"messages":[],"metadata":{"model":"x"}}'))],
-  ])('differs for %s', (_what, other) => {
+  ])('uses a different key for %s', (_what, other) => {
     expect(other).not.toBe(key);
   });
 
-  test('depends on the order of candidates', () => {
+  test('uses different keys for different orders of candidates', () => {
     const two = { ...candidate, id: 'two/m' };
     expect(keyOf(call, { candidates: [candidate, two] })).not.toBe(keyOf(call, { candidates: [two, candidate] }));
   });
 });
 
 describe('a cached response', () => {
-  test('is returned unchanged with its summary and model', () => {
+  test('returns the response unchanged with its summary and model', () => {
     const { lookup, store, cache } = createCache();
     expect(lookup(call).hit).toBeNull();
     store(call, answer('Hi'));
@@ -134,13 +134,13 @@ describe('a cached response', () => {
     expect(cache.state()).toMatchObject({ entries: 1, hits: 1, misses: 2, stored: 1, evicted: 0 });
   });
 
-  test('is stored only after a commit', () => {
+  test('stores a response only after a commit', () => {
     const { lookup, isCached } = createCache();
     lookup(call).writer?.append(answer('Hi'));
     expect(isCached(call)).toBe(false);
   });
 
-  test('is copied to its own buffer, even if its chunks are views', () => {
+  test('copies the response to its own buffer, even if its chunks are views', () => {
     const { lookup } = createCache();
     const large = Buffer.alloc(1_000_000, 0x20);
     const bytes = answer('Hi');
@@ -155,7 +155,7 @@ describe('a cached response', () => {
     expect(hit?.bytes.buffer.byteLength).toBe(bytes.length);
   });
 
-  test('is returned until it expires', () => {
+  test('returns the response until it expires', () => {
     const { store, isCached, advance, cache } = createCache();
     store(call, answer('Hi'));
     advance(599_999);
@@ -165,7 +165,7 @@ describe('a cached response', () => {
     expect(cache.state()).toMatchObject({ entries: 0, bytes: 0 });
   });
 
-  test("isn't returned to calls after a configuration reload", () => {
+  test("doesn't return cached responses after a configuration reload", () => {
     const { lookup } = createCache();
     const { writer } = lookup(call, { revision: 1 });
     writer?.append(answer('Hi'));
@@ -174,7 +174,7 @@ describe('a cached response', () => {
     expect(lookup(call, { revision: 1 }).hit).not.toBeNull();
   });
 
-  test("expires by the project's current TTL if that is shorter", () => {
+  test("applies the project's current TTL if that is shorter", () => {
     const { store, lookup, advance } = createCache();
     store(call, answer('Hi'));
     advance(1_000);
@@ -182,7 +182,7 @@ describe('a cached response', () => {
     expect(lookup(call, { ttlMs: 1_000 }).hit).toBeNull();
   });
 
-  test('is deleted after its expiry when another response is stored', () => {
+  test('deletes an expired response when it stores another one', () => {
     const { store, advance, cache } = createCache();
     store(call, answer('Hi'));
     advance(600_000);
@@ -190,7 +190,7 @@ describe('a cached response', () => {
     expect(cache.state()).toMatchObject({ entries: 1, evicted: 0 });
   });
 
-  test("isn't stored if it exceeds the size limit", () => {
+  test("doesn't store responses over the size limit", () => {
     const { store, isCached } = createCache({ maxResponseBytes: 2_000 });
     store(call, answer('x'.repeat(2_000)));
     expect(isCached(call)).toBe(false);
@@ -198,7 +198,7 @@ describe('a cached response', () => {
     expect(isCached(call)).toBe(true);
   });
 
-  test('is evicted first if it is the least recently used one', () => {
+  test('evicts the least recently used response first', () => {
     const { store, isCached, cache } = createCache({ maxBytes: 80_000 });
     const [a, b, c] = ['[1]', '[2]', '[3]'].map((list) => callOf(`{"messages":${list}}`));
     if (!a || !b || !c) throw new Error('three calls');
@@ -213,7 +213,7 @@ describe('a cached response', () => {
     expect(bytes).toBeGreaterThan(60_000);
   });
 
-  test('counts towards the size limit with its overhead', () => {
+  test('counts the overhead of entries towards the size limit', () => {
     const { store, cache } = createCache({ maxBytes: 100_000 });
     for (let n = 0; n < 1_000; n += 1) store(callOf(`{"messages":[${n}]}`), answer('Hi'));
     expect(cache.state().entries).toBeLessThan(100);
@@ -222,7 +222,7 @@ describe('a cached response', () => {
 });
 
 describe('opting out', () => {
-  test('neither reads nor writes if the project disables the cache', () => {
+  test('neither reads nor writes if caching is disabled in the project', () => {
     const { store, lookup } = createCache();
     store(call, answer('Hi'));
     expect(lookup(call, { enabled: false })).toEqual({ hit: null, writer: null });
@@ -262,7 +262,7 @@ describe('opting out', () => {
 describe('plain and streamed requests', () => {
   const streamed = callOf('{"messages":[],"stream":true}', { stream: true });
 
-  test('share an entry that converts without loss', () => {
+  test('shares a cached response that converts without loss', () => {
     const { store, lookup } = createCache();
     store(call, answer('Hi'));
     const { hit } = lookup(streamed);
@@ -270,7 +270,7 @@ describe('plain and streamed requests', () => {
     expect(hit?.bytes.toString()).toMatch(/"content":"Hi"[\s\S]*data: \[DONE\]\n\n$/);
   });
 
-  test('have separate entries if converting would lose something', () => {
+  test('caches responses separately if a conversion would lose something', () => {
     const { store, lookup, isCached } = createCache();
     const probable = Buffer.from(
       answer('Hi').toString().replace('"finish_reason"', '"logprobs":{"content":[{"token":"Hi"}]},"finish_reason"'),
@@ -347,7 +347,7 @@ describe('erasure', () => {
     ]);
   });
 
-  test('keeps calls in flight from storing their responses', () => {
+  test('prevents calls in flight from storing responses after an erasure', () => {
     const { lookup, store, isCached, cache, advance } = createCache();
     const { writer } = lookup(about('ada'));
     advance(10);

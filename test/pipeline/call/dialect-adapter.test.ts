@@ -226,7 +226,7 @@ function plainOf(dialect: Dialect, text: string): VendorResponse {
 }
 
 describe('a plain response in the other dialect', () => {
-  it("is translated to the caller's dialect", () => {
+  it("translates a plain response to the caller's dialect", () => {
     const use = '{"type":"tool_use","id":"t","name":"gateway_json_answer","input":{"a":1.0}}';
     const answer = plainOf(
       'messages',
@@ -252,7 +252,7 @@ describe('a plain response in the other dialect', () => {
     ['"thinking":{"type":"disabled"},', 'text'],
     ['"thinking":{"type":"adaptive"},', 'thinking'],
     ['"thinking":{"type":"enabled","budget_tokens":1024},', 'thinking'],
-  ])('for a messages caller with %j starts with %s if the model reasons', (thinking, type) => {
+  ])('for a messages caller with %j, starts with %s if the model reasons', (thinking, type) => {
     const answer = plainOf('chat', '{"choices":[{"message":{"reasoning_content":"hm","content":"A"},"finish_reason":"stop"}]}');
     const call = callOf('messages', `{${thinking}"model":"standard","max_tokens":9,${asked}}`);
     const translated = adapt(call, 'chat').toCallerResponse(answer);
@@ -264,7 +264,7 @@ describe('a plain response in the other dialect', () => {
     ['chat', 'messages', '{"content":"x"}'],
     ['messages', 'chat', '{"choices":[]}'],
     ['messages', 'chat', '{"choices":[{"message":{"tool_calls":[{"function":{"name":"f","arguments":"{"}}]}}]}'],
-  ] as const)("is unreadable if it can't be translated for a %s caller", (route, dialect, text) => {
+  ] as const)("throws if a response can't be translated for a %s caller", (route, dialect, text) => {
     const adapter = adapt(callOf(route, route === 'chat' ? chatText : messagesText), dialect);
     expect(() => adapter.toCallerResponse(plainOf(dialect, text))).toThrow(expect.objectContaining({ kind: 'unreadable', status: 200 }));
   });
@@ -323,7 +323,7 @@ describe('a streamed response in the other dialect', () => {
     }
   }
 
-  it('is translated chunk by chunk', async () => {
+  it('translates the stream chunk by chunk', async () => {
     const { answer, isClosed } = streamOf(
       [
         [start, false],
@@ -341,7 +341,7 @@ describe('a streamed response in the other dialect', () => {
     expect([lasts, end, isClosed()]).toEqual([[false, false, true], { kind: 'whole' }, true]);
   });
 
-  it('breaks if the relay reports it as broken', async () => {
+  it('breaks off if the relay reports a broken stream', async () => {
     const { answer } = streamOf([[start + text('Hel'), false]], {
       kind: 'broken',
       message: 'the response ended early',
@@ -352,7 +352,7 @@ describe('a streamed response in the other dialect', () => {
     });
   });
 
-  it("ends with the vendor's error message", async () => {
+  it("ends the stream with the vendor's error message", async () => {
     const { answer, isClosed } = streamOf(
       [
         [start + text('Hel') + fault + text('never'), false],
@@ -366,7 +366,7 @@ describe('a streamed response in the other dialect', () => {
     expect([end, isClosed()]).toEqual([{ kind: 'broken', message: 'Overloaded', errorForwarded: false }, true]);
   });
 
-  it('breaks if it ends without an end marker', async () => {
+  it('breaks off a stream without an end marker', async () => {
     const { answer } = streamOf([[start + text('Hel'), true]], { kind: 'whole' });
     expect(await readChunks(translateStream(answer))).toMatchObject({
       lasts: [false],
@@ -374,7 +374,7 @@ describe('a streamed response in the other dialect', () => {
     });
   });
 
-  it("stops the vendor's stream if the reader stops early", async () => {
+  it("cancels the vendor's stream if the reader stops early", async () => {
     const { answer, isClosed } = streamOf(
       [
         [start, false],

@@ -89,7 +89,7 @@ describe('openai client, chat', () => {
       expect(JSON.parse(response.choices[0]?.message.content ?? '')).toEqual({ memories: [], kind: 'fact' });
     }));
 
-  test('stops an echo longer than max_tokens with length', () =>
+  test('stops an echo at max_tokens with finish reason `length`', () =>
     withVendor(async (vendor) => {
       const response = await openai(vendor).chat.completions.create({ model: 'echo', messages: hello, max_completion_tokens: 2 });
       expect(response.choices[0]).toMatchObject({ finish_reason: 'length', message: { content: 'You said' } });

@@ -191,7 +191,7 @@ describeDatabases('one call', (database) => {
       [model, new Date(at), JSON.stringify(price)],
     );
 
-  test('includes its attempts and cost lines, which add up to the stored cost', async () => {
+  test('shows the attempts and cost lines of a call', async () => {
     const { call, projectId } = newProject();
     await addPrice('p/lines', noon - 1);
     const stored = call({
@@ -227,7 +227,7 @@ describeDatabases('one call', (database) => {
     expect(await readCallDetail(database(), projectId, randomUUID())).toBeNull();
   });
 
-  test('explains why its cost is unknown or differs', async () => {
+  test("explains why a call's cost is unknown", async () => {
     const { call, projectId } = newProject();
     await addPrice('p/known', noon - 1);
     await addPrice('p/later', noon + 1);
@@ -245,7 +245,7 @@ describeDatabases('one call', (database) => {
 });
 
 describeDatabases('recent use', (database) => {
-  test('covers keys with their rotated predecessors, applications and the project', async () => {
+  test('finds the last use of rotated keys, applications and the project', async () => {
     const { call, projectId } = newProject();
     const [first, second] = [randomUUID(), randomUUID()];
     await database().query(`insert into projects (id, slug, name) values ($1::uuid, $2::text, 'x')`, [projectId, `p-${projectId}`]);

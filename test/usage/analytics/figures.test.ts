@@ -111,7 +111,7 @@ describeDatabases('totals', (database) => {
     ['Europe/Berlin', '2026-10-01T00:00:00Z'],
     ['Europe/Berlin', '2026-03-01T00:00:00Z'],
     ['Asia/Kolkata', '2026-10-01T00:00:00Z'],
-  ])('are equal by unit, group, month and row in %s, %s', async (zone, monthStart) => {
+  ])('returns the same totals by unit, group, month and row in %s, %s', async (zone, monthStart) => {
     const seed = isExhaustive ? Math.floor(Math.random() * 2 ** 31) : 7;
     const random = createRandom(seed);
     const pick = <Item>(items: readonly Item[]): Item => items[Math.floor(random() * items.length)] as Item;

@@ -25,7 +25,7 @@ describe('a stored price', () => {
     expect(parseStoredPrice(JSON.parse(JSON.stringify(toStoredPrice(prices))))).toEqual(prices);
   });
 
-  test('has a separate line for image tokens', () => {
+  test('adds a separate cost line for image tokens', () => {
     const price = { ...tokens, inputNanos: 5_000_000_000n, imageInputNanos: 8_000_000_000n };
     const call = {
       route: 'images',
@@ -43,7 +43,7 @@ describe('a stored price', () => {
     expect([sumNanos, comparison]).toEqual([7_400_000, 'equal']);
   });
 
-  test('includes the service tier and tools in its lines', () => {
+  test('adds the service tier and tools to the cost lines', () => {
     const price = {
       ...{ ...tokens, inputNanos: 1_000_000_000n, outputNanos: 2_000_000_000n },
       ...{ tierMillionths: { priority: 2_000_000n }, perToolUseNanos: { web_search: 10_000_000n } },
@@ -66,7 +66,7 @@ describe('a stored price', () => {
     expect([sumNanos, comparison, serviceTier]).toEqual([34_000_000, 'equal', 'priority']);
   });
 
-  test('has a line for earlier attempts', () => {
+  test('adds a cost line for earlier attempts', () => {
     const price = { ...tokens, outputNanos: 2_000_000_000n };
     const call = { route: 'chat', model: 'a/x', cache: null, tokens: { ...noTokens, output: 500 }, units: null } as const;
     const { lines, sumNanos, comparison } = explainCost({ ...call, costNanos: 1_000_300, earlierNanos: [100, 200] }, of(price));
@@ -77,7 +77,7 @@ describe('a stored price', () => {
     expect([sumNanos, comparison]).toEqual([1_000_300, 'equal']);
   });
 
-  test('is null if no price is known', () => {
+  test('returns null if no price is known', () => {
     expect(toStoredPrice(nothing)).toBeNull();
     expect(() => parseStoredPrice({ input: 1.5 })).toThrow(TypeError);
   });
