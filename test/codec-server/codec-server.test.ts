@@ -107,7 +107,7 @@ describe('a request of the Temporal UI', () => {
     expect(response.headers.get('vary')).toContain('origin');
   });
 
-  test('encrypts a valid payload with the first key', async () => {
+  test('encrypts payloads with the first key', async () => {
     const cookie = await sessionCookie();
     const encoded = await payloadsOf(await convert('/encode', [await encode(planted, [])], { cookie }));
     expect(JSON.stringify(encoded)).not.toContain(Buffer.from(JSON.stringify(planted)).toString('base64'));

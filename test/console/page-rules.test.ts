@@ -108,7 +108,7 @@ describe('every page is accessible, small and works without JavaScript', () => {
 
   // The ids are there only after the start.
   const ids = new Proxy({}, { get: () => 'ID' });
-  test.each([...pagesOf({ slug: 'acme', subject: `ann ${texts[0]}`, ids }).entries()])('page %i, %s', async (index) => {
+  test.each([...pagesOf({ slug: 'acme', subject: `ann ${texts[0]}`, ids }).entries()])('checks page %i, %s', async (index) => {
     const path = pagesOf(planted)[index];
     const { scripted, plain, light, dark } = browsers;
     for (const { problems } of [scripted, plain]) problems.length = 0;

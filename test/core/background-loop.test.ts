@@ -48,7 +48,7 @@ function createLoop(options: Partial<BackgroundLoopOptions> = {}) {
 
 const pass = (ms = 30): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-test('runs at the start and then at the interval', async () => {
+test('runs immediately on start and then at the interval', async () => {
   const { loop, run } = createLoop({ intervalMs: 20 });
   loop.start();
   const startedAt = performance.now();

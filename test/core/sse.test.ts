@@ -85,14 +85,14 @@ describe('the stream parser', () => {
   });
 
   test.each([
-    ['one line', 'data: a\n\n', [{ name: '', data: 'a' }]],
-    ['no space after the colon', 'data:a\n\n', [{ name: '', data: 'a' }]],
-    ['only one space is removed', 'data:  a\n\n', [{ name: '', data: ' a' }]],
-    ['CRLF', 'event: x\r\ndata: a\r\n\r\n', [{ name: 'x', data: 'a' }]],
-    ['CR', 'event: x\rdata: a\r\r', [{ name: 'x', data: 'a' }]],
-    ['line ends of all kinds in one event', 'event: x\rdata: a\r\ndata: b\n\r', [{ name: 'x', data: 'a\nb' }]],
+    ['a single line', 'data: a\n\n', [{ name: '', data: 'a' }]],
+    ['a line without a space after the colon', 'data:a\n\n', [{ name: '', data: 'a' }]],
+    ['a line with two spaces after the colon', 'data:  a\n\n', [{ name: '', data: ' a' }]],
+    ['CRLF line endings', 'event: x\r\ndata: a\r\n\r\n', [{ name: 'x', data: 'a' }]],
+    ['CR line endings', 'event: x\rdata: a\r\r', [{ name: 'x', data: 'a' }]],
+    ['mixed line endings in one event', 'event: x\rdata: a\r\ndata: b\n\r', [{ name: 'x', data: 'a\nb' }]],
     ['several data lines', 'data: a\ndata:\ndata: b\n\n', [{ name: '', data: 'a\n\nb' }]],
-    ['a data line without colon', 'data\n\n', [{ name: '', data: '' }]],
+    ['a data line without a colon', 'data\n\n', [{ name: '', data: '' }]],
     [
       'comments',
       ': hello\n\n:\ndata: a\n\n',
@@ -102,8 +102,8 @@ describe('the stream parser', () => {
       ],
     ],
     ['other fields', 'id: 7\nretry: 5\nfoo\ndata: a\n\n', [{ name: '', data: 'a' }]],
-    ['fields that only begin like data', 'database: a\n data: b\n\n', [{ name: '', data: '' }]],
-    ['the last event line wins', 'event: a\nevent: b\ndata: c\n\n', [{ name: 'b', data: 'c' }]],
+    ['field names that start with data', 'database: a\n data: b\n\n', [{ name: '', data: '' }]],
+    ['the last of several event lines', 'event: a\nevent: b\ndata: c\n\n', [{ name: 'b', data: 'c' }]],
     [
       'two events',
       'data: a\n\ndata: b\n\n',
@@ -113,7 +113,7 @@ describe('the stream parser', () => {
       ],
     ],
     [
-      'more blank lines than needed',
+      'extra blank lines',
       'data: a\n\n\n\n',
       [
         { name: '', data: 'a' },
@@ -121,18 +121,18 @@ describe('the stream parser', () => {
         { name: '', data: '' },
       ],
     ],
-    ['a line separator of Unicode does not end a line', 'data: a\u2028b\u0085c\n\n', [{ name: '', data: 'a\u2028b\u0085c' }]],
-    ['a byte-order mark before the first line is skipped', '\ufeffdata: a\n\n', [{ name: '', data: 'a' }]],
-    ['a byte-order mark before the first line with other line ends', '\ufeffevent: x\r\ndata: a\r\n\r\n', [{ name: 'x', data: 'a' }]],
+    ['a Unicode line separator as text', 'data: a\u2028b\u0085c\n\n', [{ name: '', data: 'a\u2028b\u0085c' }]],
+    ['a byte-order mark before the first line', '\ufeffdata: a\n\n', [{ name: '', data: 'a' }]],
+    ['a byte-order mark with CRLF line endings', '\ufeffevent: x\r\ndata: a\r\n\r\n', [{ name: 'x', data: 'a' }]],
     [
-      'a byte-order mark later on is text',
+      'a later byte-order mark as text',
       'data: \ufeffa\n\n\ufeffdata: b\n\n',
       [
         { name: '', data: '\ufeffa' },
         { name: '', data: '' },
       ],
     ],
-  ])('%s', (_name, text, events) => {
+  ])('parses %s', (_name, text, events) => {
     expect(readText(text)).toEqual(events);
     expect(read(bytewise(Buffer.from(text))).events.map(({ name, data }) => ({ name, data }))).toEqual(events);
   });
@@ -202,7 +202,7 @@ describe('end', () => {
     expect(parser.end()).toEqual({ bytes: Buffer.alloc(0), events: [] });
   });
 
-  test('treats a CR at the very end as a line ending', () => {
+  test('treats a trailing CR as a line ending', () => {
     const parser = createSseParser();
     expect(parser.push(Buffer.from('data: a\r\r')).events).toEqual([]);
     const { bytes, events } = parser.end();

@@ -4,7 +4,7 @@ import { pause, raceAbort, untilAborted, withTimeout } from '../../src/core/time
 const never = new Promise<never>(() => undefined);
 
 describe('withTimeout', () => {
-  test('returns the result of the work', async () => {
+  test('returns the result', async () => {
     await expect(withTimeout(Promise.resolve('done'), 60_000, () => 'late')).resolves.toBe('done');
   });
 
@@ -35,7 +35,7 @@ describe('withTimeout', () => {
 });
 
 describe('raceAbort', () => {
-  test('returns the result of the work', async () => {
+  test('returns the result before an abort', async () => {
     await expect(raceAbort(Promise.resolve(1), new AbortController().signal)).resolves.toBe(1);
   });
 

@@ -48,7 +48,7 @@ test('logs other errors during an outage', () => {
   ]);
 });
 
-test('treats failures between responses as one outage', async () => {
+test('treats failures that alternate with responses as one outage', async () => {
   const { outage, lines } = setUp();
   for (let statement = 0; statement < 10; statement += 1) {
     outage.failed(new Error('Query read timeout'));

@@ -31,7 +31,7 @@ test('queues queries over the limit in order and skips disconnected clients', as
   expect(await Promise.all([third, seventh])).toEqual([3, 7]);
 });
 
-test('frees the slot of a failed query', async () => {
+test('frees its slot if a query fails', async () => {
   const { run } = createQuerySlots(1);
   await expect(run(() => Promise.reject(new Error('timeout')))).rejects.toThrow('timeout');
   expect(await run(async () => 'next')).toBe('next');

@@ -74,7 +74,7 @@ describe('chat completions', () => {
 });
 
 describe('model names in the quick start', () => {
-  test('returns errors for fail-<status> and rate-limited-<seconds>', async () => {
+  test('returns an error for fail-<status> and rate-limited-<seconds>', async () => {
     await expect(openai.chat.completions.create({ model: 'fail-500', messages })).rejects.toBeInstanceOf(OpenAI.InternalServerError);
     const limited = await openai.chat.completions.create({ model: 'rate-limited-2', messages }).catch((error: unknown) => error);
     expect(limited).toBeInstanceOf(OpenAI.RateLimitError);

@@ -57,7 +57,7 @@ describe('the drain', () => {
     );
   });
 
-  test('reads calls beyond the memory limit from disk in order', () => {
+  test('reads calls over the memory limit from disk', () => {
     const reads = countReads();
     return withDrain(
       async ({ journal, drain, batches }) => {
@@ -331,7 +331,7 @@ test("stores calls even if partitions can't be created", () => {
   );
 });
 
-describeDatabases('journal to tables', (database) => {
+describeDatabases('the journal with real tables', (database) => {
   const withStore = (work: (setup: { journal: Journal; drain: Drain }) => Promise<void>): Promise<void> =>
     withFolder(async (dataDir) => {
       const [clock, logger] = [clockAt(noon), keepingLogger()];

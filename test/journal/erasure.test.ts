@@ -20,7 +20,7 @@ async function textOf(folder: string): Promise<string> {
   return (await Promise.all(names.map((name) => readFile(join(folder, name), 'latin1')))).join('');
 }
 
-test('keeps no subject or text for an open call if its subject is erased', () =>
+test('stores no subject or text for an open call whose subject was erased', () =>
   withDrain(async ({ journal, drain, batches }) => {
     const [ada, bob] = [factsOf({ ...about('Ada'), correlation }), factsOf(about('Bob'))];
     for (const metadata of [ada, bob]) await journal.open(metadata, attemptStart);

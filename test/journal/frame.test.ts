@@ -105,7 +105,7 @@ describe('records', () => {
     ['settled with an empty body', { kind: 'settled', call: settledCall({ content: { request: Buffer.alloc(0), response: null } }) }],
     ['settled without text', { kind: 'settled', call: settledCall() }],
     ['probe', { kind: 'probe' }],
-  ])('decodes the record %s to what was encoded', (_name, record) => {
+  ])('decodes the record %s unchanged', (_name, record) => {
     expect(readBack(record)).toEqual(record);
   });
 

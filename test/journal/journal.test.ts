@@ -216,7 +216,7 @@ describe('a failing disk', () => {
       expect(await readdir(journal.folder)).not.toContain('reserve.new');
     }));
 
-  test.each(['EIO', 'EACCES', 'ENOSPC'])('removes a partial write before later records after %s', (code) =>
+  test.each(['EIO', 'EACCES', 'ENOSPC'])('removes a partial write after %s', (code) =>
     withJournal(async ({ journal, disk, records }) => {
       const [before, during, after] = [settledCall(), settledCall({ content: withText('lost in a partial write') }), settledCall()];
       await journal.settle(before);

@@ -223,7 +223,7 @@ describe('recovery', () => {
     }));
 });
 
-describeDatabases('recovery to tables', (database) => {
+describeDatabases('recovery with real tables', (database) => {
   test('stores the calls of a duplicate segment only once', () =>
     withFolder(async (dataDir) => {
       const calls = Array.from({ length: 5 }, () => settledCall());

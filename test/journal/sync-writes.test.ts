@@ -155,7 +155,7 @@ describe('a journal on a disk that stalls', () => {
       expect(disk.writes).toEqual(['async', 'sync', 'sync', 'async', 'async']);
     }));
 
-  test('writes large groups asynchronously', () =>
+  test('writes large groups of records asynchronously', () =>
     withJournal(false, async (journal, disk) => {
       await journal.settle(settledCall());
       await journal.settle(settledCall({ content: withText('x'.repeat(300_000)) }));
@@ -163,7 +163,7 @@ describe('a journal on a disk that stalls', () => {
       expect(disk.writes).toEqual(['async', 'async', 'sync']);
     }));
 
-  test('flushes asynchronously if every write must be on disk', () =>
+  test('flushes asynchronously if each write has to reach the disk', () =>
     withJournal(true, async (journal, disk) => {
       for (let call = 0; call < 3; call += 1) await journal.settle(settledCall());
       expect(disk.writes).toEqual(['async', 'async', 'async']);

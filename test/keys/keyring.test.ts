@@ -67,7 +67,7 @@ describeDatabases('a keyring', (database) => {
     expect(await otherKeyring.find(secret)).toEqual(caller);
   });
 
-  test('finds a cached key synchronously without a query', async () => {
+  test('finds a cached key synchronously', async () => {
     const { secret, record } = await keyring.issue(project.id, { name: 'ci' });
     await receiveNotifications();
     await keyring.find(secret);

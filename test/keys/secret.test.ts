@@ -16,7 +16,7 @@ describe('a virtual key', () => {
     expect(new Set(made.map(({ prefix }) => prefix)).size).toBe(200);
   });
 
-  test('fails its checksum if one character changes', () => {
+  test('detects a single changed character by the checksum', () => {
     const { secret } = generateSecret();
     const position = fc.integer({ min: 0, max: secret.length - 1 });
     fc.assert(
@@ -31,12 +31,12 @@ describe('a virtual key', () => {
     expect(parseSecret(text)).toBeNull();
   });
 
-  test('rejects leading or trailing characters', () => {
+  test('rejects a key with leading or trailing characters', () => {
     const { secret } = generateSecret();
     for (const text of [` ${secret}`, `${secret} `, `${secret}\n`, `${secret}0`]) expect(parseSecret(text)).toBeNull();
   });
 
-  test('matches only its own hash', () => {
+  test('matches a key only with its own hash', () => {
     const [one, other] = [generateSecret().secret, generateSecret().secret];
     expect(matchesHash(one, hashSecret(one))).toBe(true);
     expect(matchesHash(other, hashSecret(one))).toBe(false);

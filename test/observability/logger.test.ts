@@ -45,7 +45,7 @@ test('adds the name of the cluster process and omits empty fields', () => {
   expect(JSON.parse(lines[0] ?? '')).toEqual({ level: 'info', time: expect.any(String), process: 2, msg: 'ready' });
 });
 
-test('writes errors with message, code and causes', () => {
+test('logs errors with their message, code and causes', () => {
   const { logger, lines } = recorded();
   const cause = Object.assign(new Error('refused'), { code: 'ECONNREFUSED' });
   logger.error({ err: new Error('no database', { cause }) }, 'failed');
@@ -54,7 +54,7 @@ test('writes errors with message, code and causes', () => {
   });
 });
 
-test('writes an aggregate error with each of its errors', () => {
+test('logs each error of an aggregate error', () => {
   const { logger, lines } = recorded();
   logger.error({ err: new AggregateError([new Error('first'), new Error('second')], 'all failed') }, 'failed');
   expect(JSON.parse(lines[0] ?? '')).toMatchObject({
@@ -62,7 +62,7 @@ test('writes an aggregate error with each of its errors', () => {
   });
 });
 
-test('handles an error that is its own cause', () => {
+test('logs an error that is its own cause', () => {
   const { logger, lines } = recorded();
   const err = new Error('again');
   err.cause = err;
@@ -92,7 +92,7 @@ test.each([
   ['a bearer token at the start of a line', `headers:\r\nBearer ${secret}`],
   ['a quoted value', `password: '${secret}'`],
   ['a query', `https://vendor/v1?api_key=${secret}&x=1`],
-])('never writes %s in a line', (_name, text) => {
+])('redacts %s', (_name, text) => {
   const { logger, lines } = recorded();
   logger.warn({ text, nested: { list: [text] }, err: new Error(text, { cause: new Error(text) }), [text]: 1 }, `said ${text}`);
   expect(lines[0]).not.toContain(secret);

@@ -87,7 +87,7 @@ describeDatabases('projects', (database) => {
     }
   });
 
-  test('requires an IANA name as the time zone', async () => {
+  test("rejects a time zone that isn't an IANA name", async () => {
     expect((await projects.put(slug, {})).project.settings.timeZone).toBe('UTC');
     for (const name of ['Europe/Berlin', 'Asia/Kolkata', 'America/Argentina/Buenos_Aires', 'UTC'])
       expect((await projects.put(slug, { time_zone: name })).project.settings.timeZone).toBe(name);

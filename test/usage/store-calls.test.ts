@@ -64,7 +64,7 @@ describeDatabases('stored calls', (database) => {
     }
   });
 
-  test('keeps times to the millisecond', async () => {
+  test('stores times with millisecond precision', async () => {
     for (const startedAt of [0, 1, noon + 1, noon + 999, Date.UTC(2099, 11, 31, 23, 59, 59, 999)]) {
       const call = settledCall({ metadata: { startedAt } });
       await store(database(), [call]);

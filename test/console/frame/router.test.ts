@@ -43,7 +43,7 @@ describe('access', () => {
     expect(await (await site.get('/console', 'stranger')).text()).toContain('No project yet');
   });
 
-  test('lists only pages in the navigation that the person may open', async () => {
+  test('lists only pages that the person may open in the navigation', async () => {
     const linksOf = async (person: string) => {
       const nav = /<nav class="sidebar".*<\/nav>/s.exec(await (await site.get('/console/p/acme/keys', person)).text())?.[0] ?? '';
       return [...nav.matchAll(/href="([^"]+)"/g)].map(([, href]) => href);

@@ -406,7 +406,7 @@ describe('in a browser', () => {
 });
 
 describe('erasing a subject', () => {
-  test('requires a project owner in the console', async () => {
+  test('lets only project owners erase a subject', async () => {
     expect((await member.get(`${base}/erase`)).status).toBe(403);
     expect((await member.get(`${base}/erase?subject=ann`)).status).toBe(403);
     expect((await member.post(`${base}/erase`, { subject: 'ann', confirmation: 'ann' })).status).toBe(403);

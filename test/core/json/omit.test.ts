@@ -25,7 +25,7 @@ describe('omitMembers', () => {
     ['{"n":"model,","\\u006dodel" : "a"}', '{"n":"model,"}'],
     ['{"n":{"model":"inner","stream":true}}', '{"n":{"model":"inner","stream":true}}'],
     ['{"é":1,"stream":false,"ü":",}"}', '{"é":1,"ü":",}"}'],
-  ])('%s', (text, left) => {
+  ])('omits the named members from %s', (text, left) => {
     expect(cut(text)).toBe(left);
   });
 

@@ -239,7 +239,7 @@ describe('splice and setMember', () => {
     );
   });
 
-  test('accepts several splices in any order', () => {
+  test('applies several splices in any order', () => {
     const bytes = Buffer.from('{"é":1,"b":22,"c":"x"}');
     const spans = scanObject(bytes);
     const changes = [setMember(spans, 'c', '"longer"'), setMember(spans, 'é', '[]'), setMember(spans, 'b', 'null')];

@@ -309,7 +309,7 @@ test.each([
   ['LF', '\n'],
   ['CRLF', '\r\n'],
   ['CR', '\r'],
-])('cuts a replayed stream between events, regardless of their size (%s)', async (_what, lineEnd) => {
+])('splits a replayed stream between events of any size (%s)', async (_what, lineEnd) => {
   const { lookup, store } = createCache();
   const stream = { ...call, stream: true };
   const sizes = [1, 100, 7_000, 9_000, 40_000, 2, 16_383, 16_384, 3, 20_000];

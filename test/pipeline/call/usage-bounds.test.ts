@@ -164,23 +164,23 @@ const outputOf = (route: TextRoute, members: object | string, model = modelOf())
 
 describe('the reserved output', () => {
   test.each<[string, object, number]>([
-    ['is the maximum of the model if the call has no limit', {}, 128_000],
-    ['is the limit of the caller', { max_tokens: 500 }, 500],
+    ["uses the model's maximum if the call has no limit", {}, 128_000],
+    ["uses the caller's limit", { max_tokens: 500 }, 500],
     ['counts each choice', { n: 8 }, 1_024_000],
-    ['counts each choice when n is a string, which some vendors accept', { n: '8', max_tokens: 10 }, 80],
-    ['counts each choice when n is written with an underscore', { n: '1_0', max_tokens: 10 }, 100],
-    ['is the larger of two limits', { max_completion_tokens: 1, max_tokens: 100_000 }, 100_000],
-    ['is the larger of two limits in either order', { max_tokens: 1, max_completion_tokens: 100_000 }, 100_000],
-    ['is the larger one when the other comes from another route', { max_tokens: 1, max_output_tokens: 100_000 }, 100_000],
-    ['is the value of a limit in exponent form', { max_tokens: 1e5 }, 100_000],
-    ['ignores a null', { max_completion_tokens: null, max_tokens: 7 }, 7],
-    ['is the maximum of the model if the limit is higher', { max_tokens: 1e15 }, 128_000],
+    ['counts each choice if n is a string', { n: '8', max_tokens: 10 }, 80],
+    ['counts each choice if n contains an underscore', { n: '1_0', max_tokens: 10 }, 100],
+    ['uses the larger of two limits', { max_completion_tokens: 1, max_tokens: 100_000 }, 100_000],
+    ['uses the larger of two limits in either order', { max_tokens: 1, max_completion_tokens: 100_000 }, 100_000],
+    ['uses the larger of two limits from different routes', { max_tokens: 1, max_output_tokens: 100_000 }, 100_000],
+    ['parses a limit in exponent notation', { max_tokens: 1e5 }, 100_000],
+    ['ignores a limit of null', { max_completion_tokens: null, max_tokens: 7 }, 7],
+    ["uses the model's maximum if the limit is higher", { max_tokens: 1e15 }, 128_000],
     ...[0, -1, 0.5, 1e300, '100', true, [5], { value: 5 }].map((limit): [string, object, number] => [
-      `is the maximum of the model for the unreadable limit ${JSON.stringify(limit)}`,
+      `uses the model's maximum for the invalid limit ${JSON.stringify(limit)}`,
       { max_tokens: limit },
       128_000,
     ]),
-    ['is the maximum of the model for an unreadable limit next to a small one', { max_completion_tokens: 1, max_tokens: '9e4' }, 128_000],
+    ["uses the model's maximum if one of two limits is invalid", { max_completion_tokens: 1, max_tokens: '9e4' }, 128_000],
   ])('%s', (_what, members, tokens) => {
     expect(outputOf('chat', { ...hello, ...members })).toBe(tokens);
   });

@@ -31,7 +31,7 @@ describe('response content', () => {
       expect((await post(vendor, '/v1/embeddings', body)).status).toBe(200);
     }));
 
-  test.each([false, true])('returns numbers that would change if they were parsed and serialized again (stream: %s)', (stream) =>
+  test.each([false, true])('preserves numbers that re-serializing would change (stream: %s)', (stream) =>
     withVendor(async (vendor) => {
       for (const response of [await chat(vendor, 'numbers', { stream }), await message(vendor, 'numbers', { stream })]) {
         const text = await response.text();

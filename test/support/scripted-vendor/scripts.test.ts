@@ -84,7 +84,7 @@ describe('scripted failures', () => {
     }),
   );
 
-  test('returns 302 to another origin', () =>
+  test('returns a redirect to another origin', () =>
     withVendor(async (vendor) => {
       const response = await chat(vendor, 'redirect');
       expect([response.status, response.headers.get('location')]).toEqual([302, 'http://elsewhere.invalid/v1/chat/completions']);

@@ -177,7 +177,7 @@ describeDatabases('the list of calls', (database) => {
 });
 
 test.each(['status=abc', 'status=600', 'route=ftp', 'outcome=fine', 'result=both', 'cache=maybe'])(
-  'rejects the filter %s as a bad request',
+  'returns 400 for the filter %s',
   (query) => {
     expect(() => parseCallFilter(new URLSearchParams(query))).toThrow(new RegExp(`^${query.split('=')[0]}: `));
   },
@@ -245,7 +245,7 @@ describeDatabases('one call', (database) => {
 });
 
 describeDatabases('recent use', (database) => {
-  test('finds the last use of rotated keys, applications and the project', async () => {
+  test('adds up recent use by rotated key, application and project', async () => {
     const { call, projectId } = newProject();
     const [first, second] = [randomUUID(), randomUUID()];
     await database().query(`insert into projects (id, slug, name) values ($1::uuid, $2::text, 'x')`, [projectId, `p-${projectId}`]);

@@ -31,7 +31,7 @@ test.each([
   ['to=2026-11-20T24:10', /^to: /],
   ['from=2026-11-20&to=2026-11-19', /^from: must be before to/],
   ['from=2001-01-01', /years/],
-])('rejects %j as a bad request', (query, message) => {
+])('returns 400 for the range %j', (query, message) => {
   expect(() => read(query)).toThrow(message);
 });
 

@@ -309,7 +309,7 @@ describeDatabases('rollups', (database) => {
     await maintain(database());
   });
 
-  test('merges repeated notes about an unfinished hour', async () => {
+  test('removes duplicate notes about an outdated hour', async () => {
     const { projectId } = await newProject(database());
     await database().query(
       `insert into usage_outdated (project_id, span, start)
