@@ -54,8 +54,8 @@ function recordTables(tx: Queries): { tx: Queries; tables: Set<string> } {
   return { tx: { ...tx, query }, tables };
 }
 
-describeDatabases('a stored batch', (database) => {
-  test('writes tombstones, calls, video corrections, conversations and ceilings in this order', async () => {
+describeDatabases('storing a batch', (database) => {
+  test('writes tombstones, calls, videos, conversations and ceilings in this order', async () => {
     const { video, call } = await newVideo(database());
     const { projectId } = video;
     await insertCostCounter(database(), projectId);
@@ -71,7 +71,7 @@ describeDatabases('a stored batch', (database) => {
     expect(tables).toEqual(['erasures', 'calls', 'videos', 'call_texts', 'limit_counters']);
   });
 
-  test('does not lock its counters while it writes conversations', async () => {
+  test("doesn't lock counters while it writes conversations", async () => {
     if (database().kind === 'embedded') return; // Its single session runs one transaction after the other.
     const projectId = await insertProject(database());
     await insertCostCounter(database(), projectId);
@@ -103,7 +103,7 @@ describeDatabases('a stored batch', (database) => {
     expect(await readCost(database(), video.projectId)).toMatchObject({ settled: 0, calls: 1 });
   });
 
-  test('counts and records a call once if it is stored twice', async () => {
+  test('counts a call once if it is stored twice', async () => {
     const projectId = await insertProject(database());
     await insertCostCounter(database(), projectId);
     const call = settledCall({ metadata: { projectId }, content: withText(request) });
@@ -113,7 +113,7 @@ describeDatabases('a stored batch', (database) => {
     expect(await listConversations(database(), projectId)).toMatchObject([{ calls: 1 }]);
   });
 
-  test('keeps the cost, but no text, of a call that started before its subject was erased', async () => {
+  test('keeps the cost but not the text of a call whose subject was erased', async () => {
     const projectId = await insertProject(database());
     await insertCostCounter(database(), projectId);
     await database().query(
@@ -129,7 +129,7 @@ describeDatabases('a stored batch', (database) => {
     expect(await readCost(database(), projectId)).toEqual({ settled: call.result.costNanos, calls: 1, texts: 0 });
   });
 
-  test('rolls back completely if its last step fails', async () => {
+  test('rolls back completely if the last step fails', async () => {
     const projectId = await insertProject(database());
     await insertCostCounter(database(), projectId);
     const failing = createStoreBatch(

@@ -93,7 +93,7 @@ function convert(path: '/decode' | '/encode', payloads: unknown, headers: Readon
 }
 
 describe('a request of the Temporal UI', () => {
-  test('decodes payloads and failures with a session, and returns unencrypted ones unchanged', async () => {
+  test('decodes payloads and failures if the user is signed in', async () => {
     const plain = { metadata: { encoding: 'anNvbi9wbGFpbg==', other: 'eA==' }, data: 'MQ==' };
     const failure = { message: 'the vendor said something', stack_trace: '' };
     const encrypted = [await encode(planted, [key]), plain, await encode(failure, [key], { 'gateway-failure': Uint8Array.of(1) })];
@@ -107,7 +107,7 @@ describe('a request of the Temporal UI', () => {
     expect(response.headers.get('vary')).toContain('origin');
   });
 
-  test('encodes with the first key what the payload rule permits', async () => {
+  test('encrypts payloads with the first key', async () => {
     const cookie = await sessionCookie();
     const encoded = await payloadsOf(await convert('/encode', [await encode(planted, [])], { cookie }));
     expect(JSON.stringify(encoded)).not.toContain(Buffer.from(JSON.stringify(planted)).toString('base64'));
@@ -119,7 +119,7 @@ describe('a request of the Temporal UI', () => {
   test.each([
     ['text', { note: 'a private sentence' }, {}],
     ['text that claims to be a failure', { message: 'a private sentence' }, { 'gateway-failure': 'AQ==' }],
-  ])('returns 400 if it encodes %s, with the rule but without the value', async (_case, value, metadata) => {
+  ])('returns 400 instead of encrypting %s', async (_case, value, metadata) => {
     const data = Buffer.from(JSON.stringify(value)).toString('base64');
     const payload = { metadata: { encoding: 'anNvbi9wbGFpbg==', ...metadata }, data };
     const response = await convert('/encode', [payload], { cookie: await sessionCookie() });
@@ -129,7 +129,7 @@ describe('a request of the Temporal UI', () => {
     expect(body).not.toContain('private');
   });
 
-  test('explains why a payload with an unknown key or damage cannot be decrypted, and decodes the others', async () => {
+  test("explains why a payload can't be decrypted", async () => {
     const known = { ...(await encode(planted, [key])) };
     const damaged = { ...(await encode(planted, [key])), data: randomBytes(64).toString('base64') };
     const unknown = await encode(planted, [randomBytes(32)]);
@@ -142,7 +142,7 @@ describe('a request of the Temporal UI', () => {
     ]);
   });
 
-  test('returns 401 with the address of the sign-in page without a session and after signing out', async () => {
+  test('returns 401 with the address of the sign-in page without a session', async () => {
     const payloads = [await encode(planted, [key])];
     const anonymous = await convert('/decode', payloads);
     expect(anonymous.status).toBe(401);
@@ -167,7 +167,7 @@ describe('a request of the Temporal UI', () => {
     ['http://127.0.0.1:8233.example.com'],
     ['http://localhost:8233'],
     ['null'],
-  ])('returns 403 to a page of another origin, %s, even with a session', async (origin) => {
+  ])('returns 403 to a page on another origin, %s, even with a session', async (origin) => {
     const response = await convert('/decode', [], { cookie: await sessionCookie(), origin });
     expect(response.status).toBe(403);
     const preflight = await send('/decode', { method: 'OPTIONS', headers: { origin, 'access-control-request-method': 'POST' } });
@@ -178,7 +178,7 @@ describe('a request of the Temporal UI', () => {
     }
   });
 
-  test('returns 401 with a session but without an origin, because the cookie alone proves nothing', async () => {
+  test('returns 401 for a session without an origin', async () => {
     const response = await send('/decode', {
       method: 'POST',
       headers: { 'content-type': 'application/json', cookie: await sessionCookie() },
@@ -187,7 +187,7 @@ describe('a request of the Temporal UI', () => {
     expect(response.status).toBe(401);
   });
 
-  test('sends a preflight first, which permits the headers of the UI', async () => {
+  test("allows the UI's headers in a preflight response", async () => {
     const headers = {
       origin: uiOrigin,
       'access-control-request-method': 'POST',
@@ -207,13 +207,13 @@ describe('a request of the Temporal UI', () => {
     [400, 'has data that is not base64', '{"payloads": [{"metadata": {}, "data": "{}"}]}'],
     [400, 'has metadata that is not base64', '{"payloads": [{"metadata": {"encoding": 1}}]}'],
     [413, 'is too large', `{"payloads": [${' '.repeat(4 * 1024 * 1024)}]}`],
-  ])('returns %i if its body %s', async (status, _case, body) => {
+  ])('returns %i if the body %s', async (status, _case, body) => {
     const response = await convert('/decode', body, { cookie: await sessionCookie() });
     expect(response.status).toBe(status);
     expect((await errorOf(response)).message).not.toBe('');
   });
 
-  test('loses its connection if its body does not end', async () => {
+  test("drops the connection if the body doesn't end", async () => {
     const headers = { 'content-type': 'application/json', origin: uiOrigin, cookie: await sessionCookie() };
     const post = request(`${ownOrigin()}/decode`, { method: 'POST', headers });
     const endless = Readable.from(repeat(Buffer.alloc(64 * 1024, ' ')), { objectMode: false, highWaterMark: 1 });
@@ -221,12 +221,12 @@ describe('a request of the Temporal UI', () => {
     expect(post.socket?.bytesWritten).toBeGreaterThan(8 * 1024 * 1024);
   });
 
-  test('returns 415 if its body is not sent as JSON', async () => {
+  test("returns 415 if the body isn't sent as JSON", async () => {
     expect((await convert('/decode', [], { cookie: await sessionCookie(), 'content-type': 'text/plain' })).status).toBe(415);
   });
 });
 
-test('requires the admin token from the Temporal CLI and returns 429 after ten wrong ones', async () => {
+test('requires the admin token from the Temporal CLI', async () => {
   const post = (token: string, headers: Readonly<Record<string, string>> = {}): Promise<Response> => {
     const given = { 'content-type': 'application/json', authorization: `Bearer ${token}`, ...headers };
     return send('/decode', { method: 'POST', headers: given, body: '{"payloads":[]}' });
@@ -239,14 +239,14 @@ test('requires the admin token from the Temporal CLI and returns 429 after ten w
 });
 
 describe('the sign-in page', () => {
-  test('cannot be framed, cached or scripted', async () => {
+  test('sends headers that prevent framing, caching and scripts', async () => {
     const { headers } = await send('/');
     expect(headers.get('content-security-policy')).toMatch(/default-src 'none'.*form-action 'self'.*frame-ancestors 'none'/);
     expect(headers.get('cache-control')).toBe('no-store');
     expect(headers.get('x-content-type-options')).toBe('nosniff');
   });
 
-  test("responds only under the UI's host name, because browsers send the cookie to that name", async () => {
+  test("redirects other host names to the UI's host name", async () => {
     const response = await fetch(`http://localhost:${server.port}/`, { redirect: 'manual' });
     expect(response.status).toBe(303);
     expect(response.headers.get('location')).toBe(`${ownOrigin()}/`);
@@ -260,7 +260,7 @@ describe('the sign-in page', () => {
     expect(await page.text()).toContain('You are signed in until 2026-11-22T18:00:00Z');
   });
 
-  test('sets a cookie for this host only, from a UI on another site, if browsers use https', async () => {
+  test('sets a __Host- cookie if the public URL uses https', async () => {
     await server.close();
     server = await start({ publicUrl: 'https://codec.example.com' });
     const { status, headers } = await signIn(adminToken, server.url);
@@ -269,7 +269,7 @@ describe('the sign-in page', () => {
     expect((await signIn(adminToken, ownOrigin())).status).toBe(403);
   });
 
-  test('returns 401 for a wrong token and 429 for a minute after ten, but always accepts the right one', async () => {
+  test('returns 401 for a wrong token and 429 after ten wrong ones', async () => {
     for (let attempt = 1; attempt <= 10; attempt += 1) expect((await signIn(`wrong-${attempt}`)).status).toBe(401);
     const limited = await signIn('wrong-11');
     expect(limited.status).toBe(429);
@@ -280,7 +280,7 @@ describe('the sign-in page', () => {
     expect((await signIn('wrong-12')).status).toBe(401);
   });
 
-  test('returns 403 if its form comes from another page', async () => {
+  test('returns 403 for a form from another page', async () => {
     for (const origin of [uiOrigin, 'https://evil.example', 'null']) {
       const response = await signIn(adminToken, origin);
       expect(response.status).toBe(403);

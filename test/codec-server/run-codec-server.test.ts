@@ -15,7 +15,7 @@ async function errorsOf(args: readonly string[], environment: Readonly<Record<st
   return error instanceof ConfigError ? error.errors : [];
 }
 
-test('does not need further options for a UI on this machine', async () => {
+test('needs no other options for a UI on this machine', async () => {
   expect(await readCodecServerSettings(['--ui-origin', 'http://localhost:8233', '--ui-origin', 'http://127.0.0.1:8233/'], env)).toEqual({
     host: '127.0.0.1',
     port: 8234,
@@ -28,7 +28,7 @@ test('does not need further options for a UI on this machine', async () => {
   });
 });
 
-test('reports all mistakes together', async () => {
+test('reports all mistakes at once', async () => {
   const args = ['--port', '80x', '--ui-origin', 'localhost:8233', '--ui-origin', 'https://temporal.example.com'];
   const errors = await errorsOf(args, { GATEWAY_CONFIG: '/nonexistent', GATEWAY_DATA_DIR: '/nonexistent', LOG_LEVEL: 'loud' });
   expect(errors.map((error) => error.split(':', 1)[0])).toEqual([
@@ -51,7 +51,7 @@ test.each([
   expect(await errorsOf(args)).toEqual([expect.stringMatching(expected)]);
 });
 
-test('prints one line with the address, serves it, and exits when the process is asked to stop', async () => {
+test('prints its address in one line and stops on request', async () => {
   const stop = new AbortController();
   let written = '';
   const write = (text: string): void => {

@@ -56,7 +56,7 @@ async function untilShown(page: Page, text: string | RegExp): Promise<void> {
   await page.getByText(text).first().waitFor();
 }
 
-test('shows an error without a session and the decoded input with one in the UI', async () => {
+test('shows the decoded input in the UI after sign-in and an error before', async () => {
   const context = await browser().newContext();
   try {
     // This is what "Use my browser setting" in the UI's codec server settings stores.
@@ -92,7 +92,7 @@ test('shows an error without a session and the decoded input with one in the UI'
   }
 });
 
-test('lets the CLI with the admin token decode a run and send an encrypted signal', async () => {
+test('lets the Temporal CLI decode a run and send an encrypted signal', async () => {
   const { server } = shared();
   const program = await ensureTemporal();
   const options = ['--address', server.address, '--namespace', server.namespace, '--workflow-id', workflowId];

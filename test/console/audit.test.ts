@@ -45,7 +45,7 @@ async function entriesOf(person: SignedIn, page: string): Promise<Entry[]> {
   });
 }
 
-test('has a sentence for every action of the console, the API and MCP', async () => {
+test('describes every action of the console, the API and MCP in a sentence', async () => {
   const ofConsole = registeredRoutes.flatMap((route) => (route.method === 'post' && route.action !== null ? [route.action] : []));
   const folder = new URL('../../src/http/routes/provision/', import.meta.url);
   const files = (await readdir(folder)).filter((name) => name.endsWith('-routes.ts'));
@@ -58,7 +58,7 @@ test('has a sentence for every action of the console, the API and MCP', async ()
   expect([...all].filter((action) => !describedActions.includes(action))).toEqual([]);
 });
 
-test('says who issued, changed and revoked a key, with its name and a link', async () => {
+test('says who issued, changed and revoked a key', async () => {
   const issued = await (await owner.post(`${path}/keys`, { name: 'Shop <b>' })).text();
   const prefix = /sk-gw-([a-z0-9]{8})-/.exec(issued)?.[1] ?? '';
   const read = hiddenValue(await (await owner.get(`${path}/keys/${prefix}/edit`)).text(), 'read');
@@ -76,7 +76,7 @@ test('says who issued, changed and revoked a key, with its name and a link', asy
   expect(revoked?.sentence).not.toContain(prefix);
 });
 
-test('names the people whom an entry is about, also after they left, and links them for admins', async () => {
+test('names the people in an entry even after they have left', async () => {
   const person = await signIn(gateway(), 'member', 'Petra');
   await owner.post(`${path}/members/${person.personId}/role`, { role: 'owner' });
   await owner.post(`${path}/members/${person.personId}/remove`);
@@ -92,7 +92,7 @@ test('names the people whom an entry is about, also after they left, and links t
   expect(later?.sentence).toBe('Olga removed a person whose account no longer exists, who was an owner, from the project.');
 });
 
-test('says who deleted a memory, and links it', async () => {
+test('says who deleted a memory and links to it', async () => {
   const written = await owner.post(`${path}/memory`, { text: 'Ann drinks tea', kind: 'fact', importance: '3', subject: 'ann' });
   const memory = written.headers.get('location') ?? '';
   await owner.post(`${memory}/remove`);
@@ -100,14 +100,14 @@ test('says who deleted a memory, and links it', async () => {
   expect(removed).toMatchObject({ sentence: 'Olga removed a memory.', links: [expect.any(String), memory] });
 });
 
-test('describes changes with the admin token, and links projects in the log of the deployment', async () => {
+test('describes changes that were made with the admin token', async () => {
   await gateway().admin('PUT', '/provision/teams/acme', { monthly_cap: 20 });
   const [entry] = await entriesOf(admin, '/console/admin/audit');
   expect(entry).toMatchObject({ sentence: 'The admin token changed the settings of the project acme.', links: [path] });
   expect(entry?.changes).toEqual(['monthly cap: not set → 20']);
 });
 
-test('quotes the name of an action that it does not know, and marks a change without an outcome', async () => {
+test('quotes the name of an unknown action', async () => {
   await gateway().database.query(
     `insert into audit_log (at, actor, project_id, action, target, detail)
      select now(), 'admin_token', id, 'future.action', 'thing', '{}' from projects where slug = 'acme'`,

@@ -52,7 +52,7 @@ beforeAll(async () => {
   await gateway().database.transaction((tx) => storeCalls(tx, calls));
 });
 
-test('adds up all projects, compares them with the period before, and links to each', async () => {
+test('adds up all projects and compares them with the previous period', async () => {
   const response = await (await admin.get(`${page}?range=24h`)).text();
   expect(response).toContain('href="/console/p/beta/overview?range=24h"');
   expect(response).not.toContain('Beta <b>');
@@ -67,7 +67,7 @@ test('adds up all projects, compares them with the period before, and links to e
   expect(text).toMatch(/two\/echo 4 0 \$6\.50 \$2\.00/);
 });
 
-test('shows which provider fails, by its attempts and by the breakers of all projects', async () => {
+test('shows which provider is failing', async () => {
   const text = await textOf(`${page}?range=24h`);
   expect(text).toMatch(/ dead failing 5 of 5 5 5 100% /);
   expect(text).toMatch(/ two healthy 0 of 4 4 0 \$6\.50 \$2\.00/);
@@ -102,7 +102,7 @@ test('lists the spend of each project', async () => {
   expect(csv).toMatch(/acme,Acme,true,4,[^,]*,1,0,3\.5,3\.5\r\n/);
 });
 
-test('no other role can open these pages', async () => {
+test('hides the deployment pages from other roles', async () => {
   for (const role of ['owner', 'member', 'stranger'] as const) {
     const person = await signIn(gateway(), role);
     for (const path of [page, `${page}.csv`, '/console/admin/projects'])
@@ -112,7 +112,7 @@ test('no other role can open these pages', async () => {
   expect(await (await admin.get('/console/account')).text()).toContain('Deployment overview');
 });
 
-test('the admin API reports the same figures', async () => {
+test('reports the same figures in the admin API', async () => {
   const usage = await jsonOf<Record<string, unknown>>(gateway().admin('GET', '/provision/usage'));
   expect(usage).toMatchObject({
     currency: 'USD',

@@ -137,19 +137,19 @@ async function findProblems(
   return found;
 }
 
-describe('nothing of it runs, even without the Content-Security-Policy', () => {
-  test('on any page', async () => {
+describe('hostile text without the Content-Security-Policy', () => {
+  test('never runs on any page', async () => {
     const paths = pagesOf(planted);
     const mayFail = (path: string): boolean => paths.indexOf(path) >= paths.length - 2 || path.startsWith('/console/sign-in');
     expect(await findProblems(paths, (status, path) => status === 200 || (mayFail(path) && status < 500))).toEqual([]);
   });
 
-  test('on the pages of calls with their text', async () => {
+  test('never runs on call pages that show their text', async () => {
     const details = planted.callIds.slice(0, 6).map((id) => `/console/p/${planted.slug}/calls/${id}?text=1`);
     expect(await findProblems(details, (status) => status < 500)).toEqual([]);
   });
 
-  test('on any page with hostile parameters', async () => {
+  test("never runs when it is in a page's parameters", async () => {
     const distinct = [...new Set(pagesOf(planted).map((path) => path.split('?')[0] ?? ''))];
     expect(await findProblems(distinct.map(withHostileQuery), (status) => status < 500)).toEqual([]);
   });

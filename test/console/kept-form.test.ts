@@ -9,7 +9,7 @@ const gateway = shareGateway({ database: 'any' });
 const browser = sharedChromium();
 const keys = '/console/p/acme/keys';
 
-test('a person whose session ended signs in in another tab and sends the same input again', async () => {
+test("keeps a form's input when the session ends and the person signs in again", async () => {
   const context = await browser().newContext({ baseURL: gateway().url, viewport: { width: 390, height: 800 } });
   const [email, password] = ['vera@example.com', 'correct horse battery'];
   const { sign_in_url: url } = await jsonOf<{ sign_in_url: string }>(
@@ -52,7 +52,7 @@ test('a person whose session ended signs in in another tab and sends the same in
   await context.close();
 });
 
-test('keeps no passwords, no forms of other sites and no forms without input', async () => {
+test("doesn't keep passwords, forms from other sites or empty forms", async () => {
   const post = (path: string, fields: Record<string, string>, headers: Record<string, string> = { 'sec-fetch-site': 'same-origin' }) =>
     fetch(gateway().url + path, { method: 'POST', headers, body: new URLSearchParams(fields), redirect: 'manual' });
   const password = await post('/console/account/password', { password: 'secret of mine', repeated: 'secret of mine' });
@@ -63,7 +63,7 @@ test('keeps no passwords, no forms of other sites and no forms without input', a
   expect(await textOf(post(keys, { name: 'kept', 'models"><script>': '' }), 401)).toContain('kept');
 });
 
-test('does not run an action without the token of the page, or for somebody who may not', async () => {
+test("doesn't run a kept action without the page's token", async () => {
   const member = await signIn(gateway(), 'member');
   const kept = await fetch(gateway().url + keys, {
     ...{ method: 'POST', headers: { 'sec-fetch-site': 'same-origin' }, body: new URLSearchParams({ name: 'not theirs' }) },

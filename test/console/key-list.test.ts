@@ -35,7 +35,7 @@ async function rowOf(prefix: string): Promise<string> {
   return page.split('<tr').find((row) => row.includes(`sk-gw-${prefix}`)) ?? '';
 }
 
-test('shows what each key spent in 30 days and its latest error, with links to the calls', async () => {
+test("shows each key's spend in 30 days and its latest error", async () => {
   const [used, unused] = [await issue({ name: 'used' }), await issue({ name: 'unused' })];
   await callWith(used.secret, 'one/echo');
   const failed = await callWith(used.secret, 'one/fail-500');
@@ -52,7 +52,7 @@ test('shows what each key spent in 30 days and its latest error, with links to t
   expect(csv.find((line) => line.includes(used.prefix))).toMatch(new RegExp(`,0\\.0000\\d+,3,1,upstream_failed,[^,]+,${failed},`));
 });
 
-test('rejects tiers and providers that do not exist, and suggests the nearest name', async () => {
+test('rejects unknown tiers and providers and suggests the nearest name', async () => {
   const rejected = await textOf(owner.post(`${path}/keys`, { name: 'typo', models: 'standrad\none/echo\nonne/echo' }), 422);
   expect(rejected).toContain('"standrad" is neither a tier nor a model (did you mean "standard"?)');
   expect(rejected).toContain('no provider "onne" is configured for "onne/echo" (did you mean "one/echo"?)');
@@ -61,7 +61,7 @@ test('rejects tiers and providers that do not exist, and suggests the nearest na
   expect([overApi.status, await overApi.json()]).toMatchObject([400, { error: { code: 'bad_request' } }]);
 });
 
-test('keeps a name that became unknown, marks it, and refuses to add another one', async () => {
+test('keeps a name that is no longer known but rejects a new unknown one', async () => {
   await gateway().admin('PUT', '/provision/teams/acme', { tiers: { seasonal: ['one/echo'] } });
   const { prefix } = await issue({ name: 'season', models: 'seasonal' });
   await gateway().admin('PUT', '/provision/teams/acme', { tiers: {} });
@@ -75,7 +75,7 @@ test('keeps a name that became unknown, marks it, and refuses to add another one
   expect(decodeEntities(await (await change('seasonal\nseasonel')).text())).toContain('"seasonel" is neither a tier nor a model');
 });
 
-test('accepts a model that the catalog does not list, and says so', async () => {
+test("accepts a model that isn't in the catalog, with a notice", async () => {
   const { page, prefix } = await issue({ name: 'new model', models: 'one/brand-new' });
   expect(page).toContain('The catalog does not list every model of this key');
   expect(await textOf(member.get(`${path}/keys/${prefix}`))).toContain('one/brand-new not in the catalog');

@@ -94,7 +94,7 @@ const newLooks = `(() => {
   });
 })()`;
 
-describe('every page is accessible in both schemes, light, and the same without JavaScript', () => {
+describe('every page is accessible, small and works without JavaScript', () => {
   const open = async () => ({
     scripted: await openBrowser({ viewport: narrow }),
     plain: await openBrowser({ viewport: narrow, javaScriptEnabled: false }),
@@ -108,7 +108,7 @@ describe('every page is accessible in both schemes, light, and the same without 
 
   // The ids are there only after the start.
   const ids = new Proxy({}, { get: () => 'ID' });
-  test.each([...pagesOf({ slug: 'acme', subject: `ann ${texts[0]}`, ids }).entries()])('page %i, %s', async (index) => {
+  test.each([...pagesOf({ slug: 'acme', subject: `ann ${texts[0]}`, ids }).entries()])('checks page %i, %s', async (index) => {
     const path = pagesOf(planted)[index];
     const { scripted, plain, light, dark } = browsers;
     for (const { problems } of [scripted, plain]) problems.length = 0;
@@ -129,7 +129,7 @@ describe('every page is accessible in both schemes, light, and the same without 
   });
 });
 
-test('the keyboard alone signs in, creates a key and opens a call, with the focus visible', async () => {
+test('lets a person sign in, create a key and open a call with the keyboard alone', async () => {
   const { context, page } = await openBrowser();
   await context.clearCookies();
   const [email, password] = ['kim@example.com', 'correct horse battery'];

@@ -37,7 +37,7 @@ const modelsOf = (page: Page, tier: string): Promise<string[]> =>
     .evaluateAll((inputs) => inputs.map((input) => String(Reflect.get(input, 'value'))).filter((value) => value !== ''));
 
 describe.each([{ javaScriptEnabled: true }, { javaScriptEnabled: false }])('with %j', (options) => {
-  test('copies a tier of the configuration file, reorders it, and saves it', async () => {
+  test('copies a tier from the configuration file, reorders it and saves it', async () => {
     await reset();
     const { page, close } = await open(`${path}/routing/edit`, options);
     await press(page, 'Copy tier standard');
@@ -59,7 +59,7 @@ describe.each([{ javaScriptEnabled: true }, { javaScriptEnabled: false }])('with
     await close();
   });
 
-  test('refuses a provider that is not configured and keeps the input', async () => {
+  test('rejects an unknown provider and keeps the input', async () => {
     await reset();
     const { page, close } = await open(`${path}/routing/edit`, options);
     await press(page, 'Copy tier standard');
@@ -76,7 +76,7 @@ describe.each([{ javaScriptEnabled: true }, { javaScriptEnabled: false }])('with
   });
 });
 
-test('saves an unknown model or a broken tier only after the person has confirmed exactly these warnings', async () => {
+test('saves an unknown model only after the person confirms the warning', async () => {
   await reset();
   const { page, close } = await open(`${path}/routing/edit`);
   await press(page, 'Add a tier to tiers for text');
@@ -129,7 +129,7 @@ test('checks the tiers of an application in the same way', async () => {
   await close();
 });
 
-test('only owners can rearrange a form, and a command that makes no sense changes nothing', async () => {
+test('lets only owners rearrange a form', async () => {
   for (const action of ['routing/edit/arrange', 'applications/new/arrange', 'applications/application/arrange']) {
     expect((await member.post(`${path}/${action}`, { arrange: 'add-tier:tiers' })).status).toBe(403);
     expect((await owner.post(`${path}/${action}?name=x`, { csrf: 'wrong' })).status).toBe(403);
@@ -142,7 +142,7 @@ test('only owners can rearrange a form, and a command that makes no sense change
   }
 });
 
-test('the API saves such changes, and lists in its response what may be wrong', async () => {
+test('the API saves unknown models and returns warnings', async () => {
   const { admin } = gateway();
   const project = await admin('PUT', '/provision/teams/warned', { tiers: { fast: ['opnai/gpt', 'one/unlisted'] }, catalog_fill: false });
   expect([project.status, await project.json()]).toMatchObject([

@@ -29,7 +29,7 @@ describe('a removed member', () => {
     return csv.find((line) => line.startsWith(email));
   };
 
-  test('comes back with the same role and the date of the first time', async () => {
+  test('restores a member with the same role', async () => {
     const person = await signIn(gateway(), 'member', 'Petra');
     const before = await rowOf(person.email);
     const page = await follow(owner, await owner.post(`${path}/members/${person.personId}/remove`));
@@ -45,7 +45,7 @@ describe('a removed member', () => {
     expect(await textOf(owner.post(`${path}/members/restore`, undo), 422)).toContain('Petra is a member already');
   });
 
-  test('whose account was only valid in the project gets a new account with a new link', async () => {
+  test('creates a new account if the old one was only valid in the project', async () => {
     await owner.post(`${path}/members`, { email: 'nora@example.com', name: 'Nora', role: 'owner' });
     const [row] = await gateway().database.query<{ id: string }>(`select id from people where claimed_email = 'nora@example.com'`);
     const page = await follow(owner, await owner.post(`${path}/members/${row?.id}/remove`));
@@ -55,7 +55,7 @@ describe('a removed member', () => {
     expect(await rowOf('nora@example.com')).toContain('Nora,owner');
   });
 
-  test('can only be brought back by the owner who removed them, to the project they were in', async () => {
+  test('lets only the owner who removed a member restore it', async () => {
     const person = await signIn(gateway(), 'member', 'Oskar');
     const page = await follow(owner, await owner.post(`${path}/members/${person.personId}/remove`));
     const removed = hiddenValue(page, 'removed');
@@ -80,7 +80,7 @@ describe('a removed memory', () => {
     return (await member.post(`${path}/memory`, form)).headers.get('location')?.split('/').at(-1) ?? '';
   };
 
-  test('comes back as a new live one with the same text, subject and pin', async () => {
+  test('restores a memory with the same text, subject and pin', async () => {
     const id = await write({ pinned: 'on' });
     const page = await follow(member, await member.post(`${path}/memory/${id}/remove`));
     expect(page).toMatch(new RegExp(`action="${path}/memory/${id}/restore".*Undo`));
@@ -95,7 +95,7 @@ describe('a removed memory', () => {
     expect(await textOf(member.get(`${path}/memory?q=tea`))).toContain('Ann drinks tea');
   });
 
-  test('comes back only once, and a live or corrected one does not', async () => {
+  test('restores a removed memory only once', async () => {
     const [removed, live, corrected] = [await write(), await write(), await write()];
     await member.post(`${path}/memory/${removed}/remove`);
     const both = await Promise.all([1, 2].map(() => member.post(`${path}/memory/${removed}/restore`)));
@@ -106,7 +106,7 @@ describe('a removed memory', () => {
     expect(await textOf(member.get(`${path}/memory/${corrected}`))).not.toContain('Restore');
   });
 
-  test('of an erased subject is gone', async () => {
+  test("doesn't restore a memory of an erased subject", async () => {
     const id = await write({ subject: 'leaving' });
     await member.post(`${path}/memory/${id}/remove`);
     await owner.post(`${path}/erase`, { subject: 'leaving', confirmation: 'leaving' });
@@ -114,8 +114,8 @@ describe('a removed memory', () => {
   });
 });
 
-describe('a form that somebody else overtook', () => {
-  test('warns about the name of the project', async () => {
+describe('a form whose settings have changed in the meantime', () => {
+  test('warns that somebody else renamed the project', async () => {
     const opened = await (await owner.get(`${path}/project/edit`)).text();
     const form = { name: 'Mine', time_zone: 'UTC', may_call: 'on', 'cache.ttl_seconds': '300', read: hiddenValue(opened, 'read') };
     const ttl = /name="cache.ttl_seconds"[^>]*value="(\d+)"/.exec(opened)?.[1] ?? '';
@@ -131,7 +131,7 @@ describe('a form that somebody else overtook', () => {
     expect(await textOf(owner.get(`${path}/project`))).toContain('Name Mine');
   });
 
-  test('warns about memory settings, and about a deletion that somebody planned', async () => {
+  test('warns that somebody else changed the memory settings', async () => {
     const memory = '/provision/teams/acme/memory';
     const read = hiddenValue(await (await member.get(`${path}/settings`)).text(), 'read');
     const form = { enabled: 'on', only_senders: '', delete_conversations_after_days: '', batch_of: '30', at_least_every_minutes: '60' };

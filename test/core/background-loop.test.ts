@@ -48,7 +48,7 @@ function createLoop(options: Partial<BackgroundLoopOptions> = {}) {
 
 const pass = (ms = 30): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-test('runs at the start and then at the interval', async () => {
+test('runs immediately on start and then at the interval', async () => {
   const { loop, run } = createLoop({ intervalMs: 20 });
   loop.start();
   const startedAt = performance.now();
@@ -58,7 +58,7 @@ test('runs at the start and then at the interval', async () => {
   (await run(3)).finish();
 });
 
-test('waits for a wake if it is idle and has no interval', async () => {
+test('stays idle until woken if it has no interval', async () => {
   const { loop, runs, run } = createLoop();
   loop.start();
   (await run(1)).finish('idle');
@@ -68,7 +68,7 @@ test('waits for a wake if it is idle and has no interval', async () => {
   await run(2);
 });
 
-test('runs again immediately, or after a delay, if a run asks for it', async () => {
+test('runs again immediately or after a delay if a run asks for it', async () => {
   const { loop, run } = createLoop();
   loop.start();
   (await run(1)).finish('again');
@@ -78,7 +78,7 @@ test('runs again immediately, or after a delay, if a run asks for it', async () 
   expect(performance.now() - finishedAt).toBeGreaterThan(15);
 });
 
-test('uses the earliest wake and merges several into one run', async () => {
+test('merges several wakes into one run at the earliest time', async () => {
   const { loop, runs, run } = createLoop();
   loop.wake(60_000);
   loop.wake(5);
@@ -89,7 +89,7 @@ test('uses the earliest wake and merges several into one run', async () => {
   expect(runs).toHaveLength(1);
 });
 
-test('runs once at a time and repeats after a wake during a run', async () => {
+test('never runs twice at once, and runs again if woken during a run', async () => {
   const { loop, runs, run } = createLoop();
   loop.start();
   const first = await run(1);
@@ -100,7 +100,7 @@ test('runs once at a time and repeats after a wake during a run', async () => {
   await run(2);
 });
 
-test('joins the run in progress on runNow', async () => {
+test('runNow joins the run in progress', async () => {
   const { loop, runs, run } = createLoop();
   loop.start();
   const first = await run(1);
@@ -110,7 +110,7 @@ test('joins the run in progress on runNow', async () => {
   expect(runs).toHaveLength(1);
 });
 
-test('rejects runNow with the error of its run, without repeating a loop that was not started', async () => {
+test('runNow rejects with the error of its run', async () => {
   const { loop, runs, events, run } = createLoop({ intervalMs: 1 });
   const result = loop.runNow();
   (await run(1)).fail(new Error('away'));
@@ -120,7 +120,7 @@ test('rejects runNow with the error of its run, without repeating a loop that wa
   expect(runs).toHaveLength(1);
 });
 
-test('backs off after failures and reports them once per outage', async () => {
+test('backs off after failures and reports each outage once', async () => {
   const { loop, events, run } = createLoop({ backoff: { initialMs: 10, maxMs: 40 } });
   loop.start();
   (await run(1)).fail();
@@ -134,7 +134,7 @@ test('backs off after failures and reports them once per outage', async () => {
   expect(events).toEqual(['failed: down', 'failure 1', 'failure 2', 'recovered', 'failed: down', 'failure 1']);
 });
 
-test('repeats a failed run at the interval without a backoff', async () => {
+test('retries a failed run at the next interval if there is no backoff', async () => {
   const { loop, run } = createLoop({ intervalMs: 5 });
   loop.start();
   (await run(1)).fail();
@@ -143,7 +143,7 @@ test('repeats a failed run at the interval without a backoff', async () => {
   expect(loop.isFailing).toBe(false);
 });
 
-test('shortens the backoff on a wake', async () => {
+test('cuts the backoff short when woken', async () => {
   const { loop, run } = createLoop({ backoff: { initialMs: 60_000, maxMs: 60_000 } });
   loop.start();
   (await run(1)).fail();
@@ -152,7 +152,7 @@ test('shortens the backoff on a wake', async () => {
   await run(2);
 });
 
-test('treats a run that throws synchronously as failed', async () => {
+test('treats a synchronous throw as a failed run', async () => {
   const { loop, events } = createLoop({
     run: () => {
       throw new Error('bug');
@@ -162,7 +162,7 @@ test('treats a run that throws synchronously as failed', async () => {
   expect(events).toEqual(['failed: bug', 'failure 1']);
 });
 
-test('aborts the signal on stop, waits for the run and reports nothing', async () => {
+test('stop aborts the signal and waits for the run', async () => {
   const events: string[] = [];
   const { loop } = createLoop({
     async run(signal) {
@@ -178,7 +178,7 @@ test('aborts the signal on stop, waits for the run and reports nothing', async (
   expect(events).toEqual(['aborted: true']);
 });
 
-test('runs nothing after stop until it is started again', async () => {
+test("doesn't run after stop until it is started again", async () => {
   const { loop, runs, run } = createLoop({ intervalMs: 5 });
   loop.start();
   (await run(1)).finish();
@@ -192,7 +192,7 @@ test('runs nothing after stop until it is started again', async () => {
   expect((await run(2)).signal.aborted).toBe(false);
 });
 
-test('runs again if it is started during the last run of a stopped loop', async () => {
+test('runs again if it is restarted while the last run is finishing', async () => {
   const { loop, run } = createLoop();
   loop.start();
   await run(1);

@@ -2,16 +2,16 @@ import { describe, expect, test } from '@jest/globals';
 import { backoffDelays, backoffMs, retry } from '../../src/core/backoff.ts';
 
 describe('backoffMs', () => {
-  test('doubles up to the maximum', () => {
+  test('doubles the delay up to the maximum', () => {
     const policy = { initialMs: 500, maxMs: 3_000 };
     expect([1, 2, 3, 4, 5, 10_000].map((failures) => backoffMs(failures, policy))).toEqual([500, 1_000, 2_000, 3_000, 3_000, 3_000]);
   });
 
-  test('grows by another factor', () => {
+  test('supports other growth factors', () => {
     expect(backoffMs(3, { initialMs: 10, factor: 4, maxMs: 1_000 })).toBe(160);
   });
 
-  test('keeps jitter within its share', () => {
+  test('stays within the jitter range', () => {
     const delays = Array.from({ length: 1_000 }, () => backoffMs(1, { initialMs: 1_000, maxMs: 1_000, jitter: 0.1 }));
     expect(Math.min(...delays)).toBeGreaterThanOrEqual(900);
     expect(Math.max(...delays)).toBeLessThanOrEqual(1_100);
@@ -19,7 +19,7 @@ describe('backoffMs', () => {
   });
 });
 
-test('ends backoffDelays after the retries', () => {
+test('backoffDelays stops after the last retry', () => {
   expect([...backoffDelays({ initialMs: 50, maxMs: 150 }, 3)]).toEqual([50, 100, 150]);
 });
 
@@ -34,7 +34,7 @@ describe('retry', () => {
     };
   }
 
-  test('returns the first result', async () => {
+  test('returns the first successful result', async () => {
     const retries: unknown[] = [];
     const onRetry = (error: unknown, delayMs: number): void => void retries.push([(error as Error).message, delayMs]);
     await expect(retry(failing(2), { delays: [0, 1, 2], onRetry })).resolves.toBe(3);
@@ -44,15 +44,15 @@ describe('retry', () => {
     ]);
   });
 
-  test('throws the last error when the delays run out', async () => {
+  test('throws the last error when all retries have failed', async () => {
     await expect(retry(failing(9), { delays: [0, 0] })).rejects.toThrow('failure 3');
   });
 
-  test('throws an error that is not retryable immediately', async () => {
+  test('throws immediately if the error is not retryable', async () => {
     await expect(retry(failing(9), { delays: [0, 0], isRetryable: () => false })).rejects.toThrow('failure 1');
   });
 
-  test('ends the delay with the abort reason', async () => {
+  test('rejects with the abort reason during a delay', async () => {
     const stopping = new AbortController();
     const result = retry(failing(9), {
       delays: [60_000],
@@ -62,7 +62,7 @@ describe('retry', () => {
     await expect(result).rejects.toBe('stopped');
   });
 
-  test('does not begin after an abort', async () => {
+  test("doesn't start if the signal is already aborted", async () => {
     await expect(retry(failing(0), { delays: [], signal: AbortSignal.abort('stopped') })).rejects.toBe('stopped');
   });
 });

@@ -75,7 +75,7 @@ describe('nanosFromUsd', () => {
     expect(() => nanosFromUsd(usd)).toThrow(RangeError);
   });
 
-  test('is exact for every decimal text, rounded half up at the tenth decimal', () => {
+  test('parses decimal strings exactly and rounds half up at the tenth decimal', () => {
     fc.assert(
       fc.property(fc.bigInt({ min: 0n, max: 10n ** 30n }), fc.nat({ max: 25 }), (digits, decimals) => {
         const text = String(digits).padStart(decimals + 1, '0');
@@ -85,7 +85,7 @@ describe('nanosFromUsd', () => {
     );
   });
 
-  test('uses the shortest decimal of a number', () => {
+  test('uses the shortest decimal representation of a number', () => {
     fc.assert(
       fc.property(fc.double({ min: 0, max: 1e24, noNaN: true }), fc.integer({ min: -12, max: 3 }), (value, scale) => {
         for (const usd of [value, value * 10 ** (scale - 20), Number(`${(value % 1e4).toFixed(3)}e${scale}`)]) {
@@ -106,7 +106,7 @@ describe('tokenCost', () => {
     cacheWrite1hNanos: nanosFromUsd('6'),
   };
 
-  test('prices each of the five counts at its own rate', () => {
+  test('prices each of the five token counts at its own rate', () => {
     expect(tokenCost({ ...noTokens, input: 1 }, price)).toBe(3000);
     expect(tokenCost({ ...noTokens, output: 1 }, price)).toBe(15_000);
     expect(tokenCost({ ...noTokens, cachedInput: 1 }, price)).toBe(300);
@@ -121,12 +121,12 @@ describe('tokenCost', () => {
     [1, 500_000n, 1],
     [3, 500_000n, 2],
     [7, 142_857n, 1],
-  ])('rounds once, half up: %p tokens at %p are %p', (input, inputNanos, cost) => {
+  ])('rounds half up once: %p tokens at %p cost %p', (input, inputNanos, cost) => {
     expect(tokenCost({ ...noTokens, input }, { ...free, inputNanos })).toBe(cost);
     expect(tokenCost({ ...noTokens, output: input }, { ...free, outputNanos: inputNanos })).toBe(cost);
   });
 
-  test('rounds the sum, not its parts', () => {
+  test('rounds the total instead of each part', () => {
     const tenth: Price = {
       inputNanos: 400_000n,
       outputNanos: 400_000n,
@@ -137,7 +137,7 @@ describe('tokenCost', () => {
     expect(tokenCost({ input: 1, cachedInput: 1, cacheWrite: 1, cacheWrite1h: 1, output: 1 }, tenth)).toBe(2);
   });
 
-  describe('above a bound of input tokens', () => {
+  describe('higher prices for long inputs', () => {
     const long = { ...price, inputNanos: nanosFromUsd('6'), outputNanos: nanosFromUsd('22.5') };
     const longest = { ...price, inputNanos: nanosFromUsd('12'), outputNanos: nanosFromUsd('45') };
     const tiered: Price = {
@@ -149,17 +149,17 @@ describe('tokenCost', () => {
     };
 
     test.each([
-      ['at the bound the base price applies', { ...noTokens, input: 1_000, output: 10 }, price],
-      ['above it the whole call has the higher price', { ...noTokens, input: 1_001, output: 10 }, long],
-      ['cached input and cache writes count too', { input: 400, cachedInput: 300, cacheWrite: 200, cacheWrite1h: 101, output: 10 }, long],
-      ['output does not', { ...noTokens, input: 1, output: 5_000 }, price],
-      ['the largest exceeded bound applies', { ...noTokens, input: 2_001, output: 10 }, longest],
+      ['charges the base price up to the threshold', { ...noTokens, input: 1_000, output: 10 }, price],
+      ['charges the higher price for the whole call above it', { ...noTokens, input: 1_001, output: 10 }, long],
+      ['counts cached input and cache writes', { input: 400, cachedInput: 300, cacheWrite: 200, cacheWrite1h: 101, output: 10 }, long],
+      ['ignores output', { ...noTokens, input: 1, output: 5_000 }, price],
+      ['applies the highest threshold that is exceeded', { ...noTokens, input: 2_001, output: 10 }, longest],
     ])('%s', (_title, used, at) => {
       expect(tokenCost(used, tiered)).toBe(tokenCost(used, at));
     });
   });
 
-  test('adds searches to the tokens before rounding', () => {
+  test('adds the cost of searches before rounding', () => {
     const search: Price = { ...free, inputNanos: 400_000n, perSearchNanos: 2_000_000n };
     expect(tokenCost(noTokens, search, { searches: 3 })).toBe(6_000_000);
     expect(tokenCost({ ...noTokens, input: 2 }, search, { searches: 1 })).toBe(2_000_001);
@@ -167,7 +167,7 @@ describe('tokenCost', () => {
     expect(tokenCost(noTokens, search)).toBe(0);
   });
 
-  test('prices image tokens, a part of the input, separately if the row has a price for them', () => {
+  test('prices image tokens separately if there is a price for them', () => {
     const images: Price = { ...free, inputNanos: 5_000_000_000n, imageInputNanos: 8_000_000_000n };
     expect(tokenCost({ ...noTokens, input: 1_000 }, images, { imageTokens: 800 })).toBe(200 * 5_000 + 800 * 8_000);
     expect(tokenCost({ ...noTokens, input: 1_000 }, images)).toBe(5_000_000);
@@ -175,7 +175,7 @@ describe('tokenCost', () => {
     expect(tokenCost({ ...noTokens, input: 1_000 }, { ...free, inputNanos: 5_000_000_000n }, { imageTokens: 800 })).toBe(5_000_000);
   });
 
-  test('is never off by a nano-dollar', () => {
+  test('computes costs exactly to the nano-dollar', () => {
     const count = fc.nat({ max: 50_000_000 });
     const rate = fc.bigInt({ min: 0n, max: 600_000_000_000n });
     const tokens: fc.Arbitrary<Tokens> = fc.record({
@@ -213,11 +213,11 @@ test.each([
   [1_500_000_000, '1.5'],
   [12_465_000, '0.012465'],
   [7_999_999_999_999_999, '7999999.999999999'],
-])('shows %p nano-dollars as the decimal %s', (nanos, text) => {
+])('formats %p nano-dollars as %s', (nanos, text) => {
   expect(String(toUsd(nanos))).toBe(text);
 });
 
-test('preserves amounts in formatting and parsing', () => {
+test('parses a formatted amount back to the same value', () => {
   fc.assert(fc.property(fc.nat({ max: 8_000_000_000_000_000 }), (nanos) => expect(nanosFromUsd(toUsd(nanos))).toBe(BigInt(nanos))));
 });
 
@@ -242,7 +242,7 @@ describe('shiftDecimal', () => {
     expect(shiftDecimal(text, 6)).toBeNull();
   });
 
-  test('is exact for any number that JSON writes', () => {
+  test('shifts every JSON number exactly', () => {
     fc.assert(
       fc.property(fc.double({ min: 0, max: 1e20, noNaN: true }), (value) => {
         const moved = shiftDecimal(String(value), 6);

@@ -37,8 +37,8 @@ const rows: { code: ErrorCode; status: number; retryAfterSeconds?: number }[] = 
   { code: 'query_failed', status: 500 },
 ];
 
-describe('the table of codes', () => {
-  test.each(rows)('gives $code the status $status and retry-after $retryAfterSeconds', ({ code, status, retryAfterSeconds }) => {
+describe('error codes', () => {
+  test.each(rows)('$code has status $status and retry-after $retryAfterSeconds', ({ code, status, retryAfterSeconds }) => {
     const row = errorSpecs[code];
     expect(row.status).toBe(status);
     expect(row.retryAfterSeconds).toBe(retryAfterSeconds);
@@ -47,13 +47,13 @@ describe('the table of codes', () => {
 });
 
 describe('gatewayError', () => {
-  test('uses message and status of the table', () => {
+  test('uses the default message and status of its code', () => {
     const error = gatewayError('no_route');
     expect(error).toBeInstanceOf(GatewayError);
     expect(error).toMatchObject({ code: 'no_route', status: 400, message: 'no models available for route', name: 'GatewayError' });
   });
 
-  test('uses the message and status it is given', () => {
+  test('accepts a custom message and status', () => {
     const cause = new Error('inside');
     expect(gatewayError('upstream_refused', { message: 'too long', status: 413, cause })).toMatchObject({
       code: 'upstream_refused',
@@ -64,7 +64,7 @@ describe('gatewayError', () => {
   });
 });
 
-test('omits the stack from errors of callers and vendors, but not from those of the gateway', () => {
+test('keeps the stack only for errors of the gateway itself', () => {
   const { stackTraceLimit } = Error;
   const frame = /\n +at /;
   const vendorError = new VendorError('status', 'the vendor responded with 500');
@@ -77,13 +77,13 @@ test('omits the stack from errors of callers and vendors, but not from those of 
 });
 
 describe('VendorError', () => {
-  test('distinguishes a missing delay, a delay of zero and a useless retry', () => {
+  test('distinguishes a missing retry delay from a delay of zero', () => {
     expect(new VendorError('status', 'x').retryAfterMs).toBeUndefined();
     expect(new VendorError('status', 'x', { retryAfterMs: 0 }).retryAfterMs).toBe(0);
     expect(new VendorError('status', 'x', { retryAfterMs: null }).retryAfterMs).toBeNull();
   });
 
-  test('does not have a status without a response', () => {
+  test("has no status if the vendor didn't respond", () => {
     expect(new VendorError('connect', 'x')).toMatchObject({ kind: 'connect', status: null, vendorMessage: null });
   });
 });

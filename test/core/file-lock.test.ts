@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-test('allows one holder at a time in a process, and the next one after a release', async () => {
+test('allows one holder at a time within a process', async () => {
   const file = join(folder, 'one', 'deep', 'owner.lock');
   const first = await acquireFileLock(file);
   expect(first).not.toBeNull();
@@ -25,7 +25,7 @@ test('allows one holder at a time in a process, and the next one after a release
   second?.release();
 });
 
-test('lets one of many concurrent requests acquire it', async () => {
+test('lets exactly one of many concurrent requests acquire the lock', async () => {
   const answers = await Promise.all(Array.from({ length: 20 }, () => acquireFileLock(join(folder, 'many.lock'))));
   const holders = answers.filter((lock) => lock !== null);
   expect(holders).toHaveLength(1);
@@ -33,7 +33,7 @@ test('lets one of many concurrent requests acquire it', async () => {
   holders[0]?.release();
 });
 
-test('creates only the file and its folder, both private', async () => {
+test('creates a private lock file in a private folder', async () => {
   const lock = await acquireFileLock(join(folder, 'private', 'owner.lock'));
   expect((await stat(join(folder, 'private'))).mode & 0o777).toBe(0o700);
   expect((await stat(join(folder, 'private', 'owner.lock'))).mode & 0o777).toBe(0o600);
@@ -41,7 +41,7 @@ test('creates only the file and its folder, both private', async () => {
   lock?.release();
 });
 
-test('excludes another process while the holder runs, but not because of a file that is left after SIGKILL', async () => {
+test('locks out other processes until the holder dies', async () => {
   const file = join(folder, 'other.lock');
   const script = `
     const { acquireFileLock } = await import(${JSON.stringify(module)});
@@ -59,7 +59,7 @@ test('excludes another process while the holder runs, but not because of a file 
   lock?.release();
 });
 
-test('names the file that cannot be created in the error', async () => {
+test("names the file in the error if it can't be created", async () => {
   const file = join(folder, 'a file');
   await writeFile(file, '');
   await expect(acquireFileLock(join(file, 'owner.lock'))).rejects.toThrow(`cannot lock ${join(file, 'owner.lock')}`);

@@ -3,7 +3,7 @@ import { isUuid, minIdAt, newId } from '../../src/core/ids.ts';
 
 const instants = [0, 1, 1_763_632_800_000, 1_763_632_800_001, 281_474_976_710_655];
 
-test('creates UUIDv7 ids with the given time', () => {
+test('creates UUIDv7 ids for the given time', () => {
   for (const instant of instants) {
     const id = newId(instant);
     expect(isUuid(id)).toBe(true);
@@ -12,13 +12,13 @@ test('creates UUIDv7 ids with the given time', () => {
   }
 });
 
-test('sorts ids by time and makes two of the same time different', () => {
+test('creates unique ids that sort by time', () => {
   const ids = instants.map((instant) => newId(instant));
   expect(ids.toSorted()).toEqual(ids);
   expect(newId(5)).not.toBe(newId(5));
 });
 
-test('returns a minIdAt that is above every earlier id and not above any id of its time', () => {
+test('minIdAt returns a lower bound for the ids of a given time', () => {
   for (const instant of instants) {
     const first = minIdAt(instant);
     expect(isUuid(first)).toBe(true);

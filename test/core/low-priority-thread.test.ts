@@ -9,14 +9,14 @@ const runFail = defineJob<typeof fail>(jobs, 'fail');
 const runBreak = defineJob<typeof breakThread>(jobs, 'breakThread');
 const runReadPriority = defineJob<typeof readPriority>(jobs, 'readPriority');
 
-test('rotates between owners, so one with many jobs delays another by the running job at most', async () => {
+test("takes turns between owners, so one with many jobs doesn't block the others", async () => {
   const ended: string[] = [];
   const run = (owner: string, text: string) => runEcho(owner, { text }).then(() => ended.push(text));
   await Promise.all([run('a', 'a1'), run('a', 'a2'), run('a', 'a3'), run('a', 'a4'), run('b', 'b1'), run('c', 'c1'), run('b', 'b2')]);
   expect(ended).toEqual(['a1', 'a2', 'b1', 'c1', 'a3', 'b2', 'a4']);
 });
 
-test('moves large bytes to the thread and back, and copies small ones', async () => {
+test('transfers large buffers to the thread and copies small ones', async () => {
   const large = Buffer.alloc(largeBytes, 7);
   const { bytes } = await runEcho('a', { text: '', bytes: large });
   expect(large.length).toBe(0);
@@ -28,7 +28,7 @@ test('moves large bytes to the thread and back, and copies small ones', async ()
   }
 });
 
-test('fails only the job that throws or breaks the thread', async () => {
+test('fails only the job that throws or crashes the thread', async () => {
   const [before, thrown, broken, after] = await Promise.allSettled([
     runEcho('a', { text: 'before' }),
     runFail('b', { message: 'no such text' }),
@@ -41,6 +41,6 @@ test('fails only the job that throws or breaks the thread', async () => {
   expect(after).toMatchObject({ value: { text: 'after' } });
 });
 
-test('runs the thread with a lower priority than the event loop', async () => {
+test('runs at a lower priority than the event loop', async () => {
   expect((await runReadPriority('a', {})).priority).toBeGreaterThan(getPriority());
 });

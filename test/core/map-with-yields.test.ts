@@ -6,7 +6,7 @@ function blockFor3Ms(): void {
   for (const end = performance.now() + 3; performance.now() < end; );
 }
 
-test('lets the event loop turn between the items of long work and keeps their order', async () => {
+test('yields to the event loop during long work and keeps the order of items', async () => {
   let turns = 0;
   const results = await mapWithYields([1, 2, 3], (item) => {
     setImmediate(() => {

@@ -17,7 +17,7 @@ async function download(respond: RequestListener, responseTimeoutMs?: number): P
   }
 }
 
-test('follows up to five redirects within an origin', async () => {
+test('follows up to five redirects on the same origin', async () => {
   const redirectTimes =
     (times: number): RequestListener =>
     ({ url }, response) => {
@@ -29,7 +29,7 @@ test('follows up to five redirects within an origin', async () => {
   await expect(download(redirectTimes(6))).rejects.toThrow('too many redirects');
 });
 
-test('does not follow a redirect to another origin without TLS', async () => {
+test('refuses to follow a redirect to another origin without TLS', async () => {
   const requests: string[] = [];
   const other = await startLocalServer((request, response) => {
     requests.push(request.url ?? '');
@@ -42,7 +42,7 @@ test('does not follow a redirect to another origin without TLS', async () => {
   expect(requests).toEqual([]);
 });
 
-test('limits the time for headers including redirects, but not for the body', async () => {
+test('limits the time until the headers arrive, but not the time for the body', async () => {
   await expect(download(() => undefined, 50)).rejects.toThrow('no response within 0.05 seconds');
   const redirectToSilence: RequestListener = ({ url }, response) => {
     if (url === '/') response.writeHead(302, { location: '/slow' }).end();
@@ -55,7 +55,7 @@ test('limits the time for headers including redirects, but not for the body', as
   expect(await download(slowBody, 1_000)).toBe('slow body');
 });
 
-test('reports the status of a failure or why the server was not reached', async () => {
+test('reports why a download failed', async () => {
   await expect(download((_request, response) => response.writeHead(404).end())).rejects.toThrow(/^status 404$/);
   await expect(openDownload(new URL('http://127.0.0.1:1/'), { signal: AbortSignal.timeout(60_000) })).rejects.toThrow(
     /ECONNREFUSED|bad port/,

@@ -64,8 +64,8 @@ const streamText = fc.oneof(
     .map((lines) => lines.map((parts) => parts.join('')).join('')),
 );
 
-describe('events of a stream', () => {
-  test('parses the same events at any chunk boundaries and keeps every byte', () => {
+describe('the stream parser', () => {
+  test('parses the same events wherever the chunks are split', () => {
     fc.assert(
       fc.property(streamText, fc.array(fc.nat(), { maxLength: 6 }), (text, cuts) => {
         const bytes = Buffer.from(text);
@@ -85,14 +85,14 @@ describe('events of a stream', () => {
   });
 
   test.each([
-    ['one line', 'data: a\n\n', [{ name: '', data: 'a' }]],
-    ['no space after the colon', 'data:a\n\n', [{ name: '', data: 'a' }]],
-    ['only one space is removed', 'data:  a\n\n', [{ name: '', data: ' a' }]],
-    ['CRLF', 'event: x\r\ndata: a\r\n\r\n', [{ name: 'x', data: 'a' }]],
-    ['CR', 'event: x\rdata: a\r\r', [{ name: 'x', data: 'a' }]],
-    ['line ends of all kinds in one event', 'event: x\rdata: a\r\ndata: b\n\r', [{ name: 'x', data: 'a\nb' }]],
+    ['a single line', 'data: a\n\n', [{ name: '', data: 'a' }]],
+    ['a line without a space after the colon', 'data:a\n\n', [{ name: '', data: 'a' }]],
+    ['a line with two spaces after the colon', 'data:  a\n\n', [{ name: '', data: ' a' }]],
+    ['CRLF line endings', 'event: x\r\ndata: a\r\n\r\n', [{ name: 'x', data: 'a' }]],
+    ['CR line endings', 'event: x\rdata: a\r\r', [{ name: 'x', data: 'a' }]],
+    ['mixed line endings in one event', 'event: x\rdata: a\r\ndata: b\n\r', [{ name: 'x', data: 'a\nb' }]],
     ['several data lines', 'data: a\ndata:\ndata: b\n\n', [{ name: '', data: 'a\n\nb' }]],
-    ['a data line without colon', 'data\n\n', [{ name: '', data: '' }]],
+    ['a data line without a colon', 'data\n\n', [{ name: '', data: '' }]],
     [
       'comments',
       ': hello\n\n:\ndata: a\n\n',
@@ -102,8 +102,8 @@ describe('events of a stream', () => {
       ],
     ],
     ['other fields', 'id: 7\nretry: 5\nfoo\ndata: a\n\n', [{ name: '', data: 'a' }]],
-    ['fields that only begin like data', 'database: a\n data: b\n\n', [{ name: '', data: '' }]],
-    ['the last event line wins', 'event: a\nevent: b\ndata: c\n\n', [{ name: 'b', data: 'c' }]],
+    ['field names that start with data', 'database: a\n data: b\n\n', [{ name: '', data: '' }]],
+    ['the last of several event lines', 'event: a\nevent: b\ndata: c\n\n', [{ name: 'b', data: 'c' }]],
     [
       'two events',
       'data: a\n\ndata: b\n\n',
@@ -113,7 +113,7 @@ describe('events of a stream', () => {
       ],
     ],
     [
-      'more blank lines than needed',
+      'extra blank lines',
       'data: a\n\n\n\n',
       [
         { name: '', data: 'a' },
@@ -121,23 +121,23 @@ describe('events of a stream', () => {
         { name: '', data: '' },
       ],
     ],
-    ['a line separator of Unicode does not end a line', 'data: a\u2028b\u0085c\n\n', [{ name: '', data: 'a\u2028b\u0085c' }]],
-    ['a byte-order mark before the first line is skipped', '\ufeffdata: a\n\n', [{ name: '', data: 'a' }]],
-    ['a byte-order mark before the first line with other line ends', '\ufeffevent: x\r\ndata: a\r\n\r\n', [{ name: 'x', data: 'a' }]],
+    ['a Unicode line separator as text', 'data: a\u2028b\u0085c\n\n', [{ name: '', data: 'a\u2028b\u0085c' }]],
+    ['a byte-order mark before the first line', '\ufeffdata: a\n\n', [{ name: '', data: 'a' }]],
+    ['a byte-order mark with CRLF line endings', '\ufeffevent: x\r\ndata: a\r\n\r\n', [{ name: 'x', data: 'a' }]],
     [
-      'a byte-order mark later on is text',
+      'a later byte-order mark as text',
       'data: \ufeffa\n\n\ufeffdata: b\n\n',
       [
         { name: '', data: '\ufeffa' },
         { name: '', data: '' },
       ],
     ],
-  ])('%s', (_name, text, events) => {
+  ])('parses %s', (_name, text, events) => {
     expect(readText(text)).toEqual(events);
     expect(read(bytewise(Buffer.from(text))).events.map(({ name, data }) => ({ name, data }))).toEqual(events);
   });
 
-  test('joins characters that are split between chunks', () => {
+  test('decodes characters that are split between chunks', () => {
     const bytes = Buffer.from('data: grüße 漢字 😀\n\n');
     for (let cut = 0; cut <= bytes.length; cut += 1) {
       expect(read([bytes.subarray(0, cut), bytes.subarray(cut)]).events).toEqual([
@@ -148,7 +148,7 @@ describe('events of a stream', () => {
 });
 
 describe('push', () => {
-  test('returns an event as soon as its blank line arrives, and only bytes of complete events', () => {
+  test('returns an event as soon as its blank line arrives', () => {
     const parser = createSseParser();
     expect(parser.push(Buffer.from('data: a\n')).events).toEqual([]);
     const { bytes, events } = parser.push(Buffer.from('\ndata: b'));
@@ -157,7 +157,7 @@ describe('push', () => {
     expect(parser.push(Buffer.from('\r\n\r\n')).bytes.toString()).toBe('data: b\r\n\r\n');
   });
 
-  test('does not modify earlier chunks', () => {
+  test("doesn't modify earlier chunks", () => {
     const parser = createSseParser();
     const first = Buffer.from('data: a\n\ndata: b');
     const { bytes } = parser.push(first);
@@ -166,7 +166,7 @@ describe('push', () => {
     expect(first.toString()).toBe('data: a\n\ndata: b');
   });
 
-  test('accepts an event in many chunks', () => {
+  test('accepts an event that is split into many chunks', () => {
     const data = 'x'.repeat(3_000_000);
     const bytes = Buffer.from(`data: ${data}\n\n`);
     const chunks = Array.from({ length: Math.ceil(bytes.length / 1000) }, (_, index) => bytes.subarray(index * 1000, (index + 1) * 1000));
@@ -176,7 +176,7 @@ describe('push', () => {
     expect(whole === bytes.toString()).toBe(true);
   });
 
-  test('rejects an event above the limit, but not many small ones', () => {
+  test('rejects an event over the size limit', () => {
     const parser = createSseParser(100);
     for (let n = 0; n < 50; n += 1) expect(parser.push(Buffer.from('data: 0123456789\n\n')).events).toHaveLength(1);
     const push = (): void => {
@@ -193,7 +193,7 @@ describe('end', () => {
     ['no line end', 'data: a\n\ndata: b', 'data: b', { name: '', data: 'b' }],
     ['several lines', 'data: a\n\nevent: e\ndata: b\ndata: c', 'event: e\ndata: b\ndata: c', { name: 'e', data: 'b\nc' }],
     ['CRLF', 'data: a\r\n\r\ndata: b\r\n', 'data: b\r\n', { name: '', data: 'b' }],
-  ])('counts an event without its end: %s', (_name, text, rest, event) => {
+  ])('returns the unfinished last event: %s', (_name, text, rest, event) => {
     const parser = createSseParser();
     parser.push(Buffer.from(text));
     const ended = parser.end();
@@ -202,7 +202,7 @@ describe('end', () => {
     expect(parser.end()).toEqual({ bytes: Buffer.alloc(0), events: [] });
   });
 
-  test('treats a CR at the very end as a line ending', () => {
+  test('treats a trailing CR as a line ending', () => {
     const parser = createSseParser();
     expect(parser.push(Buffer.from('data: a\r\r')).events).toEqual([]);
     const { bytes, events } = parser.end();
@@ -210,12 +210,12 @@ describe('end', () => {
     expect(bytes.toString()).toBe('data: a\r\r');
   });
 
-  test('returns nothing if nothing remains', () => {
+  test('returns nothing if nothing is left', () => {
     expect(createSseParser().end()).toEqual({ bytes: Buffer.alloc(0), events: [] });
   });
 });
 
-test('writes with formatEvent what the parser parses', () => {
+test('formatEvent writes events that the parser can read back', () => {
   fc.assert(
     fc.property(fc.option(fc.constantFrom('error', 'message_stop')), fc.jsonValue(), (name, value) => {
       const [event, ...more] = readText(formatEvent(name, value));

@@ -25,12 +25,12 @@ describe('isSubject', () => {
     expect(isSubject(text)).toBe(expected);
   });
 
-  test('rejects a huge text without splitting it', () => {
+  test('rejects a huge string without splitting it', () => {
     expect(isSubject('😀'.repeat(8_000_000))).toBe(false);
   });
 });
 
-test('hashes a subject with SHA-256 of its UTF-8', () => {
+test('hashes the UTF-8 bytes of a subject with SHA-256', () => {
   expect(hashSubjectHex('é')).toBe('4a99557e4033c3539de2eb65472017cad5f9557f7a0625a09f1c3f6e2ba69c4c');
   expect(hashSubject('é').toString('hex')).toBe(hashSubjectHex('é'));
 });

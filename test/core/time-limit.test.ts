@@ -4,26 +4,26 @@ import { pause, raceAbort, untilAborted, withTimeout } from '../../src/core/time
 const never = new Promise<never>(() => undefined);
 
 describe('withTimeout', () => {
-  test('returns the result of the work', async () => {
+  test('returns the result', async () => {
     await expect(withTimeout(Promise.resolve('done'), 60_000, () => 'late')).resolves.toBe('done');
   });
 
-  test('rejects with the error of the work', async () => {
+  test('rejects if the work fails', async () => {
     await expect(withTimeout(Promise.reject(new Error('broken')), 60_000, () => 'late')).rejects.toThrow('broken');
   });
 
-  test('returns the substitute after the timeout', async () => {
+  test('returns the fallback after the timeout', async () => {
     await expect(withTimeout(never, 5, () => 'late')).resolves.toBe('late');
   });
 
-  test('rejects with the error of the substitute', async () => {
+  test('rejects if the fallback fails', async () => {
     const onTimeout = (): never => {
       throw new Error('no response within 5 ms');
     };
     await expect(withTimeout(never, 5, onTimeout)).rejects.toThrow('no response within 5 ms');
   });
 
-  test('causes no unhandled rejection if the work fails after the timeout', async () => {
+  test("doesn't cause an unhandled rejection if the work fails after the timeout", async () => {
     let fail: (error: Error) => void = () => undefined;
     const work = new Promise<string>((_resolve, reject) => {
       fail = reject;
@@ -35,7 +35,7 @@ describe('withTimeout', () => {
 });
 
 describe('raceAbort', () => {
-  test('returns the result of the work', async () => {
+  test('returns the result before an abort', async () => {
     await expect(raceAbort(Promise.resolve(1), new AbortController().signal)).resolves.toBe(1);
   });
 
@@ -46,7 +46,7 @@ describe('raceAbort', () => {
     await expect(result).rejects.toBe('stopped');
   });
 
-  test('rejects immediately if it was already aborted', async () => {
+  test('rejects immediately if already aborted', async () => {
     await expect(raceAbort(Promise.resolve(1), AbortSignal.abort('stopped'))).rejects.toBe('stopped');
   });
 });
@@ -59,19 +59,19 @@ describe('untilAborted', () => {
     await aborted;
   });
 
-  test('resolves immediately if it was already aborted', async () => {
+  test('resolves immediately if already aborted', async () => {
     await untilAborted(AbortSignal.abort());
   });
 });
 
 describe('pause', () => {
-  test('lasts as long as requested', async () => {
+  test('waits for the requested time', async () => {
     const startedAt = performance.now();
     await pause(20, new AbortController().signal);
     expect(performance.now() - startedAt).toBeGreaterThan(15);
   });
 
-  test('ends on abort', async () => {
+  test('ends early on abort', async () => {
     const stopping = new AbortController();
     const paused = pause(60_000, stopping.signal);
     stopping.abort();

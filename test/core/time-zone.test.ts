@@ -12,7 +12,7 @@ test.each([
   ['Asia/Kolkata', '2026-07-01T00:00:00Z', 5.5],
   ['Asia/Kathmandu', '2026-07-01T00:00:00Z', 5.75],
   ['America/St_Johns', '2026-12-01T00:00:00Z', -3.5],
-])('shows %s ahead of UTC at %s by %d hours', (zone, time, hours) => {
+])('%s at %s is %d hours ahead of UTC', (zone, time, hours) => {
   expect(offsetAt(zone, at(time))).toBe(hours * hour);
 });
 
@@ -28,12 +28,12 @@ test.each([
   ['Africa/Cairo', 'day', '2026-04-24T12:00:00Z', '2026-04-23T22:00:00.000Z', '2026-04-24T21:00:00.000Z'],
   ['America/Havana', 'day', '2026-11-01T12:00:00Z', '2026-11-01T04:00:00.000Z', '2026-11-02T05:00:00.000Z'],
   ['Pacific/Apia', 'day', '2011-12-30T09:00:00Z', '2011-12-29T10:00:00.000Z', '2011-12-30T10:00:00.000Z'],
-] as const)('returns for %s the %s of %s from %s to %s', (zone, unit, time, start, next) => {
+] as const)('in %s, the %s of %s runs from %s to %s', (zone, unit, time, start, next) => {
   expect(iso(startOf(unit, zone, at(time)))).toBe(start);
   expect(iso(startOfNext(unit, zone, at(time)))).toBe(next);
 });
 
-test('maps a skipped local time to the instant of the change and a repeated one to its first instant', () => {
+test('resolves skipped and repeated local times', () => {
   expect(iso(fromLocalTime('Europe/Berlin', { year: 2026, month: 3, day: 29, hour: 2, minute: 30 }))).toBe('2026-03-29T01:00:00.000Z');
   expect(iso(fromLocalTime('Europe/Berlin', { year: 2026, month: 10, day: 25, hour: 2, minute: 30 }))).toBe('2026-10-25T00:30:00.000Z');
 });
@@ -43,9 +43,9 @@ test('adds days in local time', () => {
   expect(toLocalTime('Asia/Kathmandu', at('2026-11-20T18:15:00Z'))).toEqual({ year: 2026, month: 11, day: 21, hour: 0, minute: 0 });
 });
 
-describe('a range', () => {
+describe('splitting a range', () => {
   test.each(['UTC', 'Europe/Berlin', 'Asia/Kolkata', 'Australia/Lord_Howe', 'Africa/Cairo'])(
-    'is split in %s without gaps into days that agree with those of Intl',
+    'splits a range in %s into the same days as Intl',
     (zone) => {
       const range = { from: at('2026-01-15T08:20:00Z'), to: at('2026-12-20T10:00:00Z') };
       const starts = splitRange('day', zone, range, 500) ?? [];
@@ -57,7 +57,7 @@ describe('a range', () => {
     },
   );
 
-  test('has 23 or 25 hours on a day with a clock change', () => {
+  test('produces days of 23 and 25 hours when the clocks change', () => {
     const hoursOf = (day: string): number => {
       const from = startOf('day', 'Europe/Berlin', at(day));
       return splitRange('hour', 'Europe/Berlin', { from, to: startOfNext('day', 'Europe/Berlin', from) }, 30)?.length ?? 0;
@@ -65,7 +65,7 @@ describe('a range', () => {
     expect([hoursOf('2026-03-29T12:00:00Z'), hoursOf('2026-10-25T12:00:00Z'), hoursOf('2026-06-01T12:00:00Z')]).toEqual([23, 25, 24]);
   });
 
-  test('rejects a split into too many units', () => {
+  test('rejects a range with too many units', () => {
     expect(splitRange('minute', 'UTC', { from: 0, to: hour }, 59)).toBeNull();
     expect(splitRange('minute', 'UTC', { from: 0, to: hour }, 60)).toHaveLength(60);
   });

@@ -14,17 +14,17 @@ test.each([
   ['2026-12-31T23:59:59.999Z', '2026-12', '2026-12-01T00:00:00Z', '2027-01-01T00:00:00Z'],
   ['2027-01-01T00:00:00Z', '2027-01', '2027-01-01T00:00:00Z', '2027-02-01T00:00:00Z'],
   ['2028-02-29T12:00:00Z', '2028-02', '2028-02-01T00:00:00Z', '2028-03-01T00:00:00Z'],
-])('computes the month of %s as %s in UTC', (text, name, start, end) => {
+])('the UTC month of %s is %s', (text, name, start, end) => {
   expect(monthAt(Date.parse(text))).toEqual({ name, start: Date.parse(start), end: Date.parse(end) });
 });
 
 test.each([
   ['2026-11-20T10:00:00Z', '2026-11-20T10:00:00Z', '2026-11-20T10:01:00Z'],
   ['2026-11-20T10:59:59.999Z', '2026-11-20T10:59:00Z', '2026-11-20T11:00:00Z'],
-])('starts the minute of %s at %s', (text, start, end) => {
+])('the minute of %s starts at %s', (text, start, end) => {
   expect(minuteAt(Date.parse(text))).toEqual({ start: Date.parse(start), end: Date.parse(end) });
 });
 
-test('counts milliseconds since 1970 in the system clock', () => {
+test('the system clock returns milliseconds since 1970', () => {
   expect(systemClock.now()).toBeGreaterThan(Date.parse('2025-01-01'));
 });

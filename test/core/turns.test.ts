@@ -25,7 +25,7 @@ async function collect(pieces: AsyncIterable<Buffer>): Promise<Buffer[]> {
   return all;
 }
 
-test('joins bytes and computes their checksum as if at once, and yields to the event loop every mebibyte', async () => {
+test('yields to the event loop every mebibyte while it joins bytes', async () => {
   const joined = await countTurns(joinInTurns(chunks, bytes.length));
   expect(joined.result.equals(bytes)).toBe(true);
   expect(joined.turns).toBeGreaterThanOrEqual(5);
@@ -34,14 +34,14 @@ test('joins bytes and computes their checksum as if at once, and yields to the e
   expect(sum.turns).toBeGreaterThanOrEqual(5);
 });
 
-test('takes bytes in pieces of at most a mebibyte', async () => {
+test('splits bytes into pieces of at most one mebibyte', async () => {
   const { turns, result } = await countTurns(collect(takeInTurns(chunks)));
   expect(Buffer.concat(result).equals(bytes)).toBe(true);
   expect(Math.max(...result.map(({ length }) => length))).toBe(mebibyte);
   expect(turns).toBeGreaterThanOrEqual(result.length);
 });
 
-test('gives callers that wait at the same time their own turns', async () => {
+test('gives concurrent callers separate turns', async () => {
   let turns = 0;
   let isDone = false;
   const counting = (async () => {

@@ -50,7 +50,7 @@ describeDatabases('a database', (database) => {
     ]);
   });
 
-  test('accepts every kind of parameter that the modules use', async () => {
+  test('accepts every type of parameter that the modules use', async () => {
     const rows = await database().query(
       `select $1::bytea as "bytes", $2::bytea[] as "list", $3::jsonb as "json", $4::timestamptz as "instant", $5::bigint as "big", $6::text[] as "texts", $7::vector as "vector"`,
       [
@@ -77,7 +77,7 @@ describeDatabases('a database', (database) => {
     expect(fromSql(String(rows[0]?.vector))).toEqual([1e-7, -0.5]);
   });
 
-  test('commits a transaction and rolls back one that throws', async () => {
+  test('rolls back a transaction that throws', async () => {
     await database().query('create table kept (n integer primary key)');
     await database().transaction((tx) => tx.query('insert into kept values ($1::integer)', [1]));
     const failing = database().transaction(async (tx) => {
@@ -93,7 +93,7 @@ describeDatabases('a database', (database) => {
     expect(await database().query('select n from kept')).toEqual([{ n: 1 }]);
   });
 
-  test('limits the settings of a transaction to it and remains usable after invalid ones', async () => {
+  test('resets settings at the end of a transaction', async () => {
     const read = 'select current_setting($1::text) as value';
     const [before] = await database().query(read, ['work_mem']);
     const inside = await database().transaction(
@@ -106,7 +106,7 @@ describeDatabases('a database', (database) => {
     expect(await database().query('select 1 as one')).toEqual([{ one: 1 }]);
   });
 
-  test('remains usable after a failed statement', async () => {
+  test('stays usable after a failed statement', async () => {
     for (let round = 0; round < 3; round += 1) {
       await expect(database().query('select $1::integer', ['no number'])).rejects.toMatchObject({ code: '22P02' });
       await expect(database().query('select * from nowhere')).rejects.toMatchObject({ code: '42P01' });
@@ -126,7 +126,7 @@ describeDatabases('a database', (database) => {
     expect(await database().query('select count(*) as n from counted')).toEqual([{ n: 40 }]);
   });
 
-  test('notifies every listener of a channel of committed changes only', async () => {
+  test('notifies listeners of committed changes only', async () => {
     const [first, second, other] = [await listen('channel_a'), await listen('channel_a'), await listen('channel_b')];
     await database()
       .transaction(async (tx) => {
@@ -139,7 +139,7 @@ describeDatabases('a database', (database) => {
     expect([first.payloads, second.payloads, other.payloads]).toEqual([['once'], ['once'], []]);
   });
 
-  test('stops notifying a listener that stopped, but not the others on its channel', async () => {
+  test('stops notifying a listener that has unsubscribed', async () => {
     const payloads: string[] = [];
     const leaving = await database().listen('channel_c', (payload) => payloads.push(payload));
     const staying = await listen('channel_c');
@@ -159,7 +159,7 @@ describeDatabases('a database', (database) => {
     await until(() => other.payloads.length > 0);
   });
 
-  test('subscribes while transactions are running', async () => {
+  test('can subscribe while transactions are running', async () => {
     const busy = Array.from({ length: 20 }, (_, n) => database().transaction((tx) => tx.query('select $1::integer as n', [n])));
     const [payloads, ...results] = await Promise.all([listen('channel_e'), ...busy]);
     expect(results).toEqual(busy.map((_, n) => [{ n }]));

@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(dataDir, { recursive: true, force: true }));
 
-test('locks a directory while it is open, and keeps its rows after close', async () => {
+test('locks its directory while it is open', async () => {
   const first = await openEmbeddedDatabase({ dataDir });
   await expect(openEmbeddedDatabase({ dataDir })).rejects.toThrow(/^the data directory \S+ is in use by another gateway process; [^\n]+$/);
   await first.query('create table kept as select 1 as n');
@@ -27,14 +27,14 @@ test('locks a directory while it is open, and keeps its rows after close', async
   await second.close();
 });
 
-test('fails queries after close with a connection error', async () => {
+test('fails queries with a connection error after close', async () => {
   const database = await openEmbeddedDatabase({ dataDir });
   await database.close();
   const error: unknown = await database.query('select 1').catch((reason: unknown) => reason);
   expect(isConnectionError(error)).toBe(true);
 });
 
-test('leaves committed rows and no lock if the process is killed', async () => {
+test('keeps committed rows if the process is killed', async () => {
   const source = new URL('../../src/db/embedded.ts', import.meta.url).href;
   const script = `
     const { openEmbeddedDatabase } = await import(${JSON.stringify(source)});
@@ -55,7 +55,7 @@ test('leaves committed rows and no lock if the process is killed', async () => {
   await database.close();
 });
 
-test('recreates a database whose creation was interrupted, but deletes nothing without the marker', async () => {
+test('recreates a database whose creation was interrupted', async () => {
   const cut = await mkdtemp(join(tmpdir(), 'gateway-cut-short-'));
   await mkdir(join(cut, 'db', 'base'), { recursive: true });
   await writeFile(join(cut, 'db', 'PG_VERSION'), '18\n');
@@ -73,7 +73,7 @@ test('recreates a database whose creation was interrupted, but deletes nothing w
   await rm(cut, { recursive: true });
 });
 
-describe('a first start', () => {
+describe('the first start', () => {
   /** Returns the names of its databases and the warnings after a first start that uses `unpackEmpty`. */
   async function start(unpackEmpty: typeof unpackEmptyDatabase): Promise<{ databases: unknown[]; warnings: string[] }> {
     const folder = await mkdtemp(join(tmpdir(), 'gateway-first-start-'));
@@ -87,13 +87,13 @@ describe('a first start', () => {
     return { databases: databases.map(({ name }) => name), warnings };
   }
 
-  test('unpacks the shipped empty database of the installed PGlite', async () => {
+  test('unpacks the empty database that ships for the installed PGlite', async () => {
     // If this fails after an upgrade of PGlite, run `node scripts/write-empty-database.js`.
     expect(existsSync(await emptyDatabaseFile())).toBe(true);
     expect(await start(unpackEmptyDatabase)).toEqual({ databases: ['postgres'], warnings: [] });
   });
 
-  test('creates a database if the shipped one is damaged', async () => {
+  test('creates a database from scratch if the shipped one is damaged', async () => {
     const unpackHalf = async (folder: string): Promise<boolean> => {
       await unpackEmptyDatabase(folder);
       await rm(join(folder, 'base'), { recursive: true });
@@ -106,7 +106,7 @@ describe('a first start', () => {
   });
 });
 
-test('rejects a directory of another PostgreSQL version in one line', async () => {
+test('rejects a directory from a different PostgreSQL version with a one-line error', async () => {
   const other = await mkdtemp(join(tmpdir(), 'gateway-other-major-'));
   await mkdir(join(other, 'db'));
   await writeFile(join(other, 'db', 'PG_VERSION'), '16\n');
@@ -114,7 +114,7 @@ test('rejects a directory of another PostgreSQL version in one line', async () =
   await rm(other, { recursive: true });
 });
 
-test('rejects a directory that cannot be created in one line', async () => {
+test("reports a directory that can't be created with a one-line error", async () => {
   const folder = await mkdtemp(join(tmpdir(), 'gateway-unwritable-'));
   const file = join(folder, 'file');
   await writeFile(file, '');

@@ -16,7 +16,7 @@ function setUp() {
   return { outage, lines, quiet: outage.quieten(logger) };
 }
 
-test('logs an outage at its start with the cause and at its end with the number of suppressed lines', async () => {
+test('logs the start and the end of an outage', async () => {
   const { outage, lines, quiet } = setUp();
   const refused = new Error('connect ECONNREFUSED');
   outage.failed(new Error('the transaction could not be rolled back', { cause: refused }));
@@ -48,7 +48,7 @@ test('logs other errors during an outage', () => {
   ]);
 });
 
-test('treats failures between responses as one outage', async () => {
+test('treats failures that alternate with responses as one outage', async () => {
   const { outage, lines } = setUp();
   for (let statement = 0; statement < 10; statement += 1) {
     outage.failed(new Error('Query read timeout'));
@@ -58,7 +58,7 @@ test('treats failures between responses as one outage', async () => {
   expect(lines.map(({ message }) => message)).toEqual(['database unavailable; retrying', 'database recovered']);
 });
 
-test('logs one warning for connections that end without an outage', async () => {
+test("logs one warning for lost connections that aren't an outage", async () => {
   const { outage, lines } = setUp();
   for (let connection = 0; connection < 18; connection += 1) outage.connectionLost(new Error('read ECONNRESET'));
   await until(() => lines.length > 0);

@@ -17,7 +17,7 @@ const closeLater = <Resource extends { close(): Promise<unknown> }>(resource: Re
   return resource;
 };
 
-test('opens without a server and fails each query with a connection error', async () => {
+test('opens without a server, and queries fail with a connection error', async () => {
   const database = closeLater(openServerDatabase({ connectionString: 'postgres://nobody@127.0.0.1:1/none' }));
   for (const work of [() => database.query('select 1'), () => database.transaction((tx) => tx.query('select 1'))]) {
     const error: unknown = await work().catch((reason: unknown) => reason);
@@ -27,7 +27,7 @@ test('opens without a server and fails each query with a connection error', asyn
   await stop();
 });
 
-test('times out a query if the server accepts the connection but never responds', () =>
+test('times out a query if the server never responds', () =>
   withFaultProxy('postgres://nobody@127.0.0.1:1/none', async (proxy) => {
     proxy.set({ silent: true });
     await proxy.connect();
@@ -66,7 +66,7 @@ describePostgres('on an unreliable network', () => {
     await proxy.connect();
   };
 
-  test('gives separate connections their own statement timeout and does not make them wait for busy ones', () =>
+  test('gives separate connections their own statement timeout', () =>
     withPostgres(async (url) => {
       const database = openServerDatabase({ connectionString: url, maxConnections: 1 });
       const separate = database.separate?.({ name: 'status', maxConnections: 1, statementTimeoutMs: 50 });
@@ -78,7 +78,7 @@ describePostgres('on an unreliable network', () => {
       await expect(separate?.query('select 1')).rejects.toThrow('Cannot use a pool');
     }));
 
-  test('does not compile statements with JIT on any connection', () =>
+  test('disables JIT on every connection', () =>
     withPostgres(async (url) => {
       const database = openServerDatabase({ connectionString: url });
       const separate = database.separate?.({ name: 'status', maxConnections: 1, statementTimeoutMs: 1_000 });
@@ -86,7 +86,7 @@ describePostgres('on an unreliable network', () => {
       await database.close();
     }));
 
-  test('releases the locks of a process that disappears in the middle of a transaction', () =>
+  test('releases the locks of a process that dies in the middle of a transaction', () =>
     withProxy(async ({ database, direct, proxy }) => {
       await direct.query('create table locked (id integer)');
       await direct.query('insert into locked values (1)');
@@ -104,7 +104,7 @@ describePostgres('on an unreliable network', () => {
       expect(isFree).toBe(true);
     }));
 
-  test('opens a new connection for the next query after connections were reset', () =>
+  test('opens a new connection after a connection reset', () =>
     withProxy(async ({ database, proxy }) => {
       await Promise.all([database.query('select 1'), database.query('select 1')]);
       await cut(proxy);
@@ -114,7 +114,7 @@ describePostgres('on an unreliable network', () => {
       });
     }));
 
-  test('rolls back a transaction whose connection is reset and reports a connection error', () =>
+  test('rolls back a transaction if its connection is reset', () =>
     withProxy(async ({ database, direct, proxy }) => {
       await direct.query('create table payments (n integer)');
       const error: unknown = await database
@@ -128,7 +128,7 @@ describePostgres('on an unreliable network', () => {
       expect(await direct.query('select n from payments')).toEqual([]);
     }));
 
-  test('reconnects LISTEN after a reset, calls onReconnect and receives notifications again', () =>
+  test('reconnects LISTEN after a connection reset', () =>
     withProxy(async ({ database, direct, proxy }) => {
       const payloads: string[] = [];
       let reconnects = 0;
@@ -146,7 +146,7 @@ describePostgres('on an unreliable network', () => {
       expect(payloads).toEqual(['one', 'two']);
     }));
 
-  test('receives notifications from many concurrent channels while others stop', () =>
+  test('receives notifications on many channels while others unsubscribe', () =>
     withProxy(async ({ database, direct }) => {
       const payloads: string[] = [];
       const { stop } = await database.listen('first', () => undefined);
@@ -157,7 +157,7 @@ describePostgres('on an unreliable network', () => {
       expect(payloads).toEqual(channels);
     }));
 
-  test('calls onReconnect at each check while notifications do not arrive', () =>
+  test('calls onReconnect at each check while no notifications arrive', () =>
     withPostgres(async (url) => {
       const lines: string[] = [];
       let calls = 0;
@@ -180,7 +180,7 @@ describePostgres('on an unreliable network', () => {
       expect(lines).toEqual(['database notifications do not arrive; polling instead']);
     }));
 
-  test('reconnects LISTEN while the notifying connections hang', () =>
+  test('reconnects LISTEN even if the notifying connections hang', () =>
     withPostgres(async (url) => {
       let reconnects = 0;
       const listener = createListener({
@@ -222,7 +222,7 @@ describePostgres('on an unreliable network', () => {
       });
     }, 500));
 
-  test('LISTEN started without a server receives notifications once the server is available', () =>
+  test('starts to receive notifications once the server becomes available', () =>
     withProxy(async ({ database, direct, proxy }) => {
       await proxy.sever();
       const payloads: string[] = [];
@@ -239,7 +239,7 @@ describePostgres('on an unreliable network', () => {
       await until(() => payloads.length === 1);
     }));
 
-  test('cancels a statement that exceeds its timeout and keeps the connection usable', () =>
+  test('cancels a statement that exceeds its timeout', () =>
     withPostgres(async (url) => {
       const database = closeLater(openServerDatabase({ connectionString: url, maxConnections: 1, statementTimeoutMs: 500 }));
       await expect(database.query('select pg_sleep(600)')).rejects.toMatchObject({ code: '57014' });

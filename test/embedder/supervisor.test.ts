@@ -51,7 +51,7 @@ const server = require('node:net').createServer().once('error', ({ code }) => co
 server.listen(port, '127.0.0.1', () => { console.log('taken'); server.close(); });
 `;
 
-test('keeps its port occupied between the death of its process and the moment when the service notices it', async () => {
+test('keeps its port reserved until it notices that its process died', async () => {
   const pid = await untilReady();
   // The service runs in this process, which doesn't notice anything meanwhile.
   const { stdout } = spawnSync(process.execPath, ['-e', takePort, String(pid), new URL(embedder.url).port], { encoding: 'utf8' });
@@ -66,7 +66,7 @@ test('returns 401 without the token', async () => {
   expect(await embed('other')).toBe(401);
 });
 
-test('ends requests that its process has not accepted when the process dies', async () => {
+test('ends pending requests when the process dies', async () => {
   const pid = await untilReady();
   process.kill(pid, 'SIGSTOP');
   const statuses = Array.from({ length: 20 }, () => embed());
@@ -77,7 +77,7 @@ test('ends requests that its process has not accepted when the process dies', as
   await untilReady();
 });
 
-test('does not start a process if it is stopped while its files are checked', async () => {
+test("doesn't start a process if it is stopped during the file check", async () => {
   const changes: boolean[] = [];
   const stopped = await start((isReady) => changes.push(isReady));
   await stopped.stop();

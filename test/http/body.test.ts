@@ -31,13 +31,13 @@ async function abandoned(head: string, use: (request: IncomingMessage) => Promis
   }
 }
 
-test('rejects in readBody if the caller has already disconnected, instead of waiting forever', async () => {
+test('readBody rejects if the caller has already disconnected', async () => {
   await abandoned('POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\nabc', async (request) => {
     await expect(readBody(request)).rejects.toBeInstanceOf(ClientDisconnectedError);
   });
 });
 
-test('joins any number of small chunks in order', async () => {
+test('joins small chunks in order', async () => {
   for (const count of [1_023, 1_024, 1_025, 5_000]) {
     const chunks = Array.from({ length: count }, (_, index) => Buffer.from([index % 251]));
     const request = Object.assign(Readable.from(chunks), { headers: {} });
@@ -45,7 +45,7 @@ test('joins any number of small chunks in order', async () => {
   }
 });
 
-test('reads a body that arrived with its headers within the memory limit', async () => {
+test('reads a body that arrived together with its headers', async () => {
   const mebibyte = 1_048_576;
   const memory = createBodyMemory(32 * mebibyte);
   const bodies = memory.of('one');
@@ -67,7 +67,7 @@ test('reads a body that arrived with its headers within the memory limit', async
   await expect(read('more')[1]).rejects.toMatchObject({ status: 413 });
 });
 
-test('disconnects a caller that sends for five minutes', async () => {
+test('disconnects a caller that takes longer than five minutes', async () => {
   mock.timers.enable({ apis: ['setTimeout'] });
   try {
     const request = Object.assign(new Readable({ read: () => undefined }), { headers: {}, complete: false });
@@ -82,7 +82,7 @@ test('disconnects a caller that sends for five minutes', async () => {
   }
 });
 
-test('keeps one key from holding all the memory for bodies, and accepts each body alone', () => {
+test('prevents one key from using all the memory for bodies', () => {
   const mebibyte = 1_048_576;
   const fill = (memory: ReturnType<typeof createBodyMemory>, key: string, piece: number): number => {
     for (let held = 0; ; held += piece) {

@@ -24,7 +24,7 @@ describe('parseTextHeader', () => {
     ['', null],
     [undefined, null],
     ['gr\u00f6', 'gr\ufffd'],
-  ])('parses %j as %j', (value, text) => {
+  ])('parses a text header %j as %j', (value, text) => {
     expect(parseTextHeader({ 'x-gateway-source': value }, 'x-gateway-source')).toBe(text);
   });
 });
@@ -48,7 +48,7 @@ describe('x-gateway-timeout-ms', () => {
     ['', null],
     [wire('٥'), null],
     [undefined, null],
-  ])('parses %j as %j', (value, timeoutMs) => {
+  ])('parses a timeout of %j as %j', (value, timeoutMs) => {
     expect(parseTimeoutMs({ 'x-gateway-timeout-ms': value })).toBe(timeoutMs);
   });
 });
@@ -61,12 +61,12 @@ describe('x-gateway-first-content-timeout-ms', () => {
     ['3600000', 3_600_000],
     ['', null],
     [undefined, null],
-  ])('parses %j as %j', (value, timeoutMs) => {
+  ])('parses a first content timeout of %j as %j', (value, timeoutMs) => {
     expect(parse(value)).toBe(timeoutMs);
   });
 
   test.each(['0', '-1', '+5', '1.5', '1e3', '5s', '5, 6', '0x10', '3600001', '9'.repeat(400), wire('٥')])(
-    'returns 400 bad_request for %j',
+    'returns 400 bad_request for a first content timeout of %j',
     (value) => {
       expect(() => parse(value)).toThrow(expect.objectContaining({ code: 'bad_request', status: 400 }));
     },
@@ -83,7 +83,7 @@ describe('x-gateway-memory', () => {
     ['RECALL', 'recall', false],
     ['off', 'off', false],
     ['oFF', 'off', false],
-  ])('parses %j as %s', (value, mode, explicitWrite) => {
+  ])('parses the memory mode %j as %s', (value, mode, explicitWrite) => {
     expect(parseMemoryMode({ 'x-gateway-memory': value })).toEqual({ mode, explicitWrite });
   });
 
@@ -102,18 +102,18 @@ describe('the subject', () => {
 
   test.each<[string, string | undefined, string | null, string | null]>([
     ['the header', 'user-42', null, 'user-42'],
-    ['the header before the body', 'user-42', 'other', 'user-42'],
-    ['the header in UTF-8', wire('Jürgen 漢 😀'), null, 'Jürgen 漢 😀'],
-    ['256 characters in UTF-8', wire('é'.repeat(256)), null, 'é'.repeat(256)],
+    ['the header even if the body has one', 'user-42', 'other', 'user-42'],
+    ['a UTF-8 header', wire('Jürgen 漢 😀'), null, 'Jürgen 漢 😀'],
+    ['a header of 256 characters in UTF-8', wire('é'.repeat(256)), null, 'é'.repeat(256)],
     ['the body', undefined, 'user-7', 'user-7'],
-    ['the body when the header is empty', '', 'user-7', 'user-7'],
-    ['none', undefined, null, null],
-    ['a body value that is too long', undefined, 'x'.repeat(257), null],
+    ['the body if the header is empty', '', 'user-7', 'user-7'],
+    ['neither the header nor the body', undefined, null, null],
+    ['no body value that is too long', undefined, 'x'.repeat(257), null],
     ['a body value of 256 characters', undefined, '😀'.repeat(256), '😀'.repeat(256)],
-    ['a body value with a control character', undefined, 'a\nb', null],
-    ['a body value with a lone surrogate', undefined, 'a\ud800', null],
-    ['an empty body value', undefined, '', null],
-  ])('%s', (_name, value, bodyUser, subject) => {
+    ['no body value with a control character', undefined, 'a\nb', null],
+    ['no body value with a lone surrogate', undefined, 'a\ud800', null],
+    ['no empty body value', undefined, '', null],
+  ])('takes the subject from %s', (_name, value, bodyUser, subject) => {
     expect(parseSubject(headerOf(value), bodyUser)).toBe(subject);
   });
 
@@ -126,14 +126,14 @@ describe('the subject', () => {
     ['half a character', wire('é').slice(0, 1)],
     ['a surrogate as UTF-8', '\u00ed\u00a0\u0080'],
     ['an overlong form', '\u00c0\u00af'],
-  ])('rejects an invalid header with %s, which the body does not replace', (_name, value) => {
+  ])('rejects a header with %s instead of using the body', (_name, value) => {
     expect(hasSubjectHeader(headerOf(value))).toBe(true);
     expect(parseSubject(headerOf(value), 'from the body')).toBeNull();
   });
 });
 
 describe('correlation', () => {
-  test('parses each header and returns null for absent ones', () => {
+  test('returns each header, or null if it is absent', () => {
     expect(
       parseCorrelation({
         'x-gateway-task-id': 't-17',

@@ -35,12 +35,12 @@ test('describes version 0.1.0 of the API in OpenAPI 3.1', () => {
   expect(document).toMatchObject({ openapi: '3.1.0', info: { version: '0.1.0' } });
 });
 
-test('keeps docs/api/openapi.json and src/cli/api-operations.json up to date (node scripts/write-openapi.js)', () => {
+test('keeps the generated files up to date (node scripts/write-openapi.js)', () => {
   expect(JSON.parse(readFileSync(join(root, 'docs/api/openapi.json'), 'utf8'))).toEqual(document);
   expect(JSON.parse(readFileSync(join(root, 'src/cli/api-operations.json'), 'utf8'))).toEqual(describeCommandOperations(document));
 });
 
-test('describes exactly the routes of the code', () => {
+test('describes exactly the routes in the code', () => {
   const names = readdirSync(join(root, 'src/http/routes'), { encoding: 'utf8', recursive: true }).filter((name) => name.endsWith('.ts'));
   const files = ['src/http/server.ts', ...names.map((name) => `src/http/routes/${name}`)];
   const found = files.flatMap((file) => {
@@ -63,7 +63,7 @@ test('resolves all references and uses all components', () => {
   expect([...refs].sort()).toEqual(there.sort());
 });
 
-test('gives operations unique ids, security and all path parameters', () => {
+test('gives each operation a unique id, security and all path parameters', () => {
   const names = operations.map(({ operation }) => operation.operationId);
   expect(new Set(names).size).toBe(operations.length);
   const schemes = Object.keys(asObject(asObject(document.components).securitySchemes));
@@ -75,7 +75,7 @@ test('gives operations unique ids, security and all path parameters', () => {
   }
 });
 
-test('describes 401 and 503 for every route with a key, and 413 and 415 for every route with a body', () => {
+test('describes 401 and 503 for every route with a key', () => {
   for (const { path, method, operation } of operations) {
     const statuses = Object.keys(asObject(operation.responses));
     const needsKey = (operation.security as unknown[]).length > 0;
@@ -86,7 +86,7 @@ test('describes 401 and 503 for every route with a key, and 413 and 415 for ever
   }
 });
 
-describe('the schema of an inference body accepts what the gateway accepts', () => {
+describe('the schema of an inference request', () => {
   const any = fc.oneof(
     fc.jsonValue({ maxDepth: 1 }),
     fc.constantFrom<unknown>('', 'auto', 'one/echo', true, false, null, 0, 7, -1.5, [], {}),
@@ -96,7 +96,7 @@ describe('the schema of an inference body accepts what the gateway accepts', () 
     { requiredKeys: [] },
   );
 
-  test.each(Object.entries(inferenceRoutes))('%s', (route, { body: name }) => {
+  test.each(Object.entries(inferenceRoutes))('accepts what the gateway accepts for %s', (route, { body: name }) => {
     const schema = inferenceRequests[name];
     const rules = routeCodecs[route as keyof typeof inferenceRoutes]; // A key of that same record.
     const isAccepted = (text: string): boolean => {
@@ -122,7 +122,7 @@ describe('the schema of an inference body accepts what the gateway accepts', () 
   });
 });
 
-describe('the schema of a body accepts what its module accepts', () => {
+describe('the schema of a provisioning request', () => {
   const now = Date.parse('2026-11-21T00:00:00Z');
   /**
    * Rules that no schema can express: a time in the future, a window that requires its ceiling, and the syntax of an
@@ -154,7 +154,7 @@ describe('the schema of a body accepts what its module accepts', () => {
     ['MemorySearchBody', memoryRequests.MemorySearchBody, (body) => searchRequestSchema.parse(body)],
     ['MemoryRecallBody', memoryRequests.MemoryRecallBody, (body) => dryRunRequestSchema.parse(body)],
     ['MemoryGraphBody', memoryRequests.MemoryGraphBody, (body) => graphQuerySchema.parse(body)],
-  ])('%s', (name, schema, read) => {
+  ])('accepts what the gateway accepts for %s', (name, schema, read) => {
     const refusal = (body: unknown): string | null => {
       try {
         read(body);

@@ -37,7 +37,7 @@ async function request(sampling: RequestSampling, headers: readonly Record<strin
   return { seen, spans: collector.spans.map((span) => span.traceId), lines };
 }
 
-test('traces a request if its traceparent says so, and by ratio if that is missing or invalid', async () => {
+test('traces a request if its traceparent says so', async () => {
   const headers = [{ traceparent: sampled }, { traceparent: unsampled }, {}, { traceparent: 'invalid' }, { traceparent: sampled }];
   const none = await request({ ratio: 0, followsParent: true }, headers);
   expect(none.seen).toEqual([traceId, undefined, undefined, undefined, traceId]);
@@ -48,14 +48,14 @@ test('traces a request if its traceparent says so, and by ratio if that is missi
   expect(new Set(all.spans).size).toBe(3);
 });
 
-test('applies the ratio of an independent sampler to every request and creates no spans for probes', async () => {
+test("applies the ratio to every request if it doesn't follow the parent", async () => {
   const headers = [{ traceparent: sampled }, { traceparent: unsampled }, {}];
   expect((await request({ ratio: 0, followsParent: false }, headers)).seen).toEqual([undefined, undefined, undefined]);
   expect((await request({ ratio: 1, followsParent: false }, headers)).seen).toEqual([traceId, traceId, expect.any(String)]);
   expect((await request({ ratio: 1, followsParent: false }, headers, '/readyz')).spans).toEqual([]);
 });
 
-test('does not let a caller choose a trace id that gets traced if the parent is not followed', async () => {
+test("doesn't let the caller pick a trace id that is always sampled", async () => {
   const lowest = { traceparent: `00-${'0'.repeat(31)}1-b7ad6b7169203331-01` };
   expect((await request({ ratio: 1e-9, followsParent: false }, [lowest])).seen).toEqual([undefined]);
 });

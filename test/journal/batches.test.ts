@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import { createBatchStore } from '../../src/journal/batch-store.ts';
 import { emptyDatabase, keepingLogger, settledCall } from './calls.ts';
 
-test('limits a batch to 500 calls and 4 MiB of text, and puts a longer text in its own batch', async () => {
+test('limits a batch to 500 calls and 4 MiB of text', async () => {
   const batches: number[] = [];
   const store = createBatchStore({
     database: emptyDatabase(),

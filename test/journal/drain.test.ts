@@ -40,7 +40,7 @@ describe('the drain', () => {
   test.each([
     ['memory', 16_000, 0],
     ['disk', 0, 1],
-  ])('stores a written call unchanged from %s', (_source, recentBytes, expectedReads) => {
+  ])('stores a call from %s unchanged', (_source, recentBytes, expectedReads) => {
     const reads = countReads();
     return withDrain(
       async ({ journal, drain, batches }) => {
@@ -57,7 +57,7 @@ describe('the drain', () => {
     );
   });
 
-  test('reads calls beyond the memory limit from disk in order', () => {
+  test('reads calls over the memory limit from disk', () => {
     const reads = countReads();
     return withDrain(
       async ({ journal, drain, batches }) => {
@@ -82,7 +82,7 @@ describe('the drain', () => {
     );
   });
 
-  test('resolves waitUntilDrained() once all earlier writes are stored, without waiting for the interval', () =>
+  test("waitUntilDrained() doesn't wait for the interval", () =>
     withDrain(
       async ({ journal, drain, batches }) => {
         const calls = Array.from({ length: 1_200 }, () => settledCall());
@@ -112,7 +112,7 @@ describe('the drain', () => {
     ),
   );
 
-  test('resolves waitUntilDrained() of a project without waiting for other projects or storing their calls early', () =>
+  test("waitUntilDrained() of a project doesn't wait for other projects", () =>
     withDrain(
       async ({ journal, drain, batches }) => {
         const [busy, reader] = ['01900000-0000-7000-8000-00000000000a', '01900000-0000-7000-8000-00000000000b'];
@@ -130,7 +130,7 @@ describe('the drain', () => {
       { intervalMs: 60_000 },
     ));
 
-  test('times out waitUntilDrained() while the database is unavailable', () =>
+  test('waitUntilDrained() times out while the database is unavailable', () =>
     withDrain(async ({ journal, drain, database }) => {
       database.fail(connectionError());
       await journal.settle(settledCall());
@@ -140,7 +140,7 @@ describe('the drain', () => {
       database.fail(null);
     }));
 
-  test('deletes a full segment once it is stored and keeps open calls in the journal', () =>
+  test('deletes a full segment once its calls are stored', () =>
     withDrain(async ({ journal, drain }) => {
       drain.start();
       const open = factsOf();
@@ -154,7 +154,7 @@ describe('the drain', () => {
       await journal.settle(settledCall({ metadata: open }));
     }));
 
-  test('deletes the last segment of an idle journal, so that texts do not stay on disk', () =>
+  test('deletes the last segment of an idle journal', () =>
     withDrain(async ({ journal, drain, clock }) => {
       drain.start();
       await journal.settle(settledCall({ content: withText('private') }));
@@ -164,7 +164,7 @@ describe('the drain', () => {
       await until(async () => (await readdir(journal.folder)).every((name) => !name.startsWith('segment')), 'the last segment is deleted');
     }));
 
-  test('drains the remaining records on stop() and deletes all segments', () =>
+  test('stores the remaining records on stop() and deletes all segments', () =>
     withDrain(async ({ journal, drain, batches }) => {
       await journal.settle(settledCall());
       await drain.stop();
@@ -172,7 +172,7 @@ describe('the drain', () => {
       expect(journal.segments()).toEqual([]);
     }));
 
-  test('times out stop() if the database hangs', () =>
+  test('stop() times out if the database hangs', () =>
     withDrain(
       async ({ journal, drain }) => {
         await journal.settle(settledCall());
@@ -185,7 +185,7 @@ describe('the drain', () => {
   test.each([
     ['memory', 16_000_000],
     ['disk', 0],
-  ])('keeps unstored calls on disk if stop() interrupts a backlog: from %s', async (_source, recentBytes) => {
+  ])('keeps unstored calls on disk if stop() interrupts a backlog in %s', async (_source, recentBytes) => {
     const { promise: released, resolve: release } = Promise.withResolvers<void>();
     const calls = Array.from({ length: 12 }, () => settledCall({ content: withText('x'.repeat(20_000)) }));
     await withDrain(
@@ -205,7 +205,7 @@ describe('the drain', () => {
     );
   });
 
-  test('reads a record that is larger than a window completely', () =>
+  test('reads a record that is larger than the read window', () =>
     withDrain(async ({ journal, drain, batches }) => {
       const call = settledCall({ content: withText('x'.repeat(6 * 1024 * 1024)) });
       await journal.settle(settledCall());
@@ -222,7 +222,7 @@ describe('the drain', () => {
       expect(batches).toEqual([[call]]);
     }));
 
-  test('copies a damaged segment to the quarantine and continues after it', () =>
+  test('moves on after copying a damaged segment to the quarantine', () =>
     withDrain(async ({ dataDir, journal, drain, batches, logger }) => {
       const [before, damaged, after] = [settledCall(), settledCall(), settledCall()];
       await journal.settle(before);
@@ -243,7 +243,7 @@ describe('during a database outage', () => {
     ['in memory', 16_000_000],
     ['in memory and on disk', 100_000],
     ['on disk', 0],
-  ])('loses and duplicates nothing, and the backlog is stored in bounded batches: %s', (_place, recentBytes) =>
+  ])('neither loses nor duplicates calls with a backlog %s', (_place, recentBytes) =>
     withDrain(
       async ({ journal, drain, database, batches, logger }) => {
         database.fail(connectionError());
@@ -263,7 +263,7 @@ describe('during a database outage', () => {
     ),
   );
 
-  test('calls onStored once per call, even if it begins between two batches of a window', () => {
+  test('calls onStored once per call', () => {
     const reported: SettledCall[][] = [];
     let batchCount = 0;
     return withDrain(
@@ -288,7 +288,7 @@ describe('during a database outage', () => {
     );
   });
 
-  test('runs prepare before the first batch and again after a day, and retries it after an outage', () => {
+  test('runs prepare before the first batch and once a day', () => {
     let runs = 0;
     let isUnavailable = true;
     const prepare = async (): Promise<void> => {
@@ -316,7 +316,7 @@ describe('during a database outage', () => {
   });
 });
 
-test('stores calls if partitions cannot be created', () => {
+test("stores calls even if partitions can't be created", () => {
   const prepare = async (): Promise<void> => {
     throw Object.assign(new Error('permission denied for schema public'), { code: '42501' });
   };
@@ -331,7 +331,7 @@ test('stores calls if partitions cannot be created', () => {
   );
 });
 
-describeDatabases('journal to tables', (database) => {
+describeDatabases('the journal with real tables', (database) => {
   const withStore = (work: (setup: { journal: Journal; drain: Drain }) => Promise<void>): Promise<void> =>
     withFolder(async (dataDir) => {
       const [clock, logger] = [clockAt(noon), keepingLogger()];
@@ -341,7 +341,7 @@ describeDatabases('journal to tables', (database) => {
       await journal.close();
     });
 
-  test('stores each call once with its attempts, regardless of the text that the caller sent', () =>
+  test('stores each call once with its attempts', () =>
     withStore(async ({ journal, drain }) => {
       const metadata = factsOf();
       const odd = settledCall({ metadata: { ...metadata, source: 'a\0b\ud800', plan: [{ model: 'x\0\udfff', skipped: 'no \0' }] } });
@@ -352,7 +352,7 @@ describeDatabases('journal to tables', (database) => {
       expect(drain.counts()).toMatchObject({ stored: 701, quarantined: 0 });
     }));
 
-  test('stores the other records if SQL rejects one', () =>
+  test('stores the other records if the database rejects one', () =>
     withStore(async ({ journal, drain }) => {
       const good = [settledCall(), settledCall()];
       const bad = settledCall({ metadata: { keyId: 'not a uuid' } });

@@ -20,7 +20,7 @@ async function textOf(folder: string): Promise<string> {
   return (await Promise.all(names.map((name) => readFile(join(folder, name), 'latin1')))).join('');
 }
 
-test('records an open call without subject and text if its subject is erased', () =>
+test('stores no subject or text for an open call whose subject was erased', () =>
   withDrain(async ({ journal, drain, batches }) => {
     const [ada, bob] = [factsOf({ ...about('Ada'), correlation }), factsOf(about('Bob'))];
     for (const metadata of [ada, bob]) await journal.open(metadata, attemptStart);
@@ -47,7 +47,7 @@ test('records an open call without subject and text if its subject is erased', (
     expect(second).toMatchObject({ metadata: { memory: { subject: 'Bob' } }, content: { request: Buffer.from('text of Ada') } });
   }));
 
-test('returns true from drainAndDelete() once everything is stored and deleted, including writes in progress', () =>
+test('drainAndDelete() returns true once everything is stored and deleted', () =>
   withDrain(async ({ journal, drain, batches }) => {
     const writing = Promise.all(Array.from({ length: 50 }, () => journal.settle(settledCall({ content: withText('private') }))));
     expect(await drain.drainAndDelete()).toBe(true);
@@ -57,7 +57,7 @@ test('returns true from drainAndDelete() once everything is stored and deleted, 
     expect(await drain.drainAndDelete()).toBe(true);
   }));
 
-test('completes drainAndDelete() after calls were lost on a full disk, and reports each lost call once', () => {
+test('drainAndDelete() completes after calls were lost on a full disk', () => {
   const disk = createBrokenDisk();
   const lost: SettledCall[] = [];
   return withDrain(
@@ -84,7 +84,7 @@ test('completes drainAndDelete() after calls were lost on a full disk, and repor
   );
 });
 
-test('returns false from drainAndDelete() during a database outage', () =>
+test('drainAndDelete() returns false during a database outage', () =>
   withDrain(async ({ journal, drain, database }) => {
     await journal.settle(settledCall({ content: withText('private') }));
     database.fail(connectionError());
@@ -115,7 +115,7 @@ test('deletes only quarantined files that name the subject in this project', () 
     expect(await deleteQuarantined(dataDir, 'p1', new Set([sha256]))).toBe(1);
   }));
 
-test('rejects quarantined records from before an erasure, and keeps later calls and other subjects and projects', () =>
+test('rejects quarantined records from before an erasure', () =>
   withFolder(async (dataDir) => {
     const [ours, other] = [randomUUID(), randomUUID()];
     const quarantine = createQuarantine(dataDir, async (calls) =>

@@ -8,7 +8,7 @@ import { attemptStart, factsOf, settledCall } from './calls.ts';
 const frameOf = (meta: string, attachment: Buffer | null = null): Buffer => Buffer.concat(encodeFrame(meta, attachment));
 
 describe('frames', () => {
-  test('encodes large frames the same way and handles their checksums over several turns', async () => {
+  test('yields to the event loop while it computes checksums of large frames', async () => {
     const attachment = Buffer.alloc(5 * 1_024 * 1_024, 'text');
     const file = Buffer.concat([frameOf('{"n":1}'), frameOf('{"n":2}', attachment), frameOf('{"n":3}')]);
     const frames = createFrameBuffer();
@@ -37,7 +37,7 @@ describe('frames', () => {
     expect(await decodeInTurns(file)).toEqual(first);
   });
 
-  test('decodes every encoded frame, regardless of the bytes in its attachment', () => {
+  test('decodes every encoded frame, whatever its attachment contains', () => {
     const bytes = fc.uint8Array({ maxLength: 300 });
     fc.assert(
       fc.property(fc.array(fc.tuple(fc.string({ unit: 'binary' }), bytes), { maxLength: 6 }), (records) => {
@@ -52,7 +52,7 @@ describe('frames', () => {
     );
   });
 
-  test('keeps frames in order in a reusable buffer, even if they exceed its memory', () => {
+  test('keeps frames in order in a reusable buffer', () => {
     const frames = createFrameBuffer();
     const bytes = fc.tuple(fc.uint8Array({ maxLength: 300 }), fc.constantFrom(0, 0, 1_000, 100_000, 300_000));
     const json = fc.array(fc.string({ unit: 'binary' }), { minLength: 1, maxLength: 3 });
@@ -72,7 +72,7 @@ describe('frames', () => {
     );
   });
 
-  test('decodes frames up to a last one that is truncated at any byte', () => {
+  test('decodes all frames before a truncated last one', () => {
     const complete = frameOf('{"a":1}', Buffer.from('body'));
     const last = frameOf('{"b":2}', Buffer.from('another body'));
     for (let bytes = 1; bytes < last.length; bytes += 1) {
@@ -82,7 +82,7 @@ describe('frames', () => {
     }
   });
 
-  test('reports a frame as damaged if a bit is wrong or the file continues with zeros', () => {
+  test('reports a frame as damaged if a bit is wrong', () => {
     const complete = frameOf('{"a":1}', Buffer.from('body'));
     const wrong = Buffer.from(complete);
     wrong[wrong.length - 1] = (wrong.at(-1) ?? 0) ^ 1;
@@ -105,11 +105,11 @@ describe('records', () => {
     ['settled with an empty body', { kind: 'settled', call: settledCall({ content: { request: Buffer.alloc(0), response: null } }) }],
     ['settled without text', { kind: 'settled', call: settledCall() }],
     ['probe', { kind: 'probe' }],
-  ])('decodes %s as it was encoded', (_name, record) => {
+  ])('decodes the record %s unchanged', (_name, record) => {
     expect(readBack(record)).toEqual(record);
   });
 
-  test('keeps the record format that older versions read', () => {
+  test('still writes the record format that older versions read', () => {
     const call = settledCall({ content: { request: Buffer.from('{}'), response } });
     const { metadata, result } = call;
     const metaOf = (record: JournalRecord): unknown =>
@@ -128,7 +128,7 @@ describe('records', () => {
     expect(metaOf({ kind: 'settled', call })).toEqual([{ kind: 'settled', facts: metadata, result, content: { answer: response } }, '{}']);
   });
 
-  test('reports an unknown record as unreadable and returns its call id', () => {
+  test('reports the call id of an unknown record', () => {
     const read = (meta: string) => decodeFrames(frameOf(meta)).frames.map(decodeRecord)[0];
     expect(read('{"kind":"settled","facts":{"id":"x"}}')).toEqual({ kind: 'unreadable', callId: 'x' });
     expect(read('{"kind":"from the future"}')).toEqual({ kind: 'unreadable', callId: null });

@@ -63,7 +63,7 @@ function settledIds(records: readonly DecodedRecord[]): string[] {
 }
 
 describe('writing', () => {
-  test('keeps a call in the journal from its first attempt until it settles, with its body byte for byte', () =>
+  test('keeps a call in the journal until it settles, with its body byte for byte', () =>
     withJournal(async ({ journal, records }) => {
       const call = settledCall({ content: { request: Buffer.from([123, 0, 255, 125]), response: null } });
       const { id } = call.metadata;
@@ -79,14 +79,14 @@ describe('writing', () => {
       ]);
     }));
 
-  test('makes the folder and files readable by the owner only', () =>
+  test('makes its folder and files readable by the owner only', () =>
     withJournal(async ({ journal }) => {
       await journal.settle(settledCall());
       expect((await stat(journal.folder)).mode & 0o777).toBe(0o700);
       for (const name of await readdir(journal.folder)) expect((await stat(join(journal.folder, name))).mode & 0o777).toBe(0o600);
     }));
 
-  test('writes the records of one turn of the event loop together', () =>
+  test('combines the records of one turn of the event loop into one write', () =>
     withJournal(async ({ journal, writes, records }) => {
       const calls = Array.from({ length: 10 }, () => settledCall());
       await Promise.all(calls.map((call) => journal.settle(call)));
@@ -118,7 +118,7 @@ describe('writing', () => {
 });
 
 describe('segments', () => {
-  test('seals a segment when it is full and deletes it on deleteSegment', () =>
+  test('seals a full segment and deletes it on deleteSegment', () =>
     withJournal(async ({ journal, records }) => {
       for (let round = 0; round < 3; round += 1) await journal.settle(settledCall({ content: withText('x'.repeat(25_000)) }));
       expect(journal.segments().map(({ number, sealed }) => [number, sealed])).toEqual([
@@ -131,7 +131,7 @@ describe('segments', () => {
       expect(settledIds(await records())).toHaveLength(2);
     }));
 
-  test('copies an open call forward to the newest segment with all its attempts', () =>
+  test('copies an open call to the newest segment with all its attempts', () =>
     withJournal(async ({ journal, records }) => {
       const metadata = factsOf();
       await journal.open(metadata, attemptStart);
@@ -142,7 +142,7 @@ describe('segments', () => {
       expect(journal.segments().map(({ number }) => number)).toEqual([2]);
     }));
 
-  test('deletes an empty folder on close, but keeps one with records', () =>
+  test('deletes an empty folder on close but keeps one with records', () =>
     withFolder(async (dataDir) => {
       const options = { dataDir, clock: clockAt(noon), logger: keepingLogger(), sync: false, ballastBytes: 100 };
       const empty = await createJournal(options);
@@ -156,7 +156,7 @@ describe('segments', () => {
 });
 
 describe('a failing disk', () => {
-  test('returns budget_unavailable if it is full, and settles open calls in the space of the ballast file', () =>
+  test('returns budget_unavailable if the disk is full', () =>
     withJournal(async ({ journal, disk, records }) => {
       const open = factsOf();
       await journal.open(open, attemptStart);
@@ -194,7 +194,7 @@ describe('a failing disk', () => {
     );
   });
 
-  test('rewrites the ballast file with real bytes once there is space, and then accepts calls', () =>
+  test('rewrites the ballast file and accepts calls again once there is space', () =>
     withJournal(async ({ journal, disk }) => {
       disk.leave(0);
       await expect(journal.open(factsOf(), attemptStart)).rejects.toMatchObject({ code: 'budget_unavailable' });
@@ -206,7 +206,7 @@ describe('a failing disk', () => {
       await journal.open(factsOf(), attemptStart);
     }));
 
-  test('rejects calls without using space if there is not enough for the ballast file', () =>
+  test("rejects calls if there isn't enough space for the ballast file", () =>
     withJournal(async ({ journal, disk, logger }) => {
       disk.leave(0);
       await expect(journal.open(factsOf(), attemptStart)).rejects.toMatchObject({ code: 'budget_unavailable' });
@@ -216,7 +216,7 @@ describe('a failing disk', () => {
       expect(await readdir(journal.folder)).not.toContain('reserve.new');
     }));
 
-  test.each(['EIO', 'EACCES', 'ENOSPC'])('removes a partial write before later records after %s', (code) =>
+  test.each(['EIO', 'EACCES', 'ENOSPC'])('removes a partial write after %s', (code) =>
     withJournal(async ({ journal, disk, records }) => {
       const [before, during, after] = [settledCall(), settledCall({ content: withText('lost in a partial write') }), settledCall()];
       await journal.settle(before);
@@ -231,7 +231,7 @@ describe('a failing disk', () => {
     }),
   );
 
-  test('ends a segment whose partial write cannot be truncated and starts a new one', () =>
+  test("starts a new segment if a partial write can't be truncated", () =>
     withJournal(async ({ journal, disk, records }) => {
       const [before, during] = [settledCall(), settledCall()];
       await journal.settle(before);
@@ -244,7 +244,7 @@ describe('a failing disk', () => {
       expect(journal.segments().length).toBeGreaterThan(1);
     }));
 
-  test('drops the texts of parked calls before it loses any, and logs the cost of a lost call', () =>
+  test('drops the texts of parked calls before it loses a call', () =>
     withJournal(
       async ({ journal, disk, logger, records }) => {
         disk.fail('EIO');
@@ -283,7 +283,7 @@ describe('a failing disk', () => {
       await journal.close();
     }));
 
-  test('requires 20 MiB of free space for a start', () =>
+  test('requires 20 MiB of free space to start', () =>
     withFolder(async (dataDir) => {
       const disk = createBrokenDisk();
       const logger = keepingLogger();

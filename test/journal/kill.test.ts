@@ -108,12 +108,12 @@ describePostgres('kill -9', () => {
     'after discard': [1],
   };
 
-  test('has a kill for every failpoint of the journal and the drain', () => {
+  test('covers every failpoint of the journal and the drain', () => {
     expect(Object.keys(passesOf)).toEqual([...liveFailpoints]);
   });
 
   test.each(Object.entries(passesOf).flatMap(([point, all]) => all.map((passes) => [point, passes] as const)))(
-    'loses and duplicates no call after a kill at %s after %i passes',
+    'neither loses nor duplicates calls after a kill at %s after %i passes',
     (point, passes) =>
       withFolder(async (dataDir) => {
         const death = await runProcess('serve', dataDir, point, passes);
@@ -123,7 +123,7 @@ describePostgres('kill -9', () => {
       }),
   );
 
-  test.each([10, 300, 1_500])('loses and duplicates no call after a kill from outside after %i confirmations', (killAfter) =>
+  test.each([10, 300, 1_500])('neither loses nor duplicates calls after an external kill after %i confirmations', (killAfter) =>
     withFolder(async (dataDir) => {
       const death = await runProcess('serve', dataDir, 'never', 0, killAfter);
       expect(death.signal).toBe('SIGKILL');
@@ -142,7 +142,7 @@ describePostgres('kill -9', () => {
     }),
   );
 
-  test('keeps every confirmed call if the last record is torn', () =>
+  test('keeps every confirmed call if the last record is truncated', () =>
     withFolder(async (dataDir) => {
       const death = await runProcess('serve', dataDir, 'after write', 60);
       const [folder = ''] = await readdir(join(dataDir, 'journal'));
@@ -162,7 +162,7 @@ describePostgres('kill -9', () => {
       await expectExactlyOnce(death);
     }));
 
-  test('stores each call once if the same segments are recovered in two folders', () =>
+  test('stores each call once if two folders contain the same segments', () =>
     withFolder(async (dataDir) => {
       const death = await runProcess('serve', dataDir, 'before store', 0);
       const [folder = ''] = await readdir(join(dataDir, 'journal'));
@@ -173,7 +173,7 @@ describePostgres('kill -9', () => {
       await expectExactlyOnce(death);
     }));
 
-  test('shares the journals between two concurrent recoveries without storing a call twice', () =>
+  test('stores each call once if two recoveries run concurrently', () =>
     withFolder(async (dataDir) => {
       const deaths = [];
       for (let round = 0; round < 3; round += 1) deaths.push(await runProcess('serve', dataDir, 'after write', 50));

@@ -11,7 +11,7 @@ import { describeDatabases } from '../db/databases.ts';
 import { createBrokenDisk } from './broken-disk.ts';
 import { clockAt, keepingLogger, noon, settledCall, withFolder } from './calls.ts';
 
-test('does not drop a call that is being written if memory runs out', async () => {
+test('keeps a call that is being written when memory runs out', async () => {
   const lost: string[] = [];
   const parked = createParkedCalls({ maxBytes: 3_000, logger: keepingLogger(), onLost: ({ metadata }) => void lost.push(metadata.id) });
   const [first, second, ...others] = Array.from({ length: 8 }, () => settledCall());
@@ -30,8 +30,8 @@ test('does not drop a call that is being written if memory runs out', async () =
   expect(await writing).toBe(true);
 });
 
-describeDatabases('the quota of a lost call', (database) => {
-  test('returns to the ceiling, because no record of the call will ever be counted', () =>
+describeDatabases('a lost call', (database) => {
+  test('gives its reserved quota back', () =>
     withFolder(async (dataDir) => {
       const [clock, disk] = [clockAt(noon), createBrokenDisk()];
       const process = createTestProcess({ database: database(), clock });

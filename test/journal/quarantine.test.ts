@@ -12,7 +12,7 @@ import { idsOf, withDrain } from './drain-helper.ts';
 describe('a record that the database rejects', () => {
   const isPoison = (call: SettledCall): boolean => call.content?.request.includes('poison') ?? false;
 
-  test('isolates the record by halving, stores it without text, copies it to the quarantine and stores all others', () =>
+  test('isolates the rejected record by bisection and stores all others', () =>
     withDrain(
       async ({ dataDir, journal, drain, batches }) => {
         const calls = Array.from({ length: 300 }, (_value, index) => settledCall({ content: withText(index === 77 ? 'poison' : 'good') }));
@@ -31,7 +31,7 @@ describe('a record that the database rejects', () => {
       { rejects: isPoison },
     ));
 
-  test('stores the record without any text of its caller if the database rejects that too', () =>
+  test("stores the record without the caller's text if the database still rejects it", () =>
     withDrain(
       async ({ journal, drain, batches }) => {
         const metadata = factsOf();
@@ -44,7 +44,7 @@ describe('a record that the database rejects', () => {
       { rejects: ({ metadata }) => metadata.correlation.taskId === 'poison' },
     ));
 
-  test('keeps the record in the quarantine and logs its cost if the database rejects every form', () => {
+  test('keeps the record in the quarantine and logs its cost if nothing else works', () => {
     const rejected: SettledCall[] = [];
     return withDrain(
       async ({ journal, drain, batches, logger }) => {
@@ -61,7 +61,7 @@ describe('a record that the database rejects', () => {
     );
   });
 
-  test('isolates a record with an unexpected value that cannot be processed', () =>
+  test("isolates a record that can't be processed", () =>
     withDrain(
       async ({ journal, drain, batches }) => {
         const response = JSON.parse('{"text":"fine","toolCalls":[{"name":5,"arguments":"{}"}]}');
@@ -74,7 +74,7 @@ describe('a record that the database rejects', () => {
       { recentBytes: 16_000 },
     ));
 
-  test('does not stop the drain if the quarantine is not writable either', () =>
+  test("keeps draining if the quarantine isn't writable either", () =>
     withDrain(
       async ({ dataDir, journal, drain, batches }) => {
         await writeFile(join(dataDir, 'journal', 'quarantine'), 'a file where the folder should be');
@@ -85,7 +85,7 @@ describe('a record that the database rejects', () => {
       { rejects: isPoison },
     ));
 
-  test('sanitizes texts before it stores them, so the database accepts them', () =>
+  test('sanitizes texts so that the database accepts them', () =>
     withDrain(async ({ journal, drain, batches }) => {
       const metadata = factsOf();
       const correlation = { ...metadata.correlation, taskId: `\0${'😀'.repeat(300)}`, agentId: 'a\ud800b' };
@@ -126,7 +126,7 @@ describe('a record that the database rejects', () => {
     ['ENOSPC', false],
     ['ERR_INVALID_ARG_TYPE', true],
     [undefined, true],
-  ])('counts as a data error for %s: %s', (code, expected) => {
+  ])('treats %s as a data error: %s', (code, expected) => {
     expect(isDataError(Object.assign(new Error('database error'), code === undefined ? {} : { code }))).toBe(expected);
     // PGlite throws plain objects instead of `Error` instances.
     expect(isDataError({ message: 'database error', code })).toBe(expected);
@@ -148,7 +148,7 @@ describe('the deletion period', () => {
     );
   const namesIn = async (dataDir: string) => (await listQuarantined(dataDir)).map(({ name }) => name);
 
-  test('deletes a record by the start of its call, even without a subject', () =>
+  test('deletes a record by the start of its call', () =>
     withPoison(async (dataDir) => {
       expect(await listQuarantined(dataDir)).toEqual([
         { name: `${id}.record`, bytes: expect.any(Number), quarantinedAt: expect.any(Date), calls: [{ projectId, startedAt }] },
@@ -161,7 +161,7 @@ describe('the deletion period', () => {
       expect(await listQuarantined(dataDir)).toEqual([]);
     }));
 
-  test("uses the setting of the call's project, regardless of the request", () =>
+  test("uses the setting of the call's project", () =>
     withFolder(async (dataDir) => {
       const request = `{"a":"${id}","startedAt":0,"projectId":"${newId(0)}","subject":"erased","b":1}`;
       const raw = Buffer.concat(
@@ -171,7 +171,7 @@ describe('the deletion period', () => {
       expect(await listQuarantined(dataDir)).toMatchObject([{ calls: [{ projectId, startedAt }] }]);
     }));
 
-  test('deletes an unreadable file by its age, using the longest period of any project', () =>
+  test('deletes an unreadable file after the longest period of any project', () =>
     withPoison(async (dataDir) => {
       const file = join(dataDir, 'damaged');
       await writeFile(file, 'not a record');

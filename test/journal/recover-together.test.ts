@@ -30,7 +30,7 @@ async function recoverTwo(dataDir: string, onFailpoint: (name: Failpoint, journa
   return recovered;
 }
 
-test('does not find a journal whose files are being deleted', () =>
+test('ignores a journal whose files are being deleted', () =>
   withFolder(async (dataDir) => {
     const left: string[][] = [];
     await recoverTwo(dataDir, (name, journals) => {
@@ -39,7 +39,7 @@ test('does not find a journal whose files are being deleted', () =>
     expect(left).toEqual([[journalIds[1]], []]);
   }));
 
-test('skips a journal that another recovery removes after it was listed', () =>
+test('skips a journal that another recovery has removed in the meantime', () =>
   withFolder(async (dataDir) => {
     const recovered = await recoverTwo(dataDir, (name, journals) => {
       if (name === 'before unknown') rmSync(join(journals, journalIds[1]), { recursive: true, force: true });

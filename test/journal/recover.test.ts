@@ -58,7 +58,7 @@ function withRecovery(
 }
 
 describe('recovery', () => {
-  test('settles a call without a settled record as unknown with its attempts and an estimated cost', () =>
+  test('settles an unfinished call as unknown with an estimated cost', () =>
     withFolder(async (dataDir) => {
       const trace = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
       const metadata = factsOf({ bodyBytes: 1_001, trace });
@@ -113,7 +113,7 @@ describe('recovery', () => {
       );
     }));
 
-  test('counts an unfinished rerank as one search', () =>
+  test('counts an unfinished rerank call as one search', () =>
     withFolder(async (dataDir) => {
       await createDeadJournal(dataDir, (journal) => journal.open(factsOf({ route: 'rerank' }), attemptStart));
       await withRecovery(
@@ -142,7 +142,7 @@ describe('recovery', () => {
       });
     }));
 
-  test('loses only the rest of a damaged segment and copies it to the quarantine', () =>
+  test('loses only the rest of a damaged segment and quarantines it', () =>
     withFolder(async (dataDir) => {
       const [first, later] = [settledCall(), settledCall()];
       const folder = await createDeadJournal(dataDir, async (journal) => {
@@ -158,7 +158,7 @@ describe('recovery', () => {
       });
     }));
 
-  test('does not touch the journal of a running process', () =>
+  test("doesn't touch the journal of a running process", () =>
     withFolder(async (dataDir) => {
       const journal = await createJournal({ dataDir, clock: clockAt(noon), logger: keepingLogger(), sync: false, ballastBytes: 100 });
       await journal.settle(settledCall());
@@ -169,7 +169,7 @@ describe('recovery', () => {
       await journal.close();
     }));
 
-  test('waits during a database outage and continues where it stopped', () =>
+  test('waits during a database outage and then continues', () =>
     withFolder(async (dataDir) => {
       const call = settledCall();
       const folder = await createDeadJournal(dataDir, (journal) => journal.settle(call));
@@ -188,7 +188,7 @@ describe('recovery', () => {
       );
     }));
 
-  test('continues with other folders if one cannot be recovered', () =>
+  test("continues with the other folders if one can't be recovered", () =>
     withFolder(async (dataDir) => {
       const call = settledCall();
       const bad = join(dataDir, 'journal', '01900000-0000-7000-8000-00000000bad0');
@@ -200,7 +200,7 @@ describe('recovery', () => {
       });
     }));
 
-  test('calls onRecovered before it deletes the folder of the dead process', () =>
+  test("calls onRecovered before it deletes the dead process's folder", () =>
     withFolder(async (dataDir) => {
       const folder = await createDeadJournal(dataDir, (journal) => journal.settle(settledCall()));
       const recovered: string[] = [];
@@ -212,7 +212,7 @@ describe('recovery', () => {
       expect(recovered).toEqual([folder.slice(-36)]);
     }));
 
-  test('does not touch files and folders that are not journals', () =>
+  test("ignores files and folders that aren't journals", () =>
     withFolder(async (dataDir) => {
       await mkdir(join(dataDir, 'journal', 'quarantine'), { recursive: true });
       await writeFile(join(dataDir, 'journal', 'notes.txt'), 'note');
@@ -223,8 +223,8 @@ describe('recovery', () => {
     }));
 });
 
-describeDatabases('recovery to tables', (database) => {
-  test('stores a duplicate segment once without settling its settled calls as unknown', () =>
+describeDatabases('recovery with real tables', (database) => {
+  test('stores the calls of a duplicate segment only once', () =>
     withFolder(async (dataDir) => {
       const calls = Array.from({ length: 5 }, () => settledCall());
       const open = factsOf();

@@ -46,7 +46,7 @@ test.each(['a\0b', 'a\ud800b', '\udc00'])('removes %j from every text except the
   expect(call).toEqual({ ...callOf(text), metadata: { ...callOf(text).metadata, id } });
 });
 
-test('truncates correlation values and sources', () => {
+test('truncates correlation ids and application names', () => {
   const { metadata } = sanitizeCall(callOf('\u{1f600}'.repeat(300)));
   const truncated = '\u{1f600}'.repeat(256);
   expect(metadata).toMatchObject({ source: truncated, modelAsked: '\u{1f600}'.repeat(300) });
@@ -66,7 +66,7 @@ test('returns the same object if nothing has to change', () => {
   expect(sanitized.result).toBe(call.result);
 });
 
-test('rejects a value of a wrong type', () => {
+test('rejects a value of the wrong type', () => {
   const { metadata, ...call } = settledCall();
   expect(() => sanitizeCall({ ...call, metadata: { ...metadata, source: 7 as unknown as string } })).toThrow(TypeError);
 });

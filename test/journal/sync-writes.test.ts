@@ -20,13 +20,13 @@ describe('synchronous writes', () => {
     return { writes, write, wait };
   };
 
-  test('writes synchronously while writes are fast, unless they are large', () => {
+  test('writes synchronously while the disk is fast', () => {
     const { writes, write } = setUp();
     write(1);
     expect([writes.allows(1_000), writes.allows(256 * 1_024), writes.allows(256 * 1_024 + 1)]).toEqual([true, true, false]);
   });
 
-  test('pauses after a stall for ten times its duration', () => {
+  test('switches to asynchronous writes for ten times the length of a stall', () => {
     const { writes, write, wait } = setUp();
     write(51);
     wait(509);
@@ -35,7 +35,7 @@ describe('synchronous writes', () => {
     expect(writes.allows(1)).toBe(true);
   });
 
-  test('takes at most a tenth of the time on a disk that is always slow', () => {
+  test('spends at most a tenth of the time in writes on a disk that is always slow', () => {
     const { writes, write, wait } = setUp();
     let spent = 0;
     for (let elapsed = 0; elapsed < 60_000; elapsed += 10) {
@@ -49,7 +49,7 @@ describe('synchronous writes', () => {
     expect(spent / 60_000).toBeLessThan(0.11);
   });
 
-  test('continues if a few writes are interrupted for milliseconds', () => {
+  test('tolerates a few writes that are interrupted for milliseconds', () => {
     const { writes, write, wait } = setUp();
     for (let at = 0; at < 1_000; at += 1) {
       expect(writes.allows(1)).toBe(true);
@@ -58,7 +58,7 @@ describe('synchronous writes', () => {
     }
   });
 
-  test('pauses after a slow write that failed', () => {
+  test('also backs off after a slow write that failed', () => {
     const { writes, wait } = setUp();
     const fail = (): void =>
       writes.measure(() => {
@@ -133,7 +133,7 @@ describe('a journal on a disk that stalls', () => {
       }
     });
 
-  test('writes asynchronously after one slow write while the process continues, and loses nothing', () =>
+  test('continues with asynchronous writes after one slow write', () =>
     withJournal(false, async (journal, disk) => {
       await journal.settle(settledCall());
       await journal.settle(settledCall());
@@ -155,7 +155,7 @@ describe('a journal on a disk that stalls', () => {
       expect(disk.writes).toEqual(['async', 'sync', 'sync', 'async', 'async']);
     }));
 
-  test('writes large groups asynchronously', () =>
+  test('writes large groups of records asynchronously', () =>
     withJournal(false, async (journal, disk) => {
       await journal.settle(settledCall());
       await journal.settle(settledCall({ content: withText('x'.repeat(300_000)) }));
@@ -163,7 +163,7 @@ describe('a journal on a disk that stalls', () => {
       expect(disk.writes).toEqual(['async', 'async', 'sync']);
     }));
 
-  test('flushes asynchronously if every write must be on disk', () =>
+  test('flushes asynchronously if each write has to reach the disk', () =>
     withJournal(true, async (journal, disk) => {
       for (let call = 0; call < 3; call += 1) await journal.settle(settledCall());
       expect(disk.writes).toEqual(['async', 'async', 'async']);

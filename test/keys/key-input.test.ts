@@ -3,7 +3,7 @@ import { parseGraceSeconds, parseKeyInput } from '../../src/keys/key-input.ts';
 
 const now = Date.parse('2026-11-20T10:00:00Z');
 
-test('requires only the name, and leaves a key without ceilings unlimited', () => {
+test('requires only a name, and a key without ceilings is unlimited', () => {
   expect(parseKeyInput({ name: 'ci' }, now)).toEqual({
     name: 'ci',
     models: null,
@@ -20,7 +20,7 @@ test('requires only the name, and leaves a key without ceilings unlimited', () =
   });
 });
 
-test('converts costs to whole nano-dollars and times to epoch milliseconds', () => {
+test('converts costs to nano-dollars and times to epoch milliseconds', () => {
   const settings = parseKeyInput(
     {
       name: 'ci',
@@ -41,7 +41,7 @@ test('converts costs to whole nano-dollars and times to epoch milliseconds', () 
   expect(settings.expiresAt).toBe(Date.parse('2027-01-01T00:00:00Z'));
 });
 
-test('names every mistake in one error', () => {
+test('reports every mistake in one error', () => {
   const read = (): unknown =>
     parseKeyInput(
       {
@@ -66,7 +66,7 @@ test('names every mistake in one error', () => {
   }
 });
 
-test('also names mistakes across several members', () => {
+test('also reports mistakes that involve several members', () => {
   const read = (): unknown => parseKeyInput({ name: 'a', windows: { calls: 'day' }, expires_at: '2026-11-20T10:00:00Z' }, now);
   expect(read).toThrow('expires_at: must be in the future; windows.calls: there is no ceiling calls');
 });
@@ -75,7 +75,7 @@ test.each([null, 'text', [], 7])('rejects %j as a body', (body) => {
   expect(() => parseKeyInput(body, now)).toThrow(expect.objectContaining({ code: 'bad_request' }));
 });
 
-test('defaults grace_seconds to 0 and requires a whole number', () => {
+test('defaults grace_seconds to 0', () => {
   expect(parseGraceSeconds(undefined)).toBe(0);
   expect(parseGraceSeconds({})).toBe(0);
   expect(parseGraceSeconds({ grace_seconds: 60 })).toBe(60);

@@ -47,7 +47,7 @@ describeDatabases('a keyring', (database) => {
     await until(() => isRejected(keyring, secret));
   };
 
-  test('accepts an issued key immediately in every process', async () => {
+  test('accepts a new key immediately in every process', async () => {
     const { secret, record } = await keyring.issue(project.id, {
       ...{ name: 'ci', models: ['standard'], expires_at: '2027-01-01T00:00:00Z' },
       ...{ on_budget_store_down: 'refuse', default_max_output_tokens: 500, required_tags: ['eu'] },
@@ -67,7 +67,7 @@ describeDatabases('a keyring', (database) => {
     expect(await otherKeyring.find(secret)).toEqual(caller);
   });
 
-  test('finds a cached key synchronously without a query', async () => {
+  test('finds a cached key synchronously', async () => {
     const { secret, record } = await keyring.issue(project.id, { name: 'ci' });
     await receiveNotifications();
     await keyring.find(secret);
@@ -76,7 +76,7 @@ describeDatabases('a keyring', (database) => {
     expect(queries).toEqual([]);
   });
 
-  test('does not query the database for a key with a wrong checksum, and queries once for an invented key', async () => {
+  test('rejects a key with a wrong checksum without a query', async () => {
     expect(() => keyring.find('sk-gw-abcdefgh-nonsense')).toThrow(invalid);
     expect(queries).toEqual([]);
     const { secret } = generateSecret();
@@ -85,14 +85,14 @@ describeDatabases('a keyring', (database) => {
     expect(queries.length).toBe(1);
   });
 
-  test('rejects a prefix with another secret', async () => {
+  test('rejects a known prefix with a different secret', async () => {
     const { record } = await keyring.issue(project.id, { name: 'ci' });
     const forged = generateSecret().secret;
     await database().query('update virtual_keys set prefix = $2::text where id = $1::uuid', [record.id, forged.slice(6, 14)]);
     await expect(keyring.find(forged)).rejects.toEqual(invalid);
   });
 
-  test('rejects a revoked key immediately, and after the notification in another process', async () => {
+  test('rejects a revoked key immediately, and in other processes after a notification', async () => {
     const { secret, record } = await keyring.issue(project.id, { name: 'ci' });
     await Promise.all([keyring.find(secret), otherKeyring.find(secret)]);
     const revoked = await keyring.revoke(project.id, record.prefix);
@@ -104,7 +104,7 @@ describeDatabases('a keyring', (database) => {
     expect(await keyring.revoke(project.id, record.prefix)).toMatchObject({ revokedAt: start });
   });
 
-  test('expires a key at its exact time, even while it is cached', async () => {
+  test('expires a key at its exact time even if it is cached', async () => {
     const { secret } = await keyring.issue(project.id, { name: 'ci', expires_at: '2026-11-20T10:00:05Z' });
     await receiveNotifications();
     await keyring.find(secret);
@@ -114,7 +114,7 @@ describeDatabases('a keyring', (database) => {
     expect(() => keyring.find(secret)).toThrow(invalid);
   });
 
-  test('rotates a key with the same settings and accepts the old one during the grace period', async () => {
+  test('accepts the old key during the grace period of a rotation', async () => {
     const settings = {
       name: 'ci',
       models: ['standard'],
@@ -147,7 +147,7 @@ describeDatabases('a keyring', (database) => {
     await keyring.find(fresh.secret);
   });
 
-  test('finds the key of a pass in every process until the pass ends or the key is revoked', async () => {
+  test('finds the key of a pass until the pass ends or the key is revoked', async () => {
     const { secret, record } = await keyring.issue(project.id, { name: 'ci' });
     const endsAt = start + 60_000;
     const pass = await keyring.issuePass(secret, endsAt);
@@ -170,7 +170,7 @@ describeDatabases('a keyring', (database) => {
     await expect(keyring.issuePass(secret, endsAt)).rejects.toEqual(invalid);
   });
 
-  test('revokes the old key immediately on rotation without a grace period, and does not rotate a revoked key', async () => {
+  test('revokes the old key immediately if a rotation has no grace period', async () => {
     const old = await keyring.issue(project.id, { name: 'ci' });
     await keyring.find(old.secret);
     await keyring.rotate(project.id, old.record.prefix, undefined);
@@ -178,7 +178,7 @@ describeDatabases('a keyring', (database) => {
     await expect(keyring.rotate(project.id, old.record.prefix, {})).rejects.toMatchObject({ code: 'conflict' });
   });
 
-  test('creates one successor for two concurrent rotations of a key', async () => {
+  test('creates one successor if two rotations run at the same time', async () => {
     const old = await keyring.issue(project.id, { name: 'ci' });
     const results = await Promise.allSettled([
       keyring.rotate(project.id, old.record.prefix, {}),
@@ -187,7 +187,7 @@ describeDatabases('a keyring', (database) => {
     expect(results.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
   });
 
-  test('changes the ceilings of a successor that is being inserted', async () => {
+  test('changes the ceilings of a successor that is still being created', async () => {
     const old = await keyring.issue(project.id, { name: 'ci', ceilings: { calls: 5 } });
     const inserted = Promise.withResolvers<void>();
     const gate = Promise.withResolvers<void>();
@@ -212,7 +212,7 @@ describeDatabases('a keyring', (database) => {
     expect((await keyring.read(project.id, record.prefix)).ceilings.calls.limit).toBe(2);
   });
 
-  test('a key of a chain can be rotated while the chain is changed', async () => {
+  test('rotates a key while its ceilings are being changed', async () => {
     for (let round = 0; round < 5; round += 1) {
       const first = await keyring.issue(project.id, { name: 'ci', ceilings: { calls: 5 } });
       const second = await keyring.rotate(project.id, first.record.prefix, { grace_seconds: 60 });
@@ -228,7 +228,7 @@ describeDatabases('a keyring', (database) => {
     }
   });
 
-  test('lists keys per project, newest first, with ceilings and without secrets', async () => {
+  test('lists the keys of a project, newest first, without secrets', async () => {
     const first = await keyring.issue(project.id, { name: 'first', ceilings: { calls: 5 }, windows: { calls: 'day' } });
     now += 1;
     const second = await keyring.issue(project.id, { name: 'second' });
@@ -240,11 +240,11 @@ describeDatabases('a keyring', (database) => {
     await expect(keyring.rotate(other.id, first.record.prefix, {})).rejects.toMatchObject({ code: 'not_found' });
   });
 
-  test("returns 404 not_found if the key's project does not exist", async () => {
+  test("returns 404 not_found if the project doesn't exist", async () => {
     await expect(keyring.issue('0193a8f0-0000-7000-8000-000000000000', { name: 'ci' })).rejects.toMatchObject({ code: 'not_found' });
   });
 
-  test('reads ceilings from the cache, or from the database if they are not cached', async () => {
+  test("reads ceilings from the cache, or from the database if they aren't cached", async () => {
     const { secret, record } = await keyring.issue(project.id, { name: 'ci', ceilings: { rpm: 60 } });
     await receiveNotifications();
     const caller = await keyring.find(secret);
@@ -256,7 +256,7 @@ describeDatabases('a keyring', (database) => {
   });
 
   describe('during a database outage', () => {
-    test('fails with keystore_unavailable for an uncached key, and limits_unavailable if only ceilings are unreadable', async () => {
+    test('fails with keystore_unavailable for an uncached key', async () => {
       const { secret } = await keyring.issue(project.id, { name: 'ci' });
       failing = /from virtual_keys/;
       await expect(keyring.find(secret)).rejects.toMatchObject({ code: 'keystore_unavailable', status: 503 });
@@ -266,7 +266,7 @@ describeDatabases('a keyring', (database) => {
       await keyring.find(secret);
     });
 
-    test('accepts a cached key for an hour, but not beyond its expiry', async () => {
+    test('accepts a cached key for an hour, but not after it expires', async () => {
       const lasting = await keyring.issue(project.id, { name: 'lasting' });
       const short = await keyring.issue(project.id, { name: 'short', expires_at: '2026-11-20T10:30:00Z' });
       await receiveNotifications();

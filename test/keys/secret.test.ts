@@ -3,20 +3,20 @@ import fc from 'fast-check';
 import { generateSecret, hashSecret, matchesHash, parseSecret } from '../../src/keys/secret.ts';
 
 describe('a virtual key', () => {
-  test('has the documented format', () => {
+  test('generates keys in the documented format', () => {
     const { secret, prefix } = generateSecret();
     expect(secret).toMatch(/^sk-gw-[a-z0-9]{8}-[0-9A-Za-z]{49}$/);
     expect(secret.slice(6, 14)).toBe(prefix);
     expect(parseSecret(secret)).toEqual({ prefix });
   });
 
-  test('is unique', () => {
+  test('generates unique keys', () => {
     const made = Array.from({ length: 200 }, generateSecret);
     expect(new Set(made.map(({ secret }) => secret)).size).toBe(200);
     expect(new Set(made.map(({ prefix }) => prefix)).size).toBe(200);
   });
 
-  test('fails its checksum if one character changed', () => {
+  test('detects a single changed character by the checksum', () => {
     const { secret } = generateSecret();
     const position = fc.integer({ min: 0, max: secret.length - 1 });
     fc.assert(
@@ -27,19 +27,16 @@ describe('a virtual key', () => {
     );
   });
 
-  test.each(['', 'sk-gw-', 'sk-abc', `sk-gw-abcdefgh-${'0'.repeat(49)}`, `sk-gw-ABCDEFGH-${'0'.repeat(49)}`])(
-    'is not accepted as %j',
-    (text) => {
-      expect(parseSecret(text)).toBeNull();
-    },
-  );
+  test.each(['', 'sk-gw-', 'sk-abc', `sk-gw-abcdefgh-${'0'.repeat(49)}`, `sk-gw-ABCDEFGH-${'0'.repeat(49)}`])('rejects %j', (text) => {
+    expect(parseSecret(text)).toBeNull();
+  });
 
-  test('rejects leading or trailing characters', () => {
+  test('rejects a key with leading or trailing characters', () => {
     const { secret } = generateSecret();
     for (const text of [` ${secret}`, `${secret} `, `${secret}\n`, `${secret}0`]) expect(parseSecret(text)).toBeNull();
   });
 
-  test('matches only its own hash', () => {
+  test('matches a key only with its own hash', () => {
     const [one, other] = [generateSecret().secret, generateSecret().secret];
     expect(matchesHash(one, hashSecret(one))).toBe(true);
     expect(matchesHash(other, hashSecret(one))).toBe(false);

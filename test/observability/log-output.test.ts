@@ -28,7 +28,7 @@ const turns = setInterval(() => {
 }, 5);
 `;
 
-test('blocks nothing on a pipe without a reader, counts dropped lines and resumes when it is read', async () => {
+test('drops lines instead of blocking on a pipe without a reader', async () => {
   const child = spawn(process.execPath, ['--no-warnings', '--input-type=module', '-e', program]);
   await once(child.stderr, 'data');
   let text = '';
@@ -51,7 +51,7 @@ test('blocks nothing on a pipe without a reader, counts dropped lines and resume
   expect(lines.at(-1)).toEqual({ last: true });
 });
 
-test('survives a full disk without blocking', async () => {
+test("doesn't block on a full disk", async () => {
   const child = spawn('sh', ['-c', 'exec "$0" --no-warnings --input-type=module -e "$1" > /dev/full', process.execPath, program]);
   await once(child.stderr, 'data');
   child.stdin.end('go on');
@@ -59,7 +59,7 @@ test('survives a full disk without blocking', async () => {
   expect(status).toBe(0);
 });
 
-test('writes in the thread pool after a slow write and keeps the order of the lines', async () => {
+test('keeps lines in order after it switches to the thread pool', async () => {
   const file = join(await mkdtemp(join(tmpdir(), 'gateway-log-')), 'log');
   const handle = await open(file, 'w');
   let writes = 0;
@@ -81,7 +81,7 @@ test('writes in the thread pool after a slow write and keeps the order of the li
   await rm(dirname(file), { recursive: true });
 });
 
-test('collects lines of several turns into one write and writes the rest on exit', async () => {
+test('batches lines into one write and writes the rest on exit', async () => {
   const collecting = `
 import { writeSync } from 'node:fs';
 import { setImmediate as nextTurn } from 'node:timers/promises';
@@ -111,7 +111,7 @@ process.exit();
   expect(JSON.parse(report)).toEqual(['0\n1\n2\n']);
 });
 
-test('adds a process listener with the first line only', async () => {
+test('adds its exit listener with the first line', async () => {
   const file = join(await mkdtemp(join(tmpdir(), 'gateway-log-')), 'log');
   const handle = await open(file, 'w');
   const before = process.listenerCount('exit');

@@ -13,7 +13,7 @@ function recorded(level: 'debug' | 'info' = 'info'): { logger: OpenLogger; lines
   return { lines, logger: createLogger({ level, destination: { write: (line) => lines.push(line) } }) };
 }
 
-test('writes a line as one JSON object with time, level, fields and message', () => {
+test('writes one JSON object per line with time, level, fields and message', () => {
   const { logger, lines } = recorded();
   logger.info({ project: 'acme', durationMs: 12 }, 'call');
   expect(lines.length).toBe(1);
@@ -26,26 +26,26 @@ test('writes a line as one JSON object with time, level, fields and message', ()
   });
 });
 
-test('does not write messages below the level', () => {
+test('skips messages below the level', () => {
   const { logger, lines } = recorded();
   logger.debug({}, 'quiet');
   expect(lines).toEqual([]);
 });
 
-test('writes fields that are not JSON as text', () => {
+test("writes fields that aren't JSON as text", () => {
   const { logger, lines } = recorded();
   const cycle: Record<string, unknown> = { tokens: 12n };
   logger.info({ ...cycle, cycle: Object.assign(cycle, { cycle }) }, 'odd');
   expect(JSON.parse(lines[0] ?? '')).toMatchObject({ fields: expect.stringContaining('12n'), msg: 'odd' });
 });
 
-test('names the cluster process in a line and omits empty fields', () => {
+test('adds the name of the cluster process and omits empty fields', () => {
   const lines: string[] = [];
   createLogger({ level: 'info', process: 2, destination: { write: (line) => lines.push(line) } }).info({}, 'ready');
   expect(JSON.parse(lines[0] ?? '')).toEqual({ level: 'info', time: expect.any(String), process: 2, msg: 'ready' });
 });
 
-test('writes errors with message, code and causes', () => {
+test('logs errors with their message, code and causes', () => {
   const { logger, lines } = recorded();
   const cause = Object.assign(new Error('refused'), { code: 'ECONNREFUSED' });
   logger.error({ err: new Error('no database', { cause }) }, 'failed');
@@ -54,7 +54,7 @@ test('writes errors with message, code and causes', () => {
   });
 });
 
-test('writes an aggregate error with each of its errors', () => {
+test('logs each error of an aggregate error', () => {
   const { logger, lines } = recorded();
   logger.error({ err: new AggregateError([new Error('first'), new Error('second')], 'all failed') }, 'failed');
   expect(JSON.parse(lines[0] ?? '')).toMatchObject({
@@ -62,7 +62,7 @@ test('writes an aggregate error with each of its errors', () => {
   });
 });
 
-test('writes an error that is its own cause', () => {
+test('logs an error that is its own cause', () => {
   const { logger, lines } = recorded();
   const err = new Error('again');
   err.cause = err;
@@ -70,7 +70,7 @@ test('writes an error that is its own cause', () => {
   expect(JSON.parse(lines[0] ?? '')).toMatchObject({ err: { cause: { message: 'again' } } });
 });
 
-test('redacts secrets in fields that are not JSON', () => {
+test("redacts secrets in fields that aren't JSON", () => {
   const { logger, lines } = recorded();
   logger.error({ count: 1n, password: secret, headers: { 'x-api-key': secret } }, 'odd');
   expect(lines[0]).not.toContain(secret);
@@ -92,7 +92,7 @@ test.each([
   ['a bearer token at the start of a line', `headers:\r\nBearer ${secret}`],
   ['a quoted value', `password: '${secret}'`],
   ['a query', `https://vendor/v1?api_key=${secret}&x=1`],
-])('never writes %s in a line', (_name, text) => {
+])('redacts %s', (_name, text) => {
   const { logger, lines } = recorded();
   logger.warn({ text, nested: { list: [text] }, err: new Error(text, { cause: new Error(text) }), [text]: 1 }, `said ${text}`);
   expect(lines[0]).not.toContain(secret);
@@ -100,7 +100,7 @@ test.each([
   expect(() => JSON.parse(lines[0] ?? '')).not.toThrow();
 });
 
-test('does not redact the public prefix of a key, ordinary numbers or text', () => {
+test("doesn't redact key prefixes, ordinary numbers or text", () => {
   const { logger, lines } = recorded();
   logger.info({ key: 'abcd1234', tokens: 123456789, token: 123456789, model: 'openai/gpt-4o-mini' }, 'sk-gw-abcd1234 answered');
   expect(JSON.parse(lines[0] ?? '')).toMatchObject({
@@ -112,14 +112,14 @@ test('does not redact the public prefix of a key, ordinary numbers or text', () 
   });
 });
 
-test('leaves the rest of a line unchanged after text that ends like the name of a secret', () => {
+test("doesn't change other fields after text that looks like the name of a secret", () => {
   const { logger, lines } = recorded();
   const fields = { list: ['token:', 123456789, 'password=', [[[12345678]]]], 'secret:': 123456789 };
   logger.info(fields, 'token: ');
   expect(JSON.parse(lines[0] ?? '')).toMatchObject({ ...fields, msg: 'token: ' });
 });
 
-test('writes valid JSON for any field values', () => {
+test('writes valid JSON for any field', () => {
   fc.assert(
     fc.property(
       fc.dictionary(fc.constantFrom('token', 'password', 'api_key', 'note', 'x'), fc.jsonValue()),
@@ -133,7 +133,7 @@ test('writes valid JSON for any field values', () => {
   );
 });
 
-test('lists the log fields in docs/logs.md with their meaning, and each is in use', () => {
+test('documents every log field in docs/logs.md', () => {
   const root = join(import.meta.dirname, '../..');
   const rows = Object.entries(logFields).map(([name, meaning]) => `| \`${name}\` | ${meaning} |`);
   const page = readFileSync(join(root, 'docs/logs.md'), 'utf8');
@@ -146,7 +146,7 @@ test('lists the log fields in docs/logs.md with their meaning, and each is in us
   expect(Object.keys(logFields).filter((name) => !new RegExp(`\\b${name}\\b`).test(sources))).toEqual([]);
 });
 
-test('prints time, level, message and fields for people, and the stack of an error line by line', () => {
+test('prints readable lines with the stack of an error', () => {
   const lines: string[] = [];
   const logger: OpenLogger = createLogger({ level: 'info', format: 'text', destination: { write: (line) => lines.push(line) } });
   logger.info({ url: 'http://127.0.0.1:8080', settings: ['A', 'B'], asked: 'two words' }, 'listening');
@@ -157,7 +157,7 @@ test('prints time, level, message and fields for people, and the stack of an err
   );
 });
 
-test('prints no secret and nothing that a terminal would interpret', () => {
+test('prints neither secrets nor terminal escape sequences', () => {
   const lines: string[] = [];
   const logger: OpenLogger = createLogger({ level: 'info', format: 'text', destination: { write: (line) => lines.push(line) } });
   const hostile = '\u001b]0;owned\u0007\u009b31m\r\n';

@@ -7,7 +7,7 @@ import { uniqueEmail } from './rows.ts';
 
 const password = 'correct horse battery';
 
-test('hashes a password with argon2id in PHC format and matches only that password', async () => {
+test('hashes passwords with argon2id in PHC format', async () => {
   const hash = await hashPassword(password);
   expect(hash).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$[\w+/]{22}\$[\w+/]{43}$/);
   expect(await verifyPassword(password, hash)).toBe(true);
@@ -27,7 +27,7 @@ describeDatabases('people', (database) => {
     await database().query('delete from sign_in_failures');
   });
 
-  test('assigns an e-mail address to one person, in any case', async () => {
+  test('assigns an e-mail address to one person, ignoring case', async () => {
     const person = await people.accounts.create({ email: ` ${email.toUpperCase()} `, admin: true });
     expect(person).toMatchObject({ email, name: email.split('@')[0], isAdmin: true, hasPassword: false, disabledAt: null });
     await expect(people.accounts.create({ email })).rejects.toMatchObject({ code: 'conflict' });
@@ -43,7 +43,7 @@ describeDatabases('people', (database) => {
     await expect(people.accounts.create(input)).rejects.toMatchObject({ code: 'bad_request', message });
   });
 
-  test('signs in with the right password and treats a wrong one and unknown or disabled accounts alike', async () => {
+  test('signs in with the right password only', async () => {
     const { id } = await people.accounts.create({ email, password });
     const attempt = (change: object) => people.signIn.withPassword({ email, password, address, ...change });
     expect(await attempt({})).toMatchObject({ kind: 'ok', person: { id } });
@@ -56,7 +56,7 @@ describeDatabases('people', (database) => {
     expect(await attempt({})).toEqual(refused);
   });
 
-  test('blocks an account from a network for 15 minutes after ten failures, in all processes', async () => {
+  test('blocks an account from one network for 15 minutes after ten failures', async () => {
     await people.accounts.create({ email, password });
     const other = createPeople({ database: database(), clock: { now: () => now } });
     const attempt = ({ signIn }: People, given: string) => signIn.withPassword({ email, password: given, address });
@@ -81,7 +81,7 @@ describeDatabases('people', (database) => {
     expect(await attempt(password, '203.0.113.2')).toEqual({ kind: 'limited', until: now + 60_000 });
   });
 
-  test('blocks a network address after fifty failures for any account, not counting successes', async () => {
+  test('blocks a network after fifty failures for any account', async () => {
     await people.accounts.create({ email, password });
     await database().query(`insert into sign_in_failures select sha256('address 2001:db8:0:7'), 49, $1::timestamptz`, [
       new Date(now + 60_000),
@@ -93,7 +93,7 @@ describeDatabases('people', (database) => {
     expect(await attempt('2001:db8:0:8::1')).toMatchObject({ kind: 'ok' });
   });
 
-  test('ends sessions, links and tokens of a disabled person, and does not restore them', async () => {
+  test('ends the sessions, links and tokens of a disabled person', async () => {
     const { id } = await people.accounts.create({ email });
     const { secret } = await people.sessions.start(id, { userAgent: null });
     const link = await people.links.issue(id);
@@ -105,7 +105,7 @@ describeDatabases('people', (database) => {
     expect(await people.personalTokens.find(token)).toBeNull();
   });
 
-  test('ends the other sessions and the links after a password change', async () => {
+  test('ends other sessions and links after a password change', async () => {
     const { id } = await people.accounts.create({ email, password });
     const [link, unused] = [await people.links.issue(id), await people.links.issue(id)];
     const [mine, other] = [await people.sessions.start(id, { userAgent: null }), await people.sessions.start(id, { userAgent: null })];
@@ -125,7 +125,7 @@ describeDatabases('people', (database) => {
     expect(await people.sessions.list(id)).toEqual([]);
   });
 
-  test('revokes personal tokens if a link sets the password, and lets the person decide on the account page', async () => {
+  test('revokes personal tokens when a password is set with a link', async () => {
     const { id } = await people.accounts.create({ email, password });
     const session = await people.sessions.start(id, { userAgent: null });
     const sessionId = (await people.sessions.find(session.secret))?.id ?? '';
@@ -142,7 +142,7 @@ describeDatabases('people', (database) => {
     expect(await people.sessions.find(session.secret)).toBeNull();
   });
 
-  test('lists people by page, and deletes everything but their id in the audit log', async () => {
+  test('keeps only the id of a deleted person in the audit log', async () => {
     const { id } = await people.accounts.create({ email: `0${email}` });
     await people.accounts.create({ email: `1${email}` });
     expect((await people.accounts.list({ limit: 1, after: `0${email}` })).map((person) => person.email)).toEqual([`1${email}`]);
@@ -152,7 +152,7 @@ describeDatabases('people', (database) => {
     expect(await people.sessions.list(id)).toEqual([]);
   });
 
-  test('lets one of several concurrent requests sign in with a link', async () => {
+  test('accepts a sign-in link only once, even with concurrent requests', async () => {
     const { id } = await people.accounts.create({ email });
     const { secret, expiresAt } = await people.links.issue(id);
     expect(await people.links.find(secret)).toMatchObject({ person: { id }, expiresAt });
@@ -162,7 +162,7 @@ describeDatabases('people', (database) => {
     await expect(use()).rejects.toMatchObject({ code: 'not_found' });
   });
 
-  test('expires a link after a day, keeps it usable after a mistake, and sets the password', async () => {
+  test('expires a sign-in link after a day', async () => {
     const { id } = await people.accounts.create({ email });
     const link = await people.links.issue(id);
     const use = ({ secret }: { secret: string }, given: string) => people.links.use(secret, { email: '', name: '', password: given });
@@ -174,7 +174,7 @@ describeDatabases('people', (database) => {
     await expect(use(old, '')).rejects.toMatchObject({ code: 'not_found' });
   });
 
-  test('creates a deployment admin from a link that names no person', async () => {
+  test('creates a deployment admin from a link without a person', async () => {
     const { secret } = await people.links.issue(null);
     const use = (change: object) => people.links.use(secret, { email, name: 'Ann', password, ...change });
     await expect(use({ password: '' })).rejects.toMatchObject({ code: 'bad_request' });
@@ -182,7 +182,7 @@ describeDatabases('people', (database) => {
     expect(await use({})).toMatchObject({ email, name: 'Ann', isAdmin: true, hasPassword: true });
   });
 
-  test('signs in people from an identity provider by subject, verified address or domain', async () => {
+  test('signs people in with an identity provider by subject, verified address or domain', async () => {
     const { id } = await people.accounts.create({ email });
     const identity = { issuer: 'https://id.example', subject: email, verifiedEmail: null, name: null };
     const signIn = (change: object, domains: string[] = []) => people.signIn.withOidc({ ...identity, ...change }, domains);
@@ -203,7 +203,7 @@ describeDatabases('people', (database) => {
     expect(await signIn({ verifiedEmail: `new-${email}` }, ['example.com'])).toBeNull();
   });
 
-  test('creates no name or account from a name or address that the gateway does not accept', async () => {
+  test("doesn't accept an invalid name or address from an identity provider", async () => {
     const signIn = (change: object) =>
       people.signIn.withOidc({ issuer: 'https://id.example', subject: uniqueEmail(), verifiedEmail: null, name: null, ...change }, [
         'example.com',
@@ -212,7 +212,7 @@ describeDatabases('people', (database) => {
     expect(await signIn({ verifiedEmail: `a@b@example.com` })).toBeNull();
   });
 
-  test('ends every other way into the account at the first sign-in with the identity provider', async () => {
+  test('disables other ways to sign in after the first sign-in with an identity provider', async () => {
     const { id } = await people.accounts.create({ email, password });
     const { secret } = await people.sessions.start(id, { userAgent: null });
     const link = await people.links.issue(id);

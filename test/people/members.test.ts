@@ -14,7 +14,7 @@ describeDatabases('members', (database) => {
     project = await insertProject(database());
   });
 
-  test('gives a role in its own project only, and none to disabled people', async () => {
+  test('gives a role in its own project only', async () => {
     const [ann, admin] = [await insertPerson(database()), await insertPerson(database(), { isAdmin: true })];
     const other = await insertProject(database());
     await members.put(project, ann.id, 'member');
@@ -42,7 +42,7 @@ describeDatabases('members', (database) => {
     expect((await members.list(project)).map(({ personId }) => personId).sort()).toEqual([ann.id, bob.id].sort());
   });
 
-  test('creates an account limited to the project if an owner adds an address, known or not', async () => {
+  test('creates an account that is limited to the project when an owner adds an address', async () => {
     const people = createPeople({ database: database(), clock });
     const other = await insertProject(database());
     const [known, unknown] = [(await insertPerson(database())).email, uniqueEmail()];
@@ -66,7 +66,7 @@ describeDatabases('members', (database) => {
     expect(victim.personId).not.toBe(added[1]?.personId);
   });
 
-  test('gives a confirmed person the roles that owners gave to the address, without telling the owners about sign-ins', async () => {
+  test('gives people their roles once they have confirmed the address', async () => {
     const people = createPeople({ database: database(), clock });
     const [ann, elsewhere] = [await insertPerson(database()), await insertProject(database())];
     await members.put(elsewhere, ann.id, 'member');
@@ -86,14 +86,14 @@ describeDatabases('members', (database) => {
     expect(await rows()).toEqual([confirmed, confirmed]);
   });
 
-  test('creates ids that do not contain when the account was created', async () => {
+  test("creates ids that don't reveal when the account was created", async () => {
     const people = createPeople({ database: database(), clock });
     const created = await people.accounts.create({ email: uniqueEmail() });
     const invited = await members.invite(project, { email: uniqueEmail() }, 'member');
     expect([created.id, invited.personId].map((id) => id[14])).toEqual(['4', '4']);
   });
 
-  test('ends access to every account with the address if the confirmed person is disabled or deleted', async () => {
+  test('ends access for every account with the address when the person is disabled', async () => {
     let now = 1_000;
     const people = createPeople({ database: database(), clock: { now: () => now } });
     const ann = await people.accounts.create({ email: uniqueEmail() });
@@ -153,7 +153,7 @@ describeDatabases('members', (database) => {
     }
   });
 
-  test('deletes an unconfirmed account when its member is removed, and creates a new one when added again', async () => {
+  test('deletes an unconfirmed account when its member is removed', async () => {
     const people = createPeople({ database: database(), clock });
     const email = uniqueEmail();
     const { personId } = await members.invite(project, { email }, 'member');

@@ -15,7 +15,7 @@ describeDatabases('personal tokens', (database) => {
     tokens = createPersonalTokens({ database: database(), clock: { now: () => now } });
   });
 
-  test('finds the person and scopes of a token without storing the token', async () => {
+  test("finds a token's person and scopes without storing the token", async () => {
     const person = await insertPerson(database(), { isAdmin: true });
     const { token, record } = await tokens.create(person.id, input);
     expect(record).toMatchObject({
@@ -31,7 +31,7 @@ describeDatabases('personal tokens', (database) => {
     expect(await tokens.find('gwp_')).toBeNull();
   });
 
-  test('writes the last use at most once a minute', async () => {
+  test('updates the time of last use at most once a minute', async () => {
     const { id } = await insertPerson(database());
     const { token } = await tokens.create(id, input);
     const useAt = async (time: number) => {
@@ -44,7 +44,7 @@ describeDatabases('personal tokens', (database) => {
     expect(await useAt(start + 60_000)).toBe(start + 60_000);
   });
 
-  test('ends a token when it expires, is revoked, or its person is disabled', async () => {
+  test('rejects a token that is expired or revoked, or whose person is disabled', async () => {
     const { id } = await insertPerson(database());
     const [short, revoked, other] = [
       await tokens.create(id, { ...input, days: 1 }),
@@ -78,7 +78,7 @@ describeDatabases('personal tokens', (database) => {
     expect(await tokens.list(id)).toEqual([]);
   });
 
-  test('returns conflict above 50 usable tokens of a person', async () => {
+  test('limits a person to 50 usable tokens', async () => {
     const { id } = await insertPerson(database());
     for (let count = 0; count < 50; count += 1) await tokens.create(id, input);
     await expect(tokens.create(id, input)).rejects.toMatchObject({ code: 'conflict' });

@@ -14,7 +14,7 @@ describeDatabases('sessions', (database) => {
     sessions = createSessions({ database: database(), clock: { now: () => now } });
   });
 
-  test('finds a session with its person by the secret in the cookie, which is not stored', async () => {
+  test("finds a session by the secret in its cookie, which isn't stored", async () => {
     const person = await insertPerson(database(), { isAdmin: true });
     const { secret } = await sessions.start(person.id, { userAgent: 'Firefox' });
     expect(await sessions.find(secret)).toMatchObject({ person, createdAt: start, lastSeenAt: start });
@@ -24,7 +24,7 @@ describeDatabases('sessions', (database) => {
     expect(await sessions.find('')).toBeNull();
   });
 
-  test('ends a session when a sign-in replaces it', async () => {
+  test('ends a session when a new sign-in replaces it', async () => {
     const { id } = await insertPerson(database());
     const old = await sessions.start(id, { userAgent: null });
     const rotated = await sessions.start(id, { userAgent: null, replaces: old.secret });
@@ -33,7 +33,7 @@ describeDatabases('sessions', (database) => {
     expect(await sessions.find(rotated.secret)).not.toBeNull();
   });
 
-  test('ends a session when it is idle, and in any case after the maximum duration', async () => {
+  test('ends a session when it is idle or reaches the maximum duration', async () => {
     const { id } = await insertPerson(database());
     const idle = await sessions.start(id, { userAgent: null });
     const used = await sessions.start(id, { userAgent: null });
@@ -44,7 +44,7 @@ describeDatabases('sessions', (database) => {
     expect(await sessions.list(id)).toEqual([]);
   });
 
-  test('stores the last request at most once a minute', async () => {
+  test('updates the time of the last request at most once a minute', async () => {
     const { id } = await insertPerson(database());
     const { secret } = await sessions.start(id, { userAgent: null });
     const lastSeen = async () => (await sessions.list(id))[0]?.lastSeenAt;
@@ -56,7 +56,7 @@ describeDatabases('sessions', (database) => {
     expect(await lastSeen()).toBe(now);
   });
 
-  test('lists and revokes sessions, individually and all but one, only for their person', async () => {
+  test("lists and revokes only a person's own sessions", async () => {
     const [{ id }, stranger] = [await insertPerson(database()), await insertPerson(database())];
     const started = [];
     for (const userAgent of ['a', 'b', 'c']) {
@@ -75,7 +75,7 @@ describeDatabases('sessions', (database) => {
     expect(await sessions.list(id)).toEqual([]);
   });
 
-  test('deletes sessions in the cleanup once they have ended', async () => {
+  test('deletes ended sessions in the cleanup', async () => {
     const { id } = await insertPerson(database());
     await sessions.start(id, { userAgent: 'old' });
     now += sessionIdleMs;

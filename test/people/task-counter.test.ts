@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { createTaskCounter } from '../../src/people/task-counter.ts';
 
-test('is busy until enough tasks have ended or failed', async () => {
+test('stays busy until enough tasks have ended or failed', async () => {
   const counter = createTaskCounter({ maxTasks: 2 });
   const failing = Promise.withResolvers<string>();
   const running = Promise.withResolvers<string>();

@@ -12,8 +12,8 @@ import { insertPerson, insertProject } from './rows.ts';
 
 const migrations = new URL('../../src/db/migrations/', import.meta.url);
 
-describePostgres('accounts from before the migration', () => {
-  test('keeps accounts confirmed that an admin or the identity provider made, but not those of owners', () =>
+describePostgres('existing accounts', () => {
+  test('keeps accounts confirmed if an admin or the identity provider created them', () =>
     withPostgres(async (connectionString) => {
       const database = openServerDatabase({ connectionString, maxConnections: 2 });
       const folder = await mkdtemp(join(tmpdir(), 'gateway-migrations-'));

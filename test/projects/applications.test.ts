@@ -22,7 +22,7 @@ describeDatabases('applications of a project', (database) => {
 
   const put = (source: string, input: unknown, id = project.id) => projects.applications.put(id, source, input);
 
-  test('returns default settings for an unknown application without creating it', async () => {
+  test('returns default settings for an unknown application', async () => {
     expect(toApplicationJson(await projects.applications.find(project.id, 'bot'))).toEqual({
       source: 'bot',
       ceilings: { calls: null, cost: null },
@@ -38,7 +38,7 @@ describeDatabases('applications of a project', (database) => {
     expect((await projects.get(project.id)).settings.applications.size).toBe(0);
   });
 
-  test('returns a conflict for a change based on outdated settings', async () => {
+  test('returns 409 for a change that is based on outdated settings', async () => {
     await put('bot', { tiers: { standard: ['openai/a'] } });
     const { applications } = projects;
     await expect(applications.put(project.id, 'bot', { tiers: {} }, { tiers: { standard: ['openai/b'] } })).rejects.toMatchObject({
@@ -56,7 +56,7 @@ describeDatabases('applications of a project', (database) => {
     await projects.put(project.slug, { name: 'Mine' }, { name: project.name });
   });
 
-  test('keeps omitted members, removes a ceiling that is set to null, and replaces tiers completely', async () => {
+  test('keeps omitted members and removes a ceiling that is set to null', async () => {
     await put('bot', {
       ceilings: { calls: 100, cost: 12.5 },
       windows: { cost: 'day' },
@@ -84,7 +84,7 @@ describeDatabases('applications of a project', (database) => {
     expect(toApplicationJson(await put('bot', undefined))).toMatchObject({ ceilings: { cost: 12.5 }, tiers: { own: [] } });
   });
 
-  test('keeps both of two concurrent application changes', async () => {
+  test('keeps both of two concurrent changes to different applications', async () => {
     await Promise.all([put('bot', { ceilings: { calls: 5 } }), otherProcess.applications.put(project.id, 'bot', { tiers: { own: [] } })]);
     expect((await projects.applications.find(project.id, 'bot')).settings).toMatchObject({
       ceilings: { calls: { limit: 5 } },
@@ -95,7 +95,7 @@ describeDatabases('applications of a project', (database) => {
     });
   });
 
-  test('applies a change immediately, and by notification in other processes', async () => {
+  test('applies a change immediately, and in other processes after a notification', async () => {
     await Promise.all([projects.get(project.id), otherProcess.get(project.id)]);
     await put('bot', { tiers: { standard: ['openai/a'] } });
     expect((await projects.get(project.id)).settings.applications.get('bot')?.tiers).toEqual({ standard: ['openai/a'] });
@@ -107,7 +107,7 @@ describeDatabases('applications of a project', (database) => {
     expect(otherProcess.get(project.id)).not.toBeInstanceOf(Promise);
   });
 
-  test('keeps the applications when the project changes', async () => {
+  test('keeps its applications when the project changes', async () => {
     await put('bot', { tiers: { own: ['openai/a'] } });
     const changed = await projects.put(project.slug, { name: 'Acme' });
     expect(changed.project.settings.applications.get('bot')?.tiers).toEqual({ own: ['openai/a'] });
@@ -115,7 +115,7 @@ describeDatabases('applications of a project', (database) => {
     expect((await projects.list()).find(({ id }) => id === project.id)?.settings.applications.size).toBe(1);
   });
 
-  test('keeps applications within one project and lists them by name', async () => {
+  test("lists a project's applications by name", async () => {
     const { project: other } = await projects.put(`other-${generateSecret().prefix}`, {});
     for (const source of ['b', 'a', 'B']) await put(source, {});
     await put('a', { ceilings: { calls: 1 } }, other.id);
@@ -138,7 +138,7 @@ describeDatabases('applications of a project', (database) => {
     await expect(projects.applications.find(project.id, source)).rejects.toMatchObject({ code: 'bad_request' });
   });
 
-  describe('every mistake is named', () => {
+  describe('an invalid change', () => {
     test.each<[unknown, string]>([
       [[], 'must be an object'],
       [{ colour: 1 }, 'colour'],
@@ -151,13 +151,13 @@ describeDatabases('applications of a project', (database) => {
       [{ windows: { calls: 'minute' } }, 'windows.calls:'],
       [{ tiers: { auto: ['a/b'] } }, 'tiers.auto'],
       [{ tiers: { own: ['no-slash'] } }, 'tiers.own.0:'],
-    ])('%j', async (input, place) => {
+    ])('returns 400 and names the invalid member: %j', async (input, place) => {
       await expect(put('bot', input)).rejects.toMatchObject({ code: 'bad_request', message: expect.stringContaining(place) });
       expect(await projects.applications.list(project.id)).toEqual([]);
     });
   });
 
-  test('returns 409 conflict above 1,000 applications', async () => {
+  test('returns 409 conflict for more than 1,000 applications', async () => {
     await database().query(`insert into applications (project_id, source) select $1::uuid, 'app-' || n from generate_series(1, 1000) n`, [
       project.id,
     ]);

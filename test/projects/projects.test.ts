@@ -19,7 +19,7 @@ describeDatabases('projects', (database) => {
   });
   afterEach(() => Promise.all([projects.stop(), otherProcess.stop()]));
 
-  test('creates a project with every default and its slug as its name', async () => {
+  test('creates a project with default settings', async () => {
     const { project, created } = await projects.put(slug, undefined);
     expect(created).toBe(true);
     expect(toProjectJson(project)).toEqual({
@@ -46,7 +46,7 @@ describeDatabases('projects', (database) => {
     });
   });
 
-  test('keeps omitted members and removes those that are set to null', async () => {
+  test('keeps omitted members and removes members that are set to null', async () => {
     await projects.put(slug, {
       name: 'Acme',
       providers: ['openai'],
@@ -79,7 +79,7 @@ describeDatabases('projects', (database) => {
     });
   });
 
-  test('retires models and providers', async () => {
+  test('stores the models and providers to retire', async () => {
     const retired = ['openai', 'openai/b', 'router/meta/llama'];
     expect((await projects.put(slug, { retired })).project.settings.retired).toEqual(retired);
     for (const wrong of ['', 'a b', '/b', 'a/', '-a']) {
@@ -87,7 +87,7 @@ describeDatabases('projects', (database) => {
     }
   });
 
-  test('requires an IANA name as the time zone', async () => {
+  test("rejects a time zone that isn't an IANA name", async () => {
     expect((await projects.put(slug, {})).project.settings.timeZone).toBe('UTC');
     for (const name of ['Europe/Berlin', 'Asia/Kolkata', 'America/Argentina/Buenos_Aires', 'UTC'])
       expect((await projects.put(slug, { time_zone: name })).project.settings.timeZone).toBe(name);
@@ -95,7 +95,7 @@ describeDatabases('projects', (database) => {
       await expect(projects.put(slug, { time_zone: wrong })).rejects.toMatchObject({ code: 'bad_request' });
   });
 
-  test('reports every mistake of a change and stores nothing of it', async () => {
+  test('reports every mistake of a change and stores none of it', async () => {
     await projects.put(slug, {});
     const change = projects.put(slug, {
       name: '',
@@ -116,7 +116,7 @@ describeDatabases('projects', (database) => {
     await expect(projects.put(wrong, { may_call: 7 })).rejects.toThrow(/^project: .+; may_call: /);
   });
 
-  test('returns cached projects synchronously and applies a change in every process', async () => {
+  test('applies a change in every process', async () => {
     const { project } = await projects.put(slug, {});
     await Promise.all([projects.get(project.id), otherProcess.get(project.id)]);
     expect(otherProcess.get(project.id)).toMatchObject({ slug });
@@ -129,19 +129,19 @@ describeDatabases('projects', (database) => {
     }
   });
 
-  test('creates one project for two concurrent creations', async () => {
+  test('creates one project if two requests create it at the same time', async () => {
     const results = await Promise.all([projects.put(slug, { name: 'one' }), otherProcess.put(slug, { retired: ['a/b'] })]);
     expect(results.filter(({ created }) => created).length).toBe(1);
     expect(await projects.findBySlug(slug)).toMatchObject({ name: 'one', settings: { retired: ['a/b'] } });
   });
 
-  test('creates the default project once and then leaves it unchanged', async () => {
+  test('creates the default project only once', async () => {
     expect((await projects.ensureDefault(slug)).created).toBe(true);
     await projects.put(slug, { name: 'Renamed' });
     expect(await projects.ensureDefault(slug)).toMatchObject({ created: false, project: { name: 'Renamed' } });
   });
 
-  test('lists projects by slug and returns null for an unknown slug and not_found for an unknown id', async () => {
+  test('lists projects by slug', async () => {
     await projects.put(`b-${slug}`, {});
     await projects.put(`a-${slug}`, {});
     const slugs = (await projects.list()).map((project) => project.slug).filter((name) => name.endsWith(`-${slug}`));
@@ -151,7 +151,7 @@ describeDatabases('projects', (database) => {
   });
 });
 
-test('fails with keystore_unavailable if a project is not cached and cannot be read', async () => {
+test("fails with keystore_unavailable if an uncached project can't be read", async () => {
   const projects = createProjects({
     clock: { now: () => 0 },
     database: {

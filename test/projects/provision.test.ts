@@ -125,7 +125,7 @@ describeDatabases('/provision', (database) => {
     expect((await send('PUT', '/teams/bare')).status).toBe(200);
   });
 
-  test('issues a key and returns its secret once, and lists, rotates and revokes it', async () => {
+  test('issues a key and returns its secret only once', async () => {
     await send('PUT', '/teams/keys', {});
     const body = {
       name: 'ci',
@@ -162,7 +162,7 @@ describeDatabases('/provision', (database) => {
     expect((await send('POST', `/teams/keys/keys/${prefix}/rotate`)).status).toBe(409);
   });
 
-  test('changes a key, and the ceilings of the keys that it replaced', async () => {
+  test('changes the ceilings of a key and of its predecessors', async () => {
     await send('PUT', '/teams/changes', {});
     const old = (await send('POST', '/teams/changes/keys', { name: 'ci', ceilings: { rpm: 60, cost: 5 }, windows: { cost: 'day' } })).json;
     const { prefix } = (await send('POST', `/teams/changes/keys/${old.prefix}/rotate`, { grace_seconds: 60 })).json;
@@ -196,7 +196,7 @@ describeDatabases('/provision', (database) => {
     expect((await send('PATCH', path, { name: 'x' })).status).toBe(409);
   });
 
-  test('changes, reads and lists an application of any name', async () => {
+  test('changes, reads and lists an application with any name', async () => {
     await send('PUT', '/teams/apps', {});
     const path = `/teams/apps/applications/${encodeURIComponent('ci/ä 100%')}`;
     const body = { ceilings: { calls: 10, cost: 1.5 }, windows: { calls: 'day' }, tiers: { standard: ['openai/a'] } };
@@ -239,7 +239,7 @@ describeDatabases('/provision', (database) => {
     expect((await send('GET', '/teams/apps/applications/%ff')).status).toBe(400);
   });
 
-  test('returns 404 for an unknown project or key, and for a key of another project', async () => {
+  test('returns 404 for an unknown project or key', async () => {
     await send('PUT', '/teams/one', {});
     await send('PUT', '/teams/two', {});
     const { json } = await send('POST', '/teams/one/keys', { name: 'a' });
@@ -261,7 +261,7 @@ describeDatabases('/provision', (database) => {
     }
   });
 
-  test('reports every mistake with 400', async () => {
+  test('reports every mistake in one 400 response', async () => {
     await send('PUT', '/teams/acme', {});
     const response = await send('POST', '/teams/acme/keys', { name: 7, ceilings: { rpm: 'many' }, x: 1 });
     expect(response).toMatchObject({ status: 400, json: { error: { code: 'bad_request' } } });
@@ -269,7 +269,7 @@ describeDatabases('/provision', (database) => {
     expect((await send('PUT', '/teams/Not_A_Slug', {})).status).toBe(400);
   });
 
-  test('returns 400 in plain text for invalid JSON', async () => {
+  test('returns a plain-text 400 for invalid JSON', async () => {
     for (const [method, path] of [
       ['PUT', '/teams/acme'],
       ['POST', '/teams/acme/keys'],
@@ -280,7 +280,7 @@ describeDatabases('/provision', (database) => {
     }
   });
 
-  test('returns 400 in plain text for a path id that is not a UUID', async () => {
+  test("returns a plain-text 400 for a path id that isn't a UUID", async () => {
     for (const [method, path] of [
       ['GET', '/teams/acme/batches/7'],
       ['POST', '/batches/7/replay'],
@@ -292,7 +292,7 @@ describeDatabases('/provision', (database) => {
     expect(await send('DELETE', '/leases/7')).toMatchObject({ status: 400, text: 'process: must be a UUID\n' });
   });
 
-  test('returns 415 in plain text for a content type other than JSON, or a compressed body', async () => {
+  test('returns a plain-text 415 for any content type other than JSON', async () => {
     expect(await send('PUT', '/teams/acme', '{}', { 'content-type': 'text/plain' })).toMatchObject({
       status: 415,
       json: null,
@@ -301,11 +301,11 @@ describeDatabases('/provision', (database) => {
     expect((await send('PUT', '/teams/acme', '{}', { 'content-encoding': 'gzip' })).status).toBe(415);
   });
 
-  test('returns 413 for a body above 1 MiB', async () => {
+  test('returns 413 for a body over 1 MiB', async () => {
     expect(await send('PUT', '/teams/acme', { name: 'x'.repeat(1_100_000) })).toMatchObject({ status: 413, json: null });
   });
 
-  test('applies the filter of calls and returns 400 for an invalid one', async () => {
+  test('filters calls and returns 400 for an invalid filter', async () => {
     const { json } = await send('PUT', '/teams/acme', {});
     expect((await send('GET', '/teams/acme/calls')).json).toEqual({ object: 'list', data: [{ id: 'row' }] });
     expect(filters.at(-1)).toEqual({ projectId: json.id, limit: 100, before: null, taskId: null, source: null, failed: false });

@@ -34,7 +34,7 @@ describeDatabases('hits of content rules', (database) => {
     return { clock, hits, projectId, hit };
   };
 
-  test('counts each call once per rule, whatever the action of the rule is', async () => {
+  test('counts each call once per rule, whatever its action', async () => {
     const { clock, hits, projectId, hit } = await setUp();
     const first = hit(email, iban);
     hits.record({ projectId, callId: first, rules: [email] });
@@ -56,7 +56,7 @@ describeDatabases('hits of content rules', (database) => {
     ]);
   });
 
-  test('adds up the hits of several processes, and keeps a bounded number of calls during a flood', async () => {
+  test('adds up the hits of several processes', async () => {
     const { clock, hits, projectId } = await setUp();
     const other = createRuleHits({ database: database(), clock });
     const record = (target: typeof hits): string[] =>
@@ -76,7 +76,7 @@ describeDatabases('hits of content rules', (database) => {
     expect(rows).toHaveLength(1);
   });
 
-  test('keeps the hits while the database does not take them', async () => {
+  test('keeps hits in memory while the database is unavailable', async () => {
     const { clock, projectId } = await setUp();
     let isDown = true;
     const flaky: Database = {
@@ -98,7 +98,7 @@ describeDatabases('hits of content rules', (database) => {
     expect((await hits.count(projectId)).get(ruleIdOf(email))?.hits).toBe(2);
   });
 
-  test('forgets hits after seven days, and the daily cleanup deletes them', async () => {
+  test('deletes hits after seven days', async () => {
     const { clock, hits, projectId, hit } = await setUp();
     hit(email);
     await hits.count(projectId);

@@ -8,7 +8,7 @@ components: main
 signed-by: /usr/share/keyrings/debian-archive-keyring.gpg
 `;
 
-test("adds a newer suite from the machine's own archive with the same key", () => {
+test("adds a newer suite from the machine's own archive", () => {
   const sources = parseDeb822(`Types: deb
 # a comment
 URIs: http://mirror.example/debian-security
@@ -24,7 +24,7 @@ Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
   expect(sourceListFor('trixie', sources)).toBe(expected);
 });
 
-test('also reads the older one-line format', () => {
+test('reads the older one-line format', () => {
   const sources = parseOneLine(`# deb http://old.example/debian bookworm main
 deb https://packages.example/apt vendor-bookworm main
 deb [arch=amd64 signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://mirror.example/debian bookworm main contrib # main
@@ -32,7 +32,7 @@ deb [arch=amd64 signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http:/
   expect(sourceListFor('trixie', sources)).toBe(expected);
 });
 
-test('keeps a key inside the entry unchanged', () => {
+test('keeps an inline key unchanged', () => {
   const [source] = parseDeb822(`Types: deb
 URIs: http://mirror.example/debian
 Suites: bookworm
@@ -46,7 +46,7 @@ Signed-By:
   expect(source?.options['signed-by']).toBe('\n -----BEGIN PGP PUBLIC KEY BLOCK-----\n .\n abc\n -----END PGP PUBLIC KEY BLOCK-----');
 });
 
-test('skips archives other than Debian and disabled entries', () => {
+test('skips disabled entries and archives other than Debian', () => {
   const disabled = parseDeb822('Types: deb\nEnabled: no\nURIs: http://mirror.example/debian\nSuites: bookworm\nComponents: main\n');
   const others = parseOneLine(
     'deb http://apt.example/pub bookworm-pgdg main\ndeb http://mirror.example/debian-security bookworm-security main\n',

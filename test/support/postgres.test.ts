@@ -2,8 +2,8 @@ import { expect, test } from '@jest/globals';
 import pg from 'pg';
 import { describePostgres, withPostgres } from './postgres.ts';
 
-describePostgres('the PostgreSQL that tests are given', () => {
-  test('provides a separate database in which pgvector works', async () => {
+describePostgres('the test database', () => {
+  test('creates a separate database with a working pgvector', async () => {
     const rows = await withPostgres(async (url) => {
       const client = new pg.Client({ connectionString: url });
       await client.connect();
@@ -15,7 +15,7 @@ describePostgres('the PostgreSQL that tests are given', () => {
     expect(rows).toEqual([{ distance: 0, name: expect.stringMatching(/^gateway_test_/) }]);
   });
 
-  test('drops the database afterwards, even if a connection was left open', async () => {
+  test('drops the database even if a connection is still open', async () => {
     const { left, name } = await withPostgres(async (url) => {
       const client = new pg.Client({ connectionString: url });
       client.on('error', () => {});

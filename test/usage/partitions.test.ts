@@ -23,7 +23,7 @@ const tablesOf = async (database: Database, id: string): Promise<unknown[]> => {
 };
 
 describeDatabases('partitions', (database) => {
-  test('creates partitions for this month and the next, even concurrently and repeatedly', async () => {
+  test('creates partitions for this month and the next', async () => {
     const clock = clockAt(noon);
     await Promise.all([ensurePartitions(database(), clock), ensurePartitions(database(), clock)]);
     await ensurePartitions(database(), clock);
@@ -32,7 +32,7 @@ describeDatabases('partitions', (database) => {
     expect(await tablesOf(database(), await storeAt(database(), Date.UTC(2027, 0, 1)))).toEqual(['calls_default', 'attempts_default']);
   });
 
-  test('does not create a partition for a month that has calls in the default partition', async () => {
+  test('skips a month that already has calls in the default partition', async () => {
     const march = Date.UTC(2027, 2, 10);
     const id = await storeAt(database(), march);
     await ensurePartitions(database(), clockAt(march));
@@ -41,14 +41,14 @@ describeDatabases('partitions', (database) => {
     expect(await tablesOf(database(), await storeAt(database(), Date.UTC(2027, 3, 1)))).toEqual(['calls_2027_04', 'attempts_2027_04']);
   });
 
-  test('finds a call that is stored again in its partition', async () => {
+  test('finds a call when it is stored again', async () => {
     const call = settledCall();
     const store = (): Promise<readonly SettledCall[]> => database().transaction((tx) => storeCalls(tx, [call]));
     expect(await store()).toEqual([call]);
     expect(await store()).toEqual([]);
   });
 
-  test('throws other errors', async () => {
+  test('rethrows other errors', async () => {
     const broken: Database = {
       ...database(),
       query: async () => {

@@ -67,7 +67,7 @@ function withLockTimeout(database: Database): Database {
 }
 
 describeDatabases('reprice', (database) => {
-  test('uses the price in force when each call started, and changes nothing on a second run', async () => {
+  test('uses the price that was active when each call started', async () => {
     const run = await prepare(database(), [
       [model, noon, pricesOf(2)],
       [model, noon + hourMs / 2, pricesOf(5)],
@@ -108,7 +108,7 @@ describeDatabases('reprice', (database) => {
     expect(await countersIn(database(), limits.projectId)).toEqual(counters);
   });
 
-  test('prices a call as the sum of its attempts, each at the price of its own model', async () => {
+  test('prices each attempt with its own model', async () => {
     const other = 'openai/gpt-4o-mini';
     const run = await prepare(database(), [
       [model, noon, pricesOf(2)],
@@ -129,7 +129,7 @@ describeDatabases('reprice', (database) => {
     expect(await run({ projectId })).toMatchObject({ calls_changed: 0, attempts_changed: 0 });
   });
 
-  test('keeps counters equal to the sums of their rows while calls are stored concurrently', async () => {
+  test('keeps counters equal to the sums of their rows while calls are stored', async () => {
     const run = await prepare(database(), [[model, noon, pricesOf(3)]]);
     const projectId = randomUUID();
     const clock = clockAt(noon);
@@ -169,7 +169,7 @@ describeDatabases('reprice', (database) => {
     expect(Math.max(...counters.map(({ settled }) => settled))).toBe(20 * rounds * 3_000_000);
   });
 
-  test('works while counters are created and their leases are acquired', async () => {
+  test('works while counters and leases are being created', async () => {
     if (database().kind === 'embedded') return; // Its single session runs one transaction after the other.
     await prepare(database(), [[model, noon, pricesOf(2)]]);
     const limits = limitsOf({ cost: 1e12 });
@@ -214,7 +214,7 @@ describeDatabases('reprice', (database) => {
     for (const counter of await countersIn(database(), projectId)) expect(counter.settled).toBe(counter.rows);
   });
 
-  test('prices a call of unknown cost if possible and skips calls without units, videos and cache hits', async () => {
+  test('prices a call of unknown cost if possible', async () => {
     const run = await prepare(database(), [
       [model, noon, pricesOf(2)],
       ['openai/late', noon + hourMs, pricesOf(2)],
@@ -267,7 +267,7 @@ describeDatabases('reprice', (database) => {
     }
   });
 
-  test('applies current prices to the given models in the window, and a later run keeps them', async () => {
+  test('applies current prices to the given models within the period', async () => {
     const later = noon + 2 * hourMs;
     const run = await prepare(database(), [
       [model, noon - hourMs, pricesOf(2)],
@@ -311,7 +311,7 @@ describeDatabases('reprice', (database) => {
     await expect(run({ prices: 'now', models: [model, 'openai/nobody'] })).rejects.toMatchObject({ code: 'bad_request' });
   });
 
-  test('changes whole slices if it fails, and does the rest when it runs again', async () => {
+  test('continues after a failed run without changing anything twice', async () => {
     const run = await prepare(database(), [[model, noon, pricesOf(2)]]);
     const limits = limitsOf({ cost: 1e12 }, { window: 'total' });
     const { projectId, keyId } = limits;

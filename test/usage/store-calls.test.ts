@@ -52,7 +52,7 @@ const makeCalls = (): SettledCall[] => [
 ];
 
 describeDatabases('stored calls', (database) => {
-  test('stores the same rows for calls that are stored together or alone', async () => {
+  test('stores the same rows whether calls are stored together or alone', async () => {
     const [together, alone] = [makeCalls(), makeCalls()];
     await store(database(), together);
     for (const call of alone) await store(database(), [call]);
@@ -64,7 +64,7 @@ describeDatabases('stored calls', (database) => {
     }
   });
 
-  test('keeps times to the millisecond', async () => {
+  test('stores times with millisecond precision', async () => {
     for (const startedAt of [0, 1, noon + 1, noon + 999, Date.UTC(2099, 11, 31, 23, 59, 59, 999)]) {
       const call = settledCall({ metadata: { startedAt } });
       await store(database(), [call]);
@@ -76,7 +76,7 @@ describeDatabases('stored calls', (database) => {
     }
   });
 
-  test('returns the calls of a batch that were not stored before in its order', async () => {
+  test('returns only the calls of a batch that were new, in order', async () => {
     const [first, second, third] = makeCalls() as [SettledCall, SettledCall, SettledCall];
     expect(await store(database(), [second])).toEqual([second]);
     expect(await store(database(), [first, second, third])).toEqual([first, third]);

@@ -26,7 +26,7 @@ async function openCalls(width: number, javaScriptEnabled: boolean) {
 }
 
 describe.each([390, 820])('at %i pixels', (width) => {
-  test('folds the filters until they are opened, and they filter the list', async () => {
+  test('collapses the filters until they are opened', async () => {
     const page = await openCalls(width, false);
     expect(await page.getByLabel('Application').isVisible()).toBe(false);
     await page.getByRole('button', { name: 'Filters' }).click();
@@ -38,7 +38,7 @@ describe.each([390, 820])('at %i pixels', (width) => {
     expect(await rows.first().textContent()).toContain('crm');
   });
 
-  test('shows a row as a block with labels, without a wider page', async () => {
+  test('shows each row as a block with labels', async () => {
     const page = await openCalls(width, true);
     const [first, second] = await Promise.all([0, 1].map((index) => page.locator('main tbody tr.linked').nth(index).boundingBox()));
     expect(await page.getByRole('columnheader', { name: 'Latency' }).isVisible()).toBe(false);

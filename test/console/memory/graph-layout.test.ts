@@ -9,7 +9,7 @@ const ring = (first: number, last: number): [number, number][] =>
   Array.from({ length: last - first + 1 }, (_, index) => [first + index, index === last - first ? first : first + index + 1]);
 const distance = (one: Point, other: Point): number => Math.hypot(one.x - other.x, one.y - other.y);
 
-test('draws the same graph the same way', () => {
+test('draws the same graph the same way every time', () => {
   expect(layoutGraph(20, ring(0, 19), wide)).toEqual(layoutGraph(20, ring(0, 19), wide));
 });
 
@@ -20,7 +20,7 @@ test.each([
   [2, narrow],
   [12, narrow],
   [60, narrow],
-])('places %i nodes within a picture of %j without overlapping labels', (nodes, format) => {
+])('draws %i nodes in %j without overlapping labels', (nodes, format) => {
   const { points, height } = layoutGraph(nodes, ring(0, nodes - 1), format);
   const [right, below] = format === wide ? [100, 35] : [96, 22];
   for (const [index, one] of points.entries()) {
@@ -33,7 +33,7 @@ test('places a single node', () => {
   expect(layoutGraph(1, [[0, 0]], wide).points).toEqual([{ x: expect.any(Number), y: 0 }]);
 });
 
-test('places connected nodes closer to each other than to the rest', () => {
+test('draws connected nodes closer together', () => {
   const { points } = layoutGraph(10, [...ring(0, 4), ...ring(5, 9)], wide);
   const meanDistance = (pairs: [number, number][]): number =>
     pairs.reduce((sum, [one, other]) => sum + distance(points[one] ?? { x: 0, y: 0 }, points[other] ?? { x: 0, y: 0 }), 0) / pairs.length;

@@ -40,7 +40,7 @@ interface Ended {
 }
 
 describe('playground', () => {
-  test('shows both responses with the figures of their calls without JavaScript', async () => {
+  test('shows both responses with their figures without JavaScript', async () => {
     const person = await signIn(gateway(), 'member');
     const response = await person.post(path, { ...message, model: 'one/echo', other: 'three/echo' });
     const text = await response.text();
@@ -54,7 +54,7 @@ describe('playground', () => {
     }
   });
 
-  test('streams the response and then its figures, and audits the person and model but not the text', async () => {
+  test('streams the response and leaves its text out of the audit log', async () => {
     const person = await signIn(gateway(), 'member');
     const response = await person.post(`${path}/stream`, { ...message, model: 'one/long-20+pace-3' });
     expect(response.headers.get('content-type')).toBe('text/event-stream');
@@ -108,7 +108,7 @@ describe('playground', () => {
     [{ image: 'ftp://example.com/cat.png' }, 'The address of an image must begin with https:// or http://.'],
     [{ subject: 'a\tb' }, 'The end user must have 1 to 256 characters'],
     [{ turn_role: 'assistant', turn_text: '', turn_images: '', turn_calls: '', turn_call_id: '' }, 'Turn 1 must not be empty.'],
-  ])('refuses %j', async (change, problem) => {
+  ])('rejects %j', async (change, problem) => {
     const person = await signIn(gateway(), 'member');
     const response = await person.post(path, { ...message, model: 'one/echo', ...change });
     expect([response.status, await response.text()]).toEqual([422, expect.stringContaining(problem)]);
@@ -162,7 +162,7 @@ describe('playground', () => {
     });
   });
 
-  test('continues a conversation with a tool call and its result, without JavaScript', async () => {
+  test('continues after a tool call without JavaScript', async () => {
     const context = await chromium().newContext({ javaScriptEnabled: false });
     const page = await context.newPage();
     await (await signIn(gateway(), 'member')).useIn(context);
@@ -189,7 +189,7 @@ describe('playground', () => {
     await context.close();
   });
 
-  test('recalls memories only if asked to, and memory never learns from its calls', async () => {
+  test('recalls memories only on request', async () => {
     const { database, call } = gateway();
     await (await call('/v1/memory/items', { text: 'Ann drinks green tea', subject: 'ann' })).arrayBuffer();
     const person = await signIn(gateway(), 'member');
@@ -206,7 +206,7 @@ describe('playground', () => {
     expect(rows).toEqual([{ conversation: null }, { conversation: null }]);
   });
 
-  test('is filled in from a stored call, and says what is missing', async () => {
+  test('fills the form from a stored call', async () => {
     const person = await signIn(gateway(), 'member');
     const { call, admin } = gateway();
     const body = {
@@ -249,7 +249,7 @@ describe('playground', () => {
     await context.close();
   });
 
-  test('returns 404 for a call of another project and for an id that is not one', async () => {
+  test('returns 404 for an unknown or invalid call id', async () => {
     const person = await signIn(gateway(), 'member');
     const statuses = await Promise.all(
       ['019aa000-0000-7000-8000-000000000000', 'x'].map(async (id) => (await person.get(`${path}?from=${id}`)).status),
@@ -257,7 +257,7 @@ describe('playground', () => {
     expect(statuses).toEqual([404, 404]);
   });
 
-  test('attaches an image file in a browser, and the code has a placeholder for it', async () => {
+  test('attaches an image file in a browser', async () => {
     const context = await chromium().newContext();
     const page = await context.newPage();
     await (await signIn(gateway(), 'member')).useIn(context);
@@ -275,20 +275,20 @@ describe('playground', () => {
     await context.close();
   });
 
-  test('offers no embedding models', async () => {
+  test("doesn't offer embedding models", async () => {
     const person = await signIn(gateway(), 'member');
     const options = (await (await person.get(path)).text()).match(/<option value="[^"]*"/g);
     expect(options).toContain('<option value="one/echo"');
     expect(options?.filter((option) => option.includes('embed'))).toEqual([]);
   });
 
-  test('returns 404 for a stranger without calling a model', async () => {
+  test('returns 404 to a stranger without calling a model', async () => {
     const person = await signIn(gateway(), 'stranger');
     expect((await person.post(`${path}/stream`, { ...message, model: 'one/echo' })).status).toBe(404);
     expect((await person.get(path)).status).toBe(404);
   });
 
-  test('streams two models side by side in a browser, escapes hostile text and updates the code with the form', async () => {
+  test('streams two models side by side in a browser', async () => {
     const context = await chromium().newContext();
     const page = await context.newPage();
     const problems: string[] = [];

@@ -33,7 +33,7 @@ async function call(text: string): Promise<{ status: number; id: string }> {
   return { status: response.status, id: response.headers.get('x-gateway-call-id') ?? '' };
 }
 
-test('adds, edits and removes one rule at a time, and undoes a removal at the same place', async () => {
+test('adds, edits and removes a rule and undoes the removal', async () => {
   expect(await textOf(owner.get(`${path}/rules`))).toContain('No content rules yet');
   const add = (fields: Record<string, string>) =>
     owner.post(`${path}/rules`, { place: 'input', action: 'block', expression: '', ...fields });
@@ -65,7 +65,7 @@ test('adds, edits and removes one rule at a time, and undoes a removal at the sa
   expect((await rulesOf()) as object[]).toMatchObject([{ class: 'email' }, { ...falcon, action: 'observe' }, { class: 'iban' }]);
 });
 
-test('keeps wrong input, and refuses a second rule for the same', async () => {
+test('keeps invalid input and rejects a duplicate rule', async () => {
   const form = { class: 'expression', place: 'input', action: 'block', expression: '(; x' };
   expect(await textOf(owner.post(`${path}/rules`, form), 422)).toMatch(
     /name="expression"[^>]*value="\(; x"[^>]*aria-invalid="true"[^>]*>.*Is not a valid RE2 expression/,
@@ -78,7 +78,7 @@ test('keeps wrong input, and refuses a second rule for the same', async () => {
   expect(await textOf(owner.post(`${path}/rules`, { ...form, expression: 'y' }), 422)).toContain('at most 50 rules');
 });
 
-test('warns about a rule that somebody else changed in the meantime, and does not bring back a removed one', async () => {
+test('warns about a rule that somebody else has changed in the meantime', async () => {
   await gateway().admin('PUT', api, { rules: [{ class: 'email', place: 'input', action: 'observe' }] });
   const editPath = pathOf(await rowWith('E-mail address'), 'edit');
   const read = hiddenValue(await (await owner.get(editPath)).text(), 'read');
@@ -92,7 +92,7 @@ test('warns about a rule that somebody else changed in the meantime, and does no
   expect((await owner.post(editPath, form)).status).toBe(404);
 });
 
-test('only lets owners change rules', async () => {
+test('lets only owners change rules', async () => {
   await gateway().admin('PUT', api, { rules: [{ class: 'email', place: 'input', action: 'observe' }] });
   const row = await rowWith('E-mail address');
   const [edit, remove] = [pathOf(row, 'edit'), pathOf(row, 'remove')];
@@ -102,7 +102,7 @@ test('only lets owners change rules', async () => {
   expect(await rulesOf()).toHaveLength(1);
 });
 
-test('counts hits of the last seven days, and links the calls of each rule', async () => {
+test('counts the hits of the last seven days and links to the calls', async () => {
   const rules = [
     { class: 'email', place: 'input', action: 'observe' },
     { class: 'iban', place: 'input', action: 'block' },

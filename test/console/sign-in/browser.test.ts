@@ -18,7 +18,7 @@ async function typeAndTab(page: Page, ...texts: readonly string[]): Promise<void
   }
 }
 
-test('a person creates the first account with a link, signs out and in again, and revokes a session, by keyboard alone', async () => {
+test('lets a person create the first account and sign in with the keyboard alone', async () => {
   const { url, database } = gateway();
   const people = createPeople({ database, clock: systemClock });
   const context = await chromium().newContext();

@@ -30,7 +30,7 @@ beforeAll(async () => {
   member = await signIn(gateway(), 'member', 'Maya');
 });
 
-test('end users have the names under which callers know them, and link to their calls', async () => {
+test('shows end users under the names their callers use', async () => {
   for (const user of ['ann <b>', 'ann <b>', 'bob']) {
     const sent = await gateway().call('/v1/chat/completions', { model: 'standard', user, messages: [{ role: 'user', content: 'Hello' }] });
     expect(sent.status).toBe(200);
@@ -45,7 +45,7 @@ test('end users have the names under which callers know them, and link to their 
   expect(csv).toMatch(/,bob,1,0,/);
 });
 
-test('a model that fails shows in the figures of attempted models, although another one answered', async () => {
+test('counts a failed model even if another model served the call', async () => {
   await gateway().admin('PUT', '/provision/teams/acme', { tiers: { shaky: ['dead/m', 'two/echo'] } });
   for (let calls = 0; calls < 2; calls += 1) {
     const sent = await gateway().call('/v1/chat/completions', { model: 'shaky', messages: [{ role: 'user', content: 'Hello' }] });
@@ -62,7 +62,7 @@ test('a model that fails shows in the figures of attempted models, although anot
   expect(calls).toContain('Attempted model: dead/m');
 });
 
-test('refused calls have reasons, and link to their list', async () => {
+test('groups refused calls by reason and links to their list', async () => {
   const { key: secret, prefix } = await jsonOf<{ key: string; prefix: string }>(
     gateway().admin('POST', '/provision/teams/acme/keys', { name: 'tight', ceilings: { calls: 0 } }),
   );
@@ -95,7 +95,7 @@ test('refused calls have reasons, and link to their list', async () => {
   expect(csv).toContain(',key_ceiling,2');
 });
 
-test('people have names, and only the calls of the playground count for them', async () => {
+test("shows people's names and counts only their playground calls", async () => {
   const project = await gateway().app.projects.findBySlug('acme');
   const gone = randomUUID();
   const call = (triggerDetail: string, source = 'gateway-playground') =>

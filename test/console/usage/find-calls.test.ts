@@ -63,7 +63,7 @@ async function locationOf(path: string): Promise<string> {
   return (await get(path)).headers.get('location') ?? '';
 }
 
-test("hides the gateway's own calls, names their cost in one line and shows them on request", async () => {
+test("hides the gateway's own calls unless they are requested", async () => {
   expect(await listedBy('')).toEqual([ids.broken, ids.dear, ids.slow]);
   const list = await textOf('/calls');
   expect(list).toContain('3 calls, 1 error, $2.50');
@@ -78,7 +78,7 @@ test("hides the gateway's own calls, names their cost in one line and shows them
   expect(await textOf('/explore?own=show&group=source')).toContain(memoryApplication);
 });
 
-test('filters by end user, latency and cost, and leaves out applications, models and statuses', async () => {
+test('filters by end user, latency and cost', async () => {
   expect(await listedBy(`subject=${encodeURIComponent('user 7')}`)).toEqual([ids.slow]);
   expect(await listedBy('min_ms=1000')).toEqual([ids.slow]);
   expect(await listedBy('max_ms=1000')).toEqual([ids.broken, ids.dear]);
@@ -93,7 +93,7 @@ test('filters by end user, latency and cost, and leaves out applications, models
   expect(filtered).toContain('Latency of at least: 5 ms');
 });
 
-test('finds a call by its id, task, end user and the request id of the vendor', async () => {
+test('finds a call by its id, task, end user or vendor request id', async () => {
   const { call, admin } = gateway();
   const response = await call('/v1/chat/completions', { model: 'one/echo', messages: [{ role: 'user', content: 'hi' }] });
   const id = response.headers.get('x-gateway-call-id') ?? '';
@@ -120,7 +120,7 @@ test('finds a call by its id, task, end user and the request id of the vendor', 
     expect(toText(await (await other.get(`/console/p/other/find?q=${encodeURIComponent(text)}`)).text())).toContain('Nothing found');
 });
 
-test('says how a call ended in words, with what the vendor said before everything else', async () => {
+test('explains in words how a call ended', async () => {
   const broken = await textOf(`/calls/${ids.broken}`);
   expect(broken).toMatch(/Call of openai\/gpt-4o at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d/);
   expect(broken).toContain('The stream broke off after 2 tokens. upstream_failed');
@@ -133,7 +133,7 @@ test('says how a call ended in words, with what the vendor said before everythin
   expect(page.indexOf('Prompt and response')).toBeLessThan(page.indexOf('Plan'));
 });
 
-test('shows parameters, system prompt and tools with the text, and the same request as a curl command', async () => {
+test("shows a call's parameters, prompt and tools, and a curl command", async () => {
   const tool = { type: 'function', function: { name: 'find_order', parameters: { type: 'object', properties: {} } } };
   const messages = [
     { role: 'system', content: "Be brief, it's late" },
@@ -164,7 +164,7 @@ test('shows parameters, system prompt and tools with the text, and the same requ
   });
 });
 
-test('opens a call from the keyboard with Ctrl K', async () => {
+test('opens a call with Ctrl K', async () => {
   const context = await chromium().newContext();
   await member.useIn(context);
   const page = await context.newPage();

@@ -130,7 +130,7 @@ const sumOfColumn = (rows: readonly string[][], name: string): number => {
   return rows.slice(1).reduce((sum, row) => sum + Math.round(Number(row[column]) * 1e9), 0);
 };
 
-test('shows the sums of the stored rows in the overview, with ceilings, providers and unknown costs', async () => {
+test('shows totals in the overview that match the stored calls', async () => {
   const { calls, cost, unpriced } = await sums();
   const text = await textOf('/overview');
   expect(text).toContain(`Spend ${totalUsd(cost)}`);
@@ -143,7 +143,7 @@ test('shows the sums of the stored rows in the overview, with ceilings, provider
   for (const name of ['two/small', 'one/big', 'web', 'batch', 't-1']) expect(text).toContain(name);
 });
 
-test('exports the overview, Explore and the calls as CSV with the same total cost as the rows', async () => {
+test('exports CSV files that add up to the same total cost', async () => {
   const { calls, cost, errors } = await sums();
   const paths = [
     '/overview.csv',
@@ -164,7 +164,7 @@ test('exports the overview, Explore and the calls as CSV with the same total cos
   expect((await csvOf('/explore.csv?group=provider'))[0]).toContain('attempts');
 });
 
-test('shows a metric by group in Explore with the total of the rows', async () => {
+test('shows a metric by group in Explore with its total', async () => {
   const { cost } = await sums(`source = 'web'`);
   const text = await textOf('/explore?metric=cost&group=model&source=web');
   expect(text).toContain('Cost per day, by model');
@@ -176,7 +176,7 @@ test('shows a metric by group in Explore with the total of the rows', async () =
   }
 });
 
-test('filters and pages calls and lists each call once', async () => {
+test('lists each call once while paging', async () => {
   const { calls } = await sums();
   const seen: string[] = [];
   let path: string | null = '/console/p/acme/calls';
@@ -199,7 +199,7 @@ test('filters and pages calls and lists each call once', async () => {
   expect((await member.get('/console/p/acme/calls?before=x')).status).toBe(400);
 });
 
-test('pauses the live list on request and polls only part of the page', async () => {
+test('pauses the live list on request', async () => {
   const live = await (await member.get('/console/p/acme/calls?live=1&cache=hit')).text();
   const poll = /hx-get="([^"]*)" hx-trigger="every 2s"/.exec(live)?.[1]?.replaceAll('&amp;', '&') ?? '';
   expect(toText(live)).toMatch(/live Refresh Pause/);
@@ -209,7 +209,7 @@ test('pauses the live list on request and polls only part of the page', async ()
   expect(part).not.toContain('<main');
 });
 
-test('shows the attempts, plan, ceilings, cost lines and correlation of a call', async () => {
+test('shows the attempts, plan, ceilings and cost lines of a call', async () => {
   const text = await textOf(`/calls/${ids.failover}`);
   expect(text).toMatch(/1\. one\/big .* 503 failed/);
   expect(text).toMatch(/Wait before attempt 2/);
@@ -230,7 +230,7 @@ test('shows the attempts, plan, ceilings, cost lines and correlation of a call',
   expect(await textOf(`/calls/${ids.refused}`)).toContain('Project refused the call');
 });
 
-test('shows the escaped text of a call on demand only', async () => {
+test('shows the text of a call only on request', async () => {
   const { call } = gateway();
   const question = `${hostile} what is the time?`;
   const answer = await call('/v1/chat/completions', { model: 'one/echo', messages: [{ role: 'user', content: question }] });
@@ -242,7 +242,7 @@ test('shows the escaped text of a call on demand only', async () => {
   expect(await textOf(`/calls/${newest}?text=1`)).toContain(`User ${question}`);
 });
 
-test('returns 404 to strangers, for unknown calls and for calls of other projects', async () => {
+test('returns 404 to strangers and for unknown calls', async () => {
   for (const path of ['/overview', '/explore', '/calls', '/calls.csv', '/calls/live', `/calls/${ids.failover}`]) {
     expect([path, (await stranger.get(`/console/p/acme${path}`)).status]).toEqual([path, 404]);
   }
@@ -253,7 +253,7 @@ test('returns 404 to strangers, for unknown calls and for calls of other project
   expect(toText(await (await other.get('/console/p/other/overview')).text())).toContain('No calls in other yet');
 });
 
-test('keeps a page smaller than 150 kB with its scripts and styles', async () => {
+test('keeps each page under 150 kB including scripts and styles', async () => {
   const { url } = gateway();
   for (const path of ['/overview?range=30d', '/explore?unit=hour', '/explore?range=24h&unit=hour&group=task', '/calls?range=30d']) {
     const page = await (await member.get(`/console/p/acme${path}`)).text();
@@ -264,7 +264,7 @@ test('keeps a page smaller than 150 kB with its scripts and styles', async () =>
   }
 });
 
-test('suggests a shorter range if it would read many calls without aggregates, and reads them all on request', async () => {
+test('suggests a shorter range before it reads many calls', async () => {
   const counted = ['vendor_calls', 'vendor_tokens', 'slots', 'errors', 'unpriced', 'cost_nanos', 'tokens_input', 'tokens_cached_input'];
   const columns = [...counted, 'tokens_cache_write', 'tokens_output', 'cache_hits', 'cache_lookups', 'failovers'];
   await gateway().database.query(

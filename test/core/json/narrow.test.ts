@@ -4,8 +4,8 @@ import { asArray, asCount, asObject, asString, isObject, parseJson } from '../..
 const list = [1];
 const object = { a: 1 };
 
-describe('values of another type become empty', () => {
-  test.each([null, undefined, 0, true, 'text', list, object])('%p', (value) => {
+describe('narrowing a value', () => {
+  test.each([null, undefined, 0, true, 'text', list, object])('accepts %p only as its own type', (value) => {
     const wanted = value === object;
     expect(isObject(value)).toBe(wanted);
     expect(asObject(value)).toEqual(wanted ? object : {});
@@ -26,11 +26,11 @@ test.each<[unknown, number | undefined]>([
   [null, undefined],
   [undefined, undefined],
   [true, undefined],
-])('reads the count %p as %p, because an explicit zero is data and nonsense is not', (value, count) => {
+])('reads the count %p as %p', (value, count) => {
   expect(asCount(value)).toBe(count);
 });
 
-test('parses text that is not JSON to undefined, however deep it is', () => {
+test("returns undefined for text that isn't JSON", () => {
   expect(parseJson('{"a":[1]}')).toEqual({ a: [1] });
   expect(parseJson('null')).toBeNull();
   for (const text of ['', '{', 'undefined', '\ufeff{}', '['.repeat(1_000_000)]) expect(parseJson(text)).toBeUndefined();

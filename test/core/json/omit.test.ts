@@ -25,11 +25,11 @@ describe('omitMembers', () => {
     ['{"n":"model,","\\u006dodel" : "a"}', '{"n":"model,"}'],
     ['{"n":{"model":"inner","stream":true}}', '{"n":{"model":"inner","stream":true}}'],
     ['{"é":1,"stream":false,"ü":",}"}', '{"é":1,"ü":",}"}'],
-  ])('%s', (text, left) => {
+  ])('omits the named members from %s', (text, left) => {
     expect(cut(text)).toBe(left);
   });
 
-  test('returns what would have been sent without the members, in the same style', () => {
+  test('keeps the formatting of the remaining members', () => {
     const style = fc.constantFrom<[string, string, string]>(['', ',', ':'], ['', ', ', ': '], ['\n  ', ',\n  ', ': ']);
     const members = fc.array(fc.tuple(fc.constantFrom('a', 'b', 'c', 'd', ...keys), valueText), { maxLength: 8 });
     fc.assert(

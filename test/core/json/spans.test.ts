@@ -34,7 +34,7 @@ function kindOfValue(value: unknown): string {
 }
 
 describe('scanObject', () => {
-  test('finds in every JSON object the members that JSON.parse finds', () => {
+  test('finds the same members as JSON.parse', () => {
     fc.assert(
       fc.property(objectText, (text) => {
         const bytes = Buffer.from(text);
@@ -53,7 +53,7 @@ describe('scanObject', () => {
     );
   });
 
-  test('accepts exactly the texts that JSON.parse accepts, including damaged ones', () => {
+  test('accepts exactly the texts that JSON.parse accepts', () => {
     const damage = fc.record({
       at: fc.nat(),
       remove: fc.nat({ max: 3 }),
@@ -154,11 +154,11 @@ describe('scanObject', () => {
     expect(() => scanObject(bytes)).toThrow(JsonSyntaxError);
   });
 
-  test('reports the position of the error, not the content', () => {
+  test('reports the position of the error but not the content', () => {
     expect(() => scanObject(Buffer.from('{"password":"hunter2" "x":1}'))).toThrow('expected a comma or closing brace at byte 22');
   });
 
-  test('limits the depth only by the size of the body', () => {
+  test('accepts any nesting depth that fits in the body', () => {
     const depth = 1_000_000;
     const arrays = Buffer.from(`{"a":${'['.repeat(depth)}${']'.repeat(depth)},"model":"m"}`);
     expect(scanObject(arrays).members.get('model')?.kind).toBe('string');
@@ -168,7 +168,7 @@ describe('scanObject', () => {
     expect(() => scanObject(Buffer.from(`{"a":${'['.repeat(depth)}`))).toThrow(JsonSyntaxError);
   });
 
-  test('reports a key that occurs twice, even with escapes, and uses its last value', () => {
+  test('reports duplicate keys even if they are escaped', () => {
     fc.assert(
       fc.property(keyText('model'), keyText('model'), valueText, valueText, (first, second, one, two) => {
         const bytes = Buffer.from(`{${first}:${one},"other":1,${second}:${two}}`);
@@ -179,14 +179,14 @@ describe('scanObject', () => {
     );
   });
 
-  test('does not report similar keys and keys of inner objects as repeated', () => {
+  test("doesn't report similar or nested keys as duplicates", () => {
     const bytes = Buffer.from('{"model":1,"Model":2,"model ":3,"mod\\u0435l":4,"a":{"model":5,"model":6},"":7}');
     const { repeated, members } = scanObject(bytes);
     expect(repeated.size).toBe(0);
     expect(members.size).toBe(6);
   });
 
-  test('finds only the wanted keys, even if they are written with escapes', () => {
+  test('finds the wanted keys even if they are escaped', () => {
     const wanted = new Set(['model', 'é', 'n']);
     const keys = fc.oneof(keyText('model'), keyText('é'), keyText('n'), keyText('modes'), keyText('è'), keyText('models'));
     fc.assert(
@@ -223,7 +223,7 @@ describe('splice and setMember', () => {
     );
   });
 
-  test('inserts a member without changing any other byte, even in an empty object', () => {
+  test('inserts a member without changing any other byte', () => {
     fc.assert(
       fc.property(fc.oneof(objectText, fc.constantFrom('{}', '{ }', ' {\n} ')), valueText, (text, json) => {
         const bytes = Buffer.from(text);
@@ -239,7 +239,7 @@ describe('splice and setMember', () => {
     );
   });
 
-  test('interprets the offsets of several splices in the original bytes, in any order', () => {
+  test('applies several splices in any order', () => {
     const bytes = Buffer.from('{"é":1,"b":22,"c":"x"}');
     const spans = scanObject(bytes);
     const changes = [setMember(spans, 'c', '"longer"'), setMember(spans, 'é', '[]'), setMember(spans, 'b', 'null')];
@@ -247,7 +247,7 @@ describe('splice and setMember', () => {
     expect(splice(bytes, [])).toBe(bytes);
   });
 
-  test('scans and splices an inner object in place', () => {
+  test('scans and splices a nested object in place', () => {
     const bytes = Buffer.from('{"a":1,"o": { "p" : [1.0] } ,"z":{}}');
     const outer = scanObject(bytes);
     const inner = scanMembers(bytes, outer.members.get('o')?.value.start ?? 0);

@@ -31,7 +31,7 @@ function settled(attempts: readonly Attempt[], { stream = false, outcome = 'ok' 
 const create = () => createCallMetrics({ isProvider: (name) => name === 'one', isModel: (id) => id === 'one/echo' });
 const read = async (calls: ReturnType<typeof create>) => parseMetrics(await renderFamilies([toFamilies([calls.read()])]));
 
-test('counts a call with failover once, and each of its attempts with tokens, cost and durations', async () => {
+test('counts a call with failover once and each of its attempts', async () => {
   const calls = create();
   const failed = { ...attempt, outcome: 'failed', status: 500, tokens: noTokens, costNanos: 0, firstByteMs: null } as const;
   calls.recordCall(settled([failed, { ...failed, status: 429 }, attempt], { stream: true }));
@@ -56,7 +56,7 @@ test('counts a call with failover once, and each of its attempts with tokens, co
   expect(sumOf(lines, 'gateway_call_duration_seconds_sum')).toBe(3.2);
 });
 
-test("reports an unknown provider or model as other instead of using the caller's text as a label", async () => {
+test('reports an unknown provider or model as `other`', async () => {
   const calls = create();
   const hostile = ['echo"} 1\nfake_total{x="', '\\', 'é'.repeat(300), '__proto__', 'constructor', '', 'one/echo', 'sk-gw-secret'];
   for (const name of hostile) {
@@ -70,7 +70,7 @@ test("reports an unknown provider or model as other instead of using the caller'
   expect(sumOf(lines, 'gateway_attempts_total')).toBe(2 * hostile.length);
 });
 
-test('samples only the labels of their definition', async () => {
+test("only uses labels from the metric's definition", async () => {
   const calls = create();
   calls.recordCall(settled([attempt], { stream: true }));
   calls.recordErrorResponse('no_route');
@@ -88,7 +88,7 @@ test('samples only the labels of their definition', async () => {
   for (const { name, labels } of await read(calls)) expect([name, Object.keys(labels)]).toEqual([name, labelsOf.get(name)]);
 });
 
-test('lists every metric with its type, labels and meaning in docs/metrics.md', () => {
+test('documents every metric in docs/metrics.md', () => {
   const page = readFileSync(join(import.meta.dirname, '../../../docs/metrics.md'), 'utf8');
   const rows = Object.values(metrics).map(({ name, type, labels, help }) => {
     const listed = [...new Set(labels.map((label) => (label.startsWith('gen_ai_') ? '`gen_ai_*`' : `\`${label}\``)))].join(', ');

@@ -89,40 +89,40 @@ describe('the cache key', () => {
   const key = keyOf(call);
 
   test.each([
-    ['with another name of the model', '{"model":"standard","messages":[]}'],
-    ['streamed', '{"messages":[],"stream":true,"stream_options":{"include_usage":true}}'],
-    ['expressly plain', '{"stream":false,"messages":[]}'],
-  ])('is equal %s', (_how, body) => {
+    ['with another name for the model', '{"model":"standard","messages":[]}'],
+    ['with streaming', '{"messages":[],"stream":true,"stream_options":{"include_usage":true}}'],
+    ['with stream set to false', '{"stream":false,"messages":[]}'],
+  ])('uses the same key for a request %s', (_how, body) => {
     expect(keyOf(callOf(body))).toBe(key);
   });
 
-  test('ignores the idempotency key of a retry', () => {
+  test('ignores the idempotency key', () => {
     expect(keyOf(callOf('{"messages":[]}', { forwardedHeaders: { 'idempotency-key': 'a' } }))).toBe(key);
   });
 
   test.each<[string, string]>([
     ['another project', keyOf(call, { projectId: 'project-2' })],
     ['another dialect', keyOf(callOf('{"messages":[]}', { route: 'messages' }))],
-    ['other candidates', keyOf(call, { candidates: [candidate, { ...candidate, id: 'two/m' }] })],
-    ['another order of candidates', keyOf(call, { candidates: [{ ...candidate, id: 'two/m' }, candidate] })],
-    ['another bound of a candidate', keyOf(call, { candidates: [{ ...candidate, maxOutputTokens: 10 }] })],
+    ['different candidates', keyOf(call, { candidates: [candidate, { ...candidate, id: 'two/m' }] })],
+    ['a different order of candidates', keyOf(call, { candidates: [{ ...candidate, id: 'two/m' }, candidate] })],
+    ['another output limit of a candidate', keyOf(call, { candidates: [{ ...candidate, maxOutputTokens: 10 }] })],
     ['another configuration', keyOf(call, { revision: 1 })],
     ['a beta header', keyOf(callOf('{"messages":[]}', { forwardedHeaders: { 'anthropic-beta': 'tools' } }))],
-    ['other white space', keyOf(callOf('{"messages": []}'))],
-    ['a number that is written differently', keyOf(callOf('{"messages":[],"seed":1.0}'))],
+    ['different whitespace', keyOf(callOf('{"messages": []}'))],
+    ['a number in a different notation', keyOf(callOf('{"messages":[],"seed":1.0}'))],
     ['what a parser would leave out', keyOf(callOf('{"messages":[],"seed":1,"seed":1}'))],
     ['an inner member of that name', keyOf(callOf('{"messages":[],"metadata":{"model":"x"}}'))],
-  ])('differs with %s', (_what, other) => {
+  ])('uses a different key for %s', (_what, other) => {
     expect(other).not.toBe(key);
   });
 
-  test('differs for two orders of candidates', () => {
+  test('uses different keys for different orders of candidates', () => {
     const two = { ...candidate, id: 'two/m' };
     expect(keyOf(call, { candidates: [candidate, two] })).not.toBe(keyOf(call, { candidates: [two, candidate] }));
   });
 });
 
-describe('a response', () => {
+describe('a cached response', () => {
   test('returns the response unchanged with its summary and model', () => {
     const { lookup, store, cache } = createCache();
     expect(lookup(call).hit).toBeNull();
@@ -134,13 +134,13 @@ describe('a response', () => {
     expect(cache.state()).toMatchObject({ entries: 1, hits: 1, misses: 2, stored: 1, evicted: 0 });
   });
 
-  test('stores the response only when it is committed', () => {
+  test('stores a response only after a commit', () => {
     const { lookup, isCached } = createCache();
     lookup(call).writer?.append(answer('Hi'));
     expect(isCached(call)).toBe(false);
   });
 
-  test('stores the response in a separate buffer, even if its chunks are views', () => {
+  test('copies the response to its own buffer, even if its chunks are views', () => {
     const { lookup } = createCache();
     const large = Buffer.alloc(1_000_000, 0x20);
     const bytes = answer('Hi');
@@ -165,7 +165,7 @@ describe('a response', () => {
     expect(cache.state()).toMatchObject({ entries: 0, bytes: 0 });
   });
 
-  test("stores the response under its call's configuration, so calls after a reload do not get it", () => {
+  test("doesn't return cached responses after a configuration reload", () => {
     const { lookup } = createCache();
     const { writer } = lookup(call, { revision: 1 });
     writer?.append(answer('Hi'));
@@ -174,7 +174,7 @@ describe('a response', () => {
     expect(lookup(call, { revision: 1 }).hit).not.toBeNull();
   });
 
-  test("expires by the project's current TTL if that is shorter", () => {
+  test("applies the project's current TTL if that is shorter", () => {
     const { store, lookup, advance } = createCache();
     store(call, answer('Hi'));
     advance(1_000);
@@ -182,7 +182,7 @@ describe('a response', () => {
     expect(lookup(call, { ttlMs: 1_000 }).hit).toBeNull();
   });
 
-  test('deletes an expired response when another one is stored', () => {
+  test('deletes an expired response when it stores another one', () => {
     const { store, advance, cache } = createCache();
     store(call, answer('Hi'));
     advance(600_000);
@@ -190,7 +190,7 @@ describe('a response', () => {
     expect(cache.state()).toMatchObject({ entries: 1, evicted: 0 });
   });
 
-  test('does not store a response that exceeds the size limit', () => {
+  test("doesn't store responses over the size limit", () => {
     const { store, isCached } = createCache({ maxResponseBytes: 2_000 });
     store(call, answer('x'.repeat(2_000)));
     expect(isCached(call)).toBe(false);
@@ -198,7 +198,7 @@ describe('a response', () => {
     expect(isCached(call)).toBe(true);
   });
 
-  test('evicts the least recently used response first if the cache exceeds its size', () => {
+  test('evicts the least recently used response first', () => {
     const { store, isCached, cache } = createCache({ maxBytes: 80_000 });
     const [a, b, c] = ['[1]', '[2]', '[3]'].map((list) => callOf(`{"messages":${list}}`));
     if (!a || !b || !c) throw new Error('three calls');
@@ -213,7 +213,7 @@ describe('a response', () => {
     expect(bytes).toBeGreaterThan(60_000);
   });
 
-  test('counts with its overhead', () => {
+  test('counts the overhead of entries towards the size limit', () => {
     const { store, cache } = createCache({ maxBytes: 100_000 });
     for (let n = 0; n < 1_000; n += 1) store(callOf(`{"messages":[${n}]}`), answer('Hi'));
     expect(cache.state().entries).toBeLessThan(100);
@@ -222,13 +222,13 @@ describe('a response', () => {
 });
 
 describe('opting out', () => {
-  test('neither reads nor stores in a project with the cache disabled', () => {
+  test('neither reads nor writes if caching is disabled in the project', () => {
     const { store, lookup } = createCache();
     store(call, answer('Hi'));
     expect(lookup(call, { enabled: false })).toEqual({ hit: null, writer: null });
   });
 
-  test('stores but does not read for no-cache, and does neither for no-store', () => {
+  test("writes but doesn't read for no-cache, and does neither for no-store", () => {
     const { store, lookup } = createCache();
     store(call, answer('old'));
     const fresh = callOf('{"messages":[]}', { cache: { reads: false, writes: true } });
@@ -242,7 +242,7 @@ describe('opting out', () => {
     expect(lookup(callOf('{"messages":[]}', { cache: { reads: false, writes: false } }))).toEqual({ hit: null, writer: null });
   });
 
-  test('ignores entries older than max-age, which other callers still get, and replaces them', () => {
+  test('ignores and replaces entries older than max-age', () => {
     const { store, lookup, isCached, advance } = createCache();
     const within = (maxAgeMs: number): Call => callOf('{"messages":[]}', { cache: { reads: true, writes: true, maxAgeMs } });
     store(call, answer('old'));
@@ -259,10 +259,10 @@ describe('opting out', () => {
   });
 });
 
-describe('both formats', () => {
+describe('plain and streamed requests', () => {
   const streamed = callOf('{"messages":[],"stream":true}', { stream: true });
 
-  test('shares an entry that converts without loss', () => {
+  test('shares a cached response that converts without loss', () => {
     const { store, lookup } = createCache();
     store(call, answer('Hi'));
     const { hit } = lookup(streamed);
@@ -270,7 +270,7 @@ describe('both formats', () => {
     expect(hit?.bytes.toString()).toMatch(/"content":"Hi"[\s\S]*data: \[DONE\]\n\n$/);
   });
 
-  test('keeps separate entries otherwise', () => {
+  test('caches responses separately if a conversion would lose something', () => {
     const { store, lookup, isCached } = createCache();
     const probable = Buffer.from(
       answer('Hi').toString().replace('"finish_reason"', '"logprobs":{"content":[{"token":"Hi"}]},"finish_reason"'),
@@ -293,7 +293,7 @@ function replay(hit: CacheHit): StreamChunk[] {
   return chunks;
 }
 
-test('replays a cached stream in small chunks on demand and marks the last one', async () => {
+test('replays a cached stream in small chunks', async () => {
   const { store, lookup } = createCache();
   const streamed = callOf('{"messages":[],"stream":true}', { stream: true });
   store(streamed, Buffer.concat([Buffer.from(': note\n\n'.repeat(5_000)), Buffer.from('data: [DONE]\n\n')]));
@@ -309,7 +309,7 @@ test.each([
   ['LF', '\n'],
   ['CRLF', '\r\n'],
   ['CR', '\r'],
-])('cuts a replayed stream between events, regardless of their size (%s)', async (_what, lineEnd) => {
+])('splits a replayed stream between events of any size (%s)', async (_what, lineEnd) => {
   const { lookup, store } = createCache();
   const stream = { ...call, stream: true };
   const sizes = [1, 100, 7_000, 9_000, 40_000, 2, 16_383, 16_384, 3, 20_000];
@@ -330,7 +330,7 @@ describe('erasure', () => {
     callOf(`{"messages":["${subject}"]}`, { memory: { mode: 'write', explicitWrite: false, subject }, ...more });
   const sha256 = (subject: string): string => createHash('sha256').update(subject).digest('hex');
 
-  test("deletes the entries of a subject's calls in this project and returns their number", () => {
+  test('deletes the cached responses of a subject in this project', () => {
     const { store, isCached, cache } = createCache();
     store(about('ada'), answer('1'));
     store(about('ada', { forwardedHeaders: { 'openai-beta': 'x' } }), answer('2'));
@@ -347,7 +347,7 @@ describe('erasure', () => {
     ]);
   });
 
-  test('prevents calls in flight from storing responses, but not later calls', () => {
+  test('prevents calls in flight from storing responses after an erasure', () => {
     const { lookup, store, isCached, cache, advance } = createCache();
     const { writer } = lookup(about('ada'));
     advance(10);

@@ -16,13 +16,13 @@ test.each([
   [[404, 400], 404, false],
   [[400, 404], 400, false],
   [[408], 408, false],
-])('maps the refusals %p to a %d with isContentRejected() %p', (statuses, status, isRejected) => {
+])('maps the vendor statuses %p to a %d with isContentRejected() %p', (statuses, status, isRejected) => {
   const error = refusalOf(failuresOf(statuses));
   expect(error).toMatchObject({ code: 'upstream_refused', status });
   expect(error && isContentRejected(error)).toBe(isRejected);
 });
 
-test.each([[[401]], [[402]], [[403]], [[429]], [[500]], [[400, 500]], [[404, 429]]])('does not count %p as a refusal', (statuses) => {
+test.each([[[401]], [[402]], [[403]], [[429]], [[500]], [[400, 500]], [[404, 429]]])("doesn't treat %p as a refusal", (statuses) => {
   expect(refusalOf(failuresOf(statuses))).toBeNull();
 });
 
@@ -32,7 +32,7 @@ test('counts a refusal even if the same model returned a 429 before', () => {
   expect(refusalOf([limited, { ...refused, candidate: limited.candidate }])).toMatchObject({ status: 400 });
 });
 
-test('gives up on memory text that a content rule blocks', () => {
+test('treats a guardrail block as rejected content', () => {
   expect(isContentRejected(gatewayError('guardrail_blocked'))).toBe(true);
   expect(isContentRejected(gatewayError('upstream_failed'))).toBe(false);
 });

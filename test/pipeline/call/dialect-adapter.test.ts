@@ -92,7 +92,7 @@ describe('for a vendor of the same dialect', () => {
   test.each([
     ['chat', chatText],
     ['messages', messagesText],
-  ] as const)("changes only the model in the caller's bytes and passes the response through: %s", (route, text) => {
+  ] as const)('changes only the model in the request and passes the response through: %s', (route, text) => {
     const adapter = adapt(callOf(route, text), route);
     expect(adapter.body.toString()).toBe(text.replace('standard', `${route}-model`));
     expect(adapter).toMatchObject({ codec: { route } });
@@ -101,7 +101,7 @@ describe('for a vendor of the same dialect', () => {
   });
 });
 
-describe('for a vendor that has the route of responses', () => {
+describe('for a vendor that supports responses', () => {
   const own = '{ "type":"reasoning", "encrypted_content":"gAAA" }';
   const sealed = `{"type":"reasoning","encrypted_content" : "${sealReasoning({ a: 1 })}","id":"r"}`;
   const broken = '{"type":"reasoning","encrypted_content":"gw1.???"}';
@@ -117,12 +117,12 @@ describe('for a vendor that has the route of responses', () => {
     ['all items', `[ ${sealed} ]`, '[  ]'],
     ['text that does not contain reasoning', `[${broken}]`, `[${broken}]`],
     ['a text instead of items', `"${sealReasoning({ a: 1 })}"`, `"${sealReasoning({ a: 1 })}"`],
-  ])('removes reasoning that the gateway sealed for another vendor and keeps every other byte: %s', (_place, items, sent) => {
+  ])('removes reasoning that was sealed for another vendor and changes no other byte: %s', (_place, items, sent) => {
     expect(adapt(callOf('responses', bodyOf('standard', items)), 'chat').body.toString()).toBe(bodyOf('chat-model', sent));
   });
 });
 
-describe('for a vendor without the route of responses', () => {
+describe("for a vendor that doesn't support responses", () => {
   test.each([
     ['openrouter.ai', true],
     ['vendor.test', false],
@@ -145,7 +145,7 @@ describe('for a vendor without the route of responses', () => {
 });
 
 describe('for a vendor of the other dialect', () => {
-  it('translates the body', () => {
+  it('translates the request body', () => {
     const toMessages = adapt(callOf('chat', chatText), 'messages', { maxOutputTokens: 321 });
     expect(jsonOf(toMessages)).toEqual({
       model: 'messages-model',
@@ -165,14 +165,14 @@ describe('for a vendor of the other dialect', () => {
     ['chat', 'messages', openAi],
     ['chat', 'chat', openAi],
     ['embeddings', 'embeddings', openAi],
-  ] as const)('sends a %s vendor the headers of its dialect from a %s caller, and no version of another', (vendor, route, headers) => {
+  ] as const)('sends a %s vendor only its own headers from a %s caller', (vendor, route, headers) => {
     expect(forwardedHeadersFor(vendor, { ...callOf('chat', '{}'), route, forwardedHeaders: passed }, standardFormat)).toEqual({
       headers: { ...headers, 'idempotency-key': 'i' },
       droppedFlags: null,
     });
   });
 
-  test('checks the beta flags of header and body for a vendor that takes them in the body', () => {
+  test('filters beta flags from the header and the body', () => {
     const call = { ...callOf('messages', '{"anthropic_beta":["two","unknown", 3]}'), forwardedHeaders: { 'anthropic-beta': 'one, odd' } };
     const betaFlags = { allowed: ['one', 'two'], aliases: {}, isInBody: true };
     expect(forwardedHeadersFor('messages', call, { betaFlags })).toEqual({
@@ -202,7 +202,7 @@ describe('for a vendor of the other dialect', () => {
       `{"x":${'['.repeat(60_000)}${']'.repeat(60_000)},${asked}}`,
       'the body is nested too deeply, or has too many values, to be translated to the other dialect',
     ],
-  ] as const)('rejects a %s request that a %s vendor cannot express', (route, dialect, text, sentence) => {
+  ] as const)("rejects a %s request that can't be expressed for a %s vendor", (route, dialect, text, sentence) => {
     let failure: unknown = null;
     try {
       adapt(callOf(route, text), dialect);
@@ -225,8 +225,8 @@ function plainOf(dialect: Dialect, text: string): VendorResponse {
   return { kind: 'plain', status: 200, contentType: 'text/x', bytes, summary };
 }
 
-describe('a plain response of the other dialect', () => {
-  it("translates the response to the caller's dialect and passes the translated turn to memory", () => {
+describe('a plain response in the other dialect', () => {
+  it("translates a plain response to the caller's dialect", () => {
     const use = '{"type":"tool_use","id":"t","name":"gateway_json_answer","input":{"a":1.0}}';
     const answer = plainOf(
       'messages',
@@ -252,7 +252,7 @@ describe('a plain response of the other dialect', () => {
     ['"thinking":{"type":"disabled"},', 'text'],
     ['"thinking":{"type":"adaptive"},', 'thinking'],
     ['"thinking":{"type":"enabled","budget_tokens":1024},', 'thinking'],
-  ])('gives a messages caller with %j a response that starts with %s if the model reasons', (thinking, type) => {
+  ])('for a messages caller with %j, starts with %s if the model reasons', (thinking, type) => {
     const answer = plainOf('chat', '{"choices":[{"message":{"reasoning_content":"hm","content":"A"},"finish_reason":"stop"}]}');
     const call = callOf('messages', `{${thinking}"model":"standard","max_tokens":9,${asked}}`);
     const translated = adapt(call, 'chat').toCallerResponse(answer);
@@ -264,13 +264,13 @@ describe('a plain response of the other dialect', () => {
     ['chat', 'messages', '{"content":"x"}'],
     ['messages', 'chat', '{"choices":[]}'],
     ['messages', 'chat', '{"choices":[{"message":{"tool_calls":[{"function":{"name":"f","arguments":"{"}}]}}]}'],
-  ] as const)('is unreadable if it cannot be translated for a %s caller', (route, dialect, text) => {
+  ] as const)("throws if a response can't be translated for a %s caller", (route, dialect, text) => {
     const adapter = adapt(callOf(route, route === 'chat' ? chatText : messagesText), dialect);
     expect(() => adapter.toCallerResponse(plainOf(dialect, text))).toThrow(expect.objectContaining({ kind: 'unreadable', status: 200 }));
   });
 });
 
-describe('a streamed response of the other dialect', () => {
+describe('a streamed response in the other dialect', () => {
   const start =
     'event: message_start\ndata: {"type":"message_start","message":{"id":"m","usage":{"input_tokens":3,"output_tokens":1}}}\n\n';
   const text = (delta: string): string =>
@@ -323,7 +323,7 @@ describe('a streamed response of the other dialect', () => {
     }
   }
 
-  it('translates the stream chunk by chunk and marks its last chunk', async () => {
+  it('translates the stream chunk by chunk', async () => {
     const { answer, isClosed } = streamOf(
       [
         [start, false],
@@ -341,7 +341,7 @@ describe('a streamed response of the other dialect', () => {
     expect([lasts, end, isClosed()]).toEqual([[false, false, true], { kind: 'whole' }, true]);
   });
 
-  it('breaks without a forwarded error if the relay reports it as broken', async () => {
+  it('breaks off if the relay reports a broken stream', async () => {
     const { answer } = streamOf([[start + text('Hel'), false]], {
       kind: 'broken',
       message: 'the response ended early',
@@ -352,7 +352,7 @@ describe('a streamed response of the other dialect', () => {
     });
   });
 
-  it("ends at the vendor's error with its message, but without the error or anything after it", async () => {
+  it("ends the stream with the vendor's error message", async () => {
     const { answer, isClosed } = streamOf(
       [
         [start + text('Hel') + fault + text('never'), false],
@@ -366,7 +366,7 @@ describe('a streamed response of the other dialect', () => {
     expect([end, isClosed()]).toEqual([{ kind: 'broken', message: 'Overloaded', errorForwarded: false }, true]);
   });
 
-  it('breaks if the relay treats it as complete but its dialect has no end', async () => {
+  it('breaks off a stream without an end marker', async () => {
     const { answer } = streamOf([[start + text('Hel'), true]], { kind: 'whole' });
     expect(await readChunks(translateStream(answer))).toMatchObject({
       lasts: [false],
@@ -374,7 +374,7 @@ describe('a streamed response of the other dialect', () => {
     });
   });
 
-  it("ends the vendor's stream if its reader returns early", async () => {
+  it("cancels the vendor's stream if the reader stops early", async () => {
     const { answer, isClosed } = streamOf(
       [
         [start, false],

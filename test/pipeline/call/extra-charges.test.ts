@@ -61,12 +61,12 @@ test.each<[string, object, Partial<ResponseSummary>, number, string | undefined]
   expect([settled.units?.serviceTier, settled.estimated]).toEqual([serviceTier, false]);
 });
 
-test('does not assume a tier for a translated request, regardless of the tier that the caller requested', () => {
+test("doesn't assume a service tier for a translated request", () => {
   expect(settle({ service_tier: 'priority' }, {}, { route: 'chat', dialect: 'messages' })).toMatchObject({ usd: 0.001, estimated: false });
   expect(settle({ service_tier: 'flex' }, {}, { responses: 'translated' })).toMatchObject({ usd: 0.001, estimated: false });
 });
 
-test('charges tool uses at the prices in the catalog', () => {
+test('charges for tool calls at the prices in the catalog', () => {
   expect(settle({}, { toolUses: { web_search: 3 } })).toMatchObject({
     usd: 0.031,
     units: { toolUses: { web_search: 3 } },
@@ -77,7 +77,7 @@ test('charges tool uses at the prices in the catalog', () => {
   expect(settle({ web_search_options: {} }, {}, { route: 'chat' })).toMatchObject({ usd: 0.011, units: { toolUses: { web_search: 1 } } });
 });
 
-test('records a tier or a tool without a price, and marks the cost as an estimate', () => {
+test('marks the cost as an estimate if a tier or tool has no price', () => {
   expect(settle({}, { serviceTier: 'turbo' })).toMatchObject({ usd: 0.001, units: { serviceTier: 'turbo' }, estimated: true });
   expect(settle({}, { toolUses: { file_search: 2 } })).toMatchObject({
     usd: 0.001,
@@ -88,7 +88,7 @@ test('records a tier or a tool without a price, and marks the cost as an estimat
   expect(settle({}, { serviceTier: 'turbo' }, { prices: null })).toMatchObject({ usd: null, estimated: false });
 });
 
-test('does not store a tier that is not a name', () => {
+test("doesn't store a tier that isn't a valid name", () => {
   expect(settle({ service_tier: 'my secret text' }, {}).units).toBeUndefined();
   expect(settle({}, { serviceTier: '\u0000' }).units).toBeUndefined();
 });

@@ -109,12 +109,12 @@ test.each([
   ['RESOURCE_EXHAUSTED', 'RESOURCE_EXHAUSTED'],
   ['CODE_3', 'CODE_3'],
   ['MY_NAME_IS_ADA', 'FAILED'], // The vendor's own words could quote the prompt, and Temporal cannot erase them.
-])('maps the vendor code %s to %s for the workflow', async (reason, code) => {
+])('reports the vendor code %s to the workflow as %s', async (reason, code) => {
   const { pollOnce } = createPoller({ poll: async () => ({ kind: 'failed', reason, message: '' }) });
   expect(await pollOnce()).toEqual({ kind: 'settled', outcome: 'vendor_failed', code });
 });
 
-test('does not ask the vendor again if another poll ended while the caller was reading the video', async () => {
+test("doesn't poll the vendor again if another poll ended in the meantime", async () => {
   let asked = 0;
   const { poll, video } = createPoller({
     poll: () => {
@@ -128,7 +128,7 @@ test('does not ask the vendor again if another poll ended while the caller was r
   expect(asked).toBe(1);
 });
 
-test('fails the poll on an internal error, so that it is retried', async () => {
+test('retries a poll that fails with an internal error', async () => {
   const { pollOnce } = createPoller({
     poll: async () => {
       throw new TypeError('an internal error');
@@ -137,7 +137,7 @@ test('fails the poll on an internal error, so that it is retried', async () => {
   await expect(pollOnce()).rejects.toThrow('an internal error');
 });
 
-test('settles a finished video with its files and reports a deleted one as gone', async () => {
+test('settles a finished video with its files', async () => {
   const { pollOnce, endings, forget } = createPoller({
     poll: async () => ({ kind: 'done', uris: ['https://film.example/v1beta/files/a:download'] }),
   });

@@ -14,7 +14,7 @@ const chatTools = [{ type: 'function' as const, function: { name: 'get_weather',
 const messagesTools = [{ name: 'get_weather', input_schema: weatherSchema }];
 
 describe('openai client, chat', () => {
-  test('returns a plain response that repeats the last user text and counts tokens', () =>
+  test('returns a plain response that echoes the last user message', () =>
     withVendor(async (vendor) => {
       const response = await openai(vendor).chat.completions.create({
         model: 'echo',
@@ -25,7 +25,7 @@ describe('openai client, chat', () => {
       expect(response.usage).toMatchObject({ prompt_tokens: 4, completion_tokens: 5, total_tokens: 9 });
     }));
 
-  test('streams the plain response, with usage at its end on request', () =>
+  test('streams the same response, with usage at the end on request', () =>
     withVendor(async (vendor) => {
       const stream = openai(vendor).chat.completions.stream({ model: 'echo', messages: hello, stream_options: { include_usage: true } });
       const deltas: string[] = [];
@@ -89,7 +89,7 @@ describe('openai client, chat', () => {
       expect(JSON.parse(response.choices[0]?.message.content ?? '')).toEqual({ memories: [], kind: 'fact' });
     }));
 
-  test('ends an echo longer than max_tokens with length', () =>
+  test('stops an echo at max_tokens with finish reason `length`', () =>
     withVendor(async (vendor) => {
       const response = await openai(vendor).chat.completions.create({ model: 'echo', messages: hello, max_completion_tokens: 2 });
       expect(response.choices[0]).toMatchObject({ finish_reason: 'length', message: { content: 'You said' } });
@@ -104,7 +104,7 @@ describe('anthropic client', () => {
       expect(response).toMatchObject({ stop_reason: 'end_turn', usage: { input_tokens: 4, output_tokens: 5 } });
     }));
 
-  test('gets the full sequence of stream events, which assemble to the plain message', () =>
+  test('gets stream events that add up to the plain message', () =>
     withVendor(async (vendor) => {
       const stream = anthropic(vendor).messages.stream({ model: 'echo+cached-7', max_tokens: 100, messages: hello });
       const types: string[] = [];
@@ -162,7 +162,7 @@ describe('anthropic client', () => {
 });
 
 describe('openai client, other routes', () => {
-  test('gets embeddings as unit vectors, equal as floats and base64 and similar for common terms', () =>
+  test('gets similar embeddings for texts with common words', () =>
     withVendor(async (vendor) => {
       const { embeddings } = openai(vendor);
       const input = ['my cat sleeps', 'the cat sleeps now', 'quarterly tax report'];
@@ -178,7 +178,7 @@ describe('openai client, other routes', () => {
       expect(short.data[0]?.embedding).toHaveLength(8);
     }));
 
-  test('gets a response, plain and streamed', () =>
+  test('gets plain and streamed responses', () =>
     withVendor(async (vendor) => {
       const client = openai(vendor);
       const plain = await client.responses.create({ model: 'echo+cached-3', input: 'hello 🌍' });
@@ -194,7 +194,7 @@ describe('openai client, other routes', () => {
       expect(sequence).toEqual(sequence.map((_, index) => index));
     }));
 
-  test.each(['thinks', 'thinks+tool'])('gets reasoning first from %s in each dialect, plain and streamed', (model) =>
+  test.each(['thinks', 'thinks+tool'])('gets reasoning first from %s in each dialect', (model) =>
     withVendor(async (vendor) => {
       const thought = 'The user said: hello 🌍';
       const { chat, responses } = openai(vendor);
@@ -220,7 +220,7 @@ describe('openai client, other routes', () => {
     }),
   );
 
-  test('gets a response with a function call, and the response to its result', () =>
+  test('sends the result of a function call and gets a response', () =>
     withVendor(async (vendor) => {
       const client = openai(vendor);
       const tools = [{ type: 'function' as const, name: 'get_weather', parameters: weatherSchema, strict: false }];
@@ -236,7 +236,7 @@ describe('openai client, other routes', () => {
       expect(second.output_text).toBe('The tool said: sunny');
     }));
 
-  test('gets moderations that flag the listed terms', () =>
+  test('gets moderations that flag the listed words', () =>
     withVendor(async (vendor) => {
       const { results } = await openai(vendor).moderations.create({ model: 'moderation', input: ['have a nice day', 'I will attack you'] });
       expect(results.map(({ flagged }) => flagged)).toEqual([false, true]);

@@ -3,14 +3,14 @@ import { describe, expect, test } from '@jest/globals';
 import { chat, keyHeaders, message, post, withVendor } from './with-vendor.ts';
 
 describe('response content', () => {
-  test('repeats the request byte for byte for echo-body', () =>
+  test('returns the request byte for byte for echo-body', () =>
     withVendor(async (vendor) => {
       const body = '{ "messages":[{"role":"user","content":"\\u0041"}], "x": 1.0 ,"model":"echo-body"}';
       const answer = (await (await post(vendor, '/v1/chat/completions', body)).json()) as { choices: { message: { content: string } }[] };
       expect(answer.choices[0]?.message.content).toBe(body);
     }));
 
-  test('sets length, usage and finish reason for long, big, cached and filtered', () =>
+  test('sets the length, usage and finish reason for long, big, cached and filtered', () =>
     withVendor(async (vendor) => {
       const read = async (model: string) => (await (await chat(vendor, model)).json()) as { choices: { message: { content: string } }[] };
       expect((await read('long-50')).choices[0]?.message.content.split(' ')).toHaveLength(50);
@@ -25,13 +25,13 @@ describe('response content', () => {
       expect(whole.length).toBeGreaterThan(200 * 1024);
     }));
 
-  test('supports embeddings of a term of 17 million characters', () =>
+  test('embeds a word of 17 million characters', () =>
     withVendor(async (vendor) => {
       const body = JSON.stringify({ model: 'echo', input: '中'.repeat(17 * 1024 * 1024) });
       expect((await post(vendor, '/v1/embeddings', body)).status).toBe(200);
     }));
 
-  test.each([false, true])('returns members for numbers that parsing and re-serializing would change (stream: %s)', (stream) =>
+  test.each([false, true])('preserves numbers that re-serializing would change (stream: %s)', (stream) =>
     withVendor(async (vendor) => {
       for (const response of [await chat(vendor, 'numbers', { stream }), await message(vendor, 'numbers', { stream })]) {
         const text = await response.text();
@@ -44,7 +44,7 @@ describe('response content', () => {
 });
 
 describe('requests', () => {
-  test('returns 401 without a key in a header that the real vendor reads', () =>
+  test('returns 400 for bodies that the real vendors reject', () =>
     withVendor(async (vendor) => {
       const { authorization, ...rest } = keyHeaders;
       const body = { model: 'echo', max_tokens: 5, messages: [{ role: 'user', content: 'x' }] };
@@ -72,7 +72,7 @@ describe('requests', () => {
       expect((await fetch(`${vendor.url}/v1/chat/completions`)).status).toBe(404);
     }));
 
-  test('records the newest 1,000 requests in order, byte for byte', () =>
+  test('records the latest 1,000 requests in order', () =>
     withVendor(async (vendor) => {
       for (let sent = 0; sent < 1_003; sent += 17) {
         await Promise.all(
@@ -87,7 +87,7 @@ describe('requests', () => {
       expect(vendor.requests()).toEqual([]);
     }));
 
-  test('calls observe with each request before the response', () => {
+  test('calls observe with each request before it responds', () => {
     const observed: number[] = [];
     return withVendor(
       async (vendor) => {

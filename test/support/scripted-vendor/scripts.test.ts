@@ -4,7 +4,7 @@ import { chat, count, message, readUntilBreak, withVendor } from './with-vendor.
 
 const now = Date.UTC(2026, 10, 21, 10, 0, 0);
 
-describe('instead of a response', () => {
+describe('scripted failures', () => {
   test.each([
     ['fail-500', 500, null, 'api_error'],
     ['fail-503', 503, null, 'api_error'],
@@ -18,7 +18,7 @@ describe('instead of a response', () => {
     ['quota', 429, 'insufficient_quota', 'rate_limit_error'],
     ['spend-limit', 429, 'insufficient_quota', 'rate_limit_error'],
     ['not-found', 404, 'unknown_url', 'not_found_error'],
-  ])('simulates %s with a %i in the error format of each dialect', (model, status, code, type) =>
+  ])('returns for %s a %i in the error format of each dialect', (model, status, code, type) =>
     withVendor(async (vendor) => {
       const inChat = await chat(vendor, model, { stream: true });
       expect(inChat.status).toBe(status);
@@ -51,7 +51,7 @@ describe('instead of a response', () => {
     ),
   );
 
-  test('returns a date as the reset and an error code for the spend limit with a 429 on messages', () =>
+  test('returns the reset as a date with a 429 on messages', () =>
     withVendor(
       async (vendor) => {
         const reset = await message(vendor, 'rate-limited-reset-90');
@@ -62,7 +62,7 @@ describe('instead of a response', () => {
       { now: () => now },
     ));
 
-  test.each(['rate-limited-once-0', 'fail-once-429'])('returns 429 and then 200 for %s, per model, and again after clear', (model) =>
+  test.each(['rate-limited-once-0', 'fail-once-429'])('returns 429 once per model for %s, and again after clear', (model) =>
     withVendor(async (vendor) => {
       const statuses = async () => [(await chat(vendor, model)).status, (await chat(vendor, model)).status];
       expect(await statuses()).toEqual([429, 200]);
@@ -84,13 +84,13 @@ describe('instead of a response', () => {
     }),
   );
 
-  test('returns 302 to another origin', () =>
+  test('returns a redirect to another origin', () =>
     withVendor(async (vendor) => {
       const response = await chat(vendor, 'redirect');
       expect([response.status, response.headers.get('location')]).toEqual([302, 'http://elsewhere.invalid/v1/chat/completions']);
     }));
 
-  test('returns 400 for a term with an invalid number and an echo for any other name', () =>
+  test('returns 400 for an invalid number in a script name', () =>
     withVendor(async (vendor) => {
       for (const model of ['fail-200', 'fail-', 'slow-soon', 'break-after-x']) expect((await chat(vendor, model)).status).toBe(400);
       for (const model of ['gpt-4o-mini', 'constructor', '__proto__', 'rapid-fail-safe'])
@@ -98,7 +98,7 @@ describe('instead of a response', () => {
     }));
 
   test.each(['hang', 'held', 'slow-60000', 'stall-before-first', 'stall-after-1', 'pace-60000'])(
-    'ends %s when the vendor closes',
+    'stops %s when the vendor closes',
     (model) =>
       withVendor(async (vendor) => {
         const answer = chat(vendor, model, { stream: true }).then(readUntilBreak, () => ({ broken: true }));
@@ -109,8 +109,8 @@ describe('instead of a response', () => {
   );
 });
 
-describe('during a stream', () => {
-  test('holds held responses until release, but not error responses', () =>
+describe('scripted streams', () => {
+  test('waits for a release before it sends held responses', () =>
     withVendor(async (vendor) => {
       expect((await chat(vendor, 'rate-limited-once-1+held')).status).toBe(429);
       const answers = [chat(vendor, 'rate-limited-once-1+held'), message(vendor, 'held', { stream: true })];
@@ -149,7 +149,7 @@ describe('during a stream', () => {
     }),
   );
 
-  test("breaks a plain response off in the middle, or returns a 500 instead of a stream's error event", () =>
+  test('breaks off a plain response in the middle', () =>
     withVendor(async (vendor) => {
       const broken = await readUntilBreak(await chat(vendor, 'break-after-1'));
       expect(broken.broken).toBe(true);
@@ -171,7 +171,7 @@ describe('during a stream', () => {
       expect(await (await chat(vendor, 'no-usage')).json()).not.toHaveProperty('usage');
     }));
 
-  test.each(['tiny-bytes', 'crlf'])('changes the chunks on the wire for %s, but not the text', (wire) =>
+  test.each(['tiny-bytes', 'crlf'])('changes only how the text is split on the wire for %s', (wire) =>
     withVendor(async (vendor) => {
       const members = { stream: true, messages: [{ role: 'user', content: 'hé 🌍 wörld' }] };
       const plain = await (await chat(vendor, 'say-aMOpIPCfjI0gd8O2cmxk', members)).text();
@@ -183,7 +183,7 @@ describe('during a stream', () => {
     }),
   );
 
-  test('puts time between deltas with pace-<ms> and the default pace', () =>
+  test('pauses between deltas for pace-<ms>', () =>
     withVendor(
       async (vendor) => {
         const read = async (model: string) => (await readUntilBreak(await chat(vendor, model, { stream: true }))).chunks;

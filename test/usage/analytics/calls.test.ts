@@ -29,7 +29,7 @@ function newProject() {
 }
 
 describeDatabases('the list of calls', (database) => {
-  test('returns pages newest first and streams all calls within the range and the project', async () => {
+  test('returns pages of calls, newest first', async () => {
     const { call, projectId } = newProject();
     const calls = Array.from({ length: 270 }, (_value, index) => call({ metadata: { startedAt: noon + index } }));
     const outside = [call({ metadata: { startedAt: from - 1 } }), call({ metadata: { startedAt: to } }), newProject().call()];
@@ -46,7 +46,7 @@ describeDatabases('the list of calls', (database) => {
     expect(streamed[0]).toMatchObject({ attempts: 1, costNanos: 1_000, input: 10, cachedInput: 2 });
   });
 
-  test('includes the calls of each task, regardless of its name', async () => {
+  test('finds the calls of a task by any task name', async () => {
     const { call, projectId } = newProject();
     const tasks = [null, '-', '--', '\u00a0', '\u200b', 'x'.repeat(5_000)];
     await store(
@@ -61,7 +61,7 @@ describeDatabases('the list of calls', (database) => {
     expect(() => parseCallFilter(new URLSearchParams({ task: 'x'.repeat(20_000) }))).toThrow(/^task: /);
   });
 
-  test('does not read calls to determine the last use of a key without calls', async () => {
+  test('determines the last use of keys without scanning the calls', async () => {
     const busy = newProject();
     await store(
       database(),
@@ -83,7 +83,7 @@ describeDatabases('the list of calls', (database) => {
     expect(JSON.stringify(plan)).not.toContain('Removed by Filter');
   });
 
-  test("finds a key's latest error without reading the calls that succeeded since", async () => {
+  test("finds a key's latest error without reading later successful calls", async () => {
     const [busy, fine] = [newProject(), newProject()];
     const failed = (code: string, at: number, outcome: 'failed' | 'client_left' = 'failed'): SettledCall =>
       busy.call({ metadata: { startedAt: at }, result: { status: 502, code, outcome } });
@@ -109,7 +109,7 @@ describeDatabases('the list of calls', (database) => {
     expect(JSON.stringify(plan)).not.toMatch(/Removed by Filter|Seq Scan/);
   });
 
-  test('sums up what single keys have spent in a period', async () => {
+  test('adds up what each key spent in a period', async () => {
     const owner = newProject();
     const other = randomUUID();
     await store(database(), [
@@ -123,7 +123,7 @@ describeDatabases('the list of calls', (database) => {
     expect((await readKeyUse(database(), owner.projectId, { from, to, keyIds: [] })).size).toBe(0);
   });
 
-  test('uses the same filters as its figures', async () => {
+  test('applies the same filters as the figures', async () => {
     const { call, projectId } = newProject();
     const special = call({
       metadata: {
@@ -177,7 +177,7 @@ describeDatabases('the list of calls', (database) => {
 });
 
 test.each(['status=abc', 'status=600', 'route=ftp', 'outcome=fine', 'result=both', 'cache=maybe'])(
-  'rejects the filter %s as a bad request',
+  'returns 400 for the filter %s',
   (query) => {
     expect(() => parseCallFilter(new URLSearchParams(query))).toThrow(new RegExp(`^${query.split('=')[0]}: `));
   },
@@ -191,7 +191,7 @@ describeDatabases('one call', (database) => {
       [model, new Date(at), JSON.stringify(price)],
     );
 
-  test('includes its attempts and the lines of its cost, which add up to the stored cost', async () => {
+  test('shows the attempts and cost lines of a call', async () => {
     const { call, projectId } = newProject();
     await addPrice('p/lines', noon - 1);
     const stored = call({
@@ -227,7 +227,7 @@ describeDatabases('one call', (database) => {
     expect(await readCallDetail(database(), projectId, randomUUID())).toBeNull();
   });
 
-  test('explains why its cost cannot be computed or differs', async () => {
+  test("explains why a call's cost is unknown", async () => {
     const { call, projectId } = newProject();
     await addPrice('p/known', noon - 1);
     await addPrice('p/later', noon + 1);
@@ -245,7 +245,7 @@ describeDatabases('one call', (database) => {
 });
 
 describeDatabases('recent use', (database) => {
-  test('covers keys with their rotated predecessors, applications and the project', async () => {
+  test('adds up recent use by rotated key, application and project', async () => {
     const { call, projectId } = newProject();
     const [first, second] = [randomUUID(), randomUUID()];
     await database().query(`insert into projects (id, slug, name) values ($1::uuid, $2::text, 'x')`, [projectId, `p-${projectId}`]);
@@ -277,7 +277,7 @@ describeDatabases('recent use', (database) => {
 });
 
 describeDatabases('with many calls of many projects', (database) => {
-  test("reads a range of the project's index for the list and the figures", async () => {
+  test("reads only a range of the project's index", async () => {
     await ensurePartitions(database(), clockAt(noon));
     const projectId = randomUUID();
     const day = 24 * 3_600_000;

@@ -66,7 +66,7 @@ const periods: readonly (readonly [string, Period])[] = [
   ['less than an hour', { from: noon - 10 * 60_000, to: noon + 5 * 60_000 }],
 ];
 
-describeDatabases('figures of the deployment', (database) => {
+describeDatabases('deployment figures', (database) => {
   const read = (projects: readonly Project[], scope: 'project' | 'key' | 'model' | 'source', period: Period) =>
     readDeploymentFigures(database(), { projectIds: projects.map(({ projectId }) => projectId), scope, limit: 100, ...period });
 
@@ -96,7 +96,7 @@ describeDatabases('figures of the deployment', (database) => {
 
   const sorted = (rows: readonly NamedFigures[]) => rows.toSorted((left, right) => ((left.name ?? '') < (right.name ?? '') ? -1 : 1));
 
-  test('are the sums of the projects, before, while and after the rollups and aggregates contain the calls', async () => {
+  test('adds up the projects correctly before, during and after a rollup', async () => {
     const projects = await Promise.all([1, 2, 3].map(() => newProject(database())));
     const other = await newProject(database());
     await store(database(), [...projects.flatMap((project, index) => callsOf(project, index + 1)), ...callsOf(other, 4)]);
@@ -126,7 +126,7 @@ describeDatabases('figures of the deployment', (database) => {
     await check();
   }, 300_000);
 
-  test('sort groups by cost and leave out the projects that were not asked for', async () => {
+  test('lists groups by cost, for the requested projects only', async () => {
     const [cheap, expensive, idle] = await Promise.all([newProject(database()), newProject(database()), newProject(database())]);
     const own = { metadata: { source: 'gateway-memory' }, result: { costNanos: 1 } };
     await store(database(), [cheap.call({ result: { costNanos: 5 } }), cheap.call(own), expensive.call({ result: { costNanos: 50 } })]);
@@ -151,7 +151,7 @@ describeDatabases('figures of the deployment', (database) => {
     expect(await read([idle], 'project', period)).toEqual([]);
   });
 
-  test('refuse to read the attempts of more calls than allowed', async () => {
+  test('throws instead of reading the attempts of too many calls', async () => {
     const project = await newProject(database());
     await store(database(), callsOf(project, 1));
     const period = { from: noon - 2 * day, to: noon + 2 * day };
@@ -159,7 +159,7 @@ describeDatabases('figures of the deployment', (database) => {
     expect(await providers([project], period, 32)).toHaveLength(2);
   });
 
-  test('count the attempts of the latest calls by provider, and the playground by person', async () => {
+  test('counts attempts by provider and playground calls by person', async () => {
     const project = await newProject(database());
     const at = noon + 400 * day;
     const personId = randomUUID();

@@ -30,7 +30,7 @@ describeDatabases('figures', (database) => {
   const read = (request: Pick<FiguresRequest, 'projectId'> & Partial<FiguresRequest>) =>
     readFigures(database(), { zone: 'UTC', from: noon - hour, to: noon + hour, ...request });
 
-  test('returns zero for a project without calls, with every unit present', async () => {
+  test('returns zeros for every unit for a project without calls', async () => {
     const report = await read({ projectId: randomUUID(), unit: 'hour', group: 'model', costly: ['latency', 'firstChunk', 'failovers'] });
     expect(report.total).toMatchObject({ calls: 0, costNanos: 0n, latency: null, firstChunk: null });
     expect(report.groups).toEqual([]);
@@ -40,7 +40,7 @@ describeDatabases('figures', (database) => {
     ]);
   });
 
-  test('counts errors, costs beyond the safe integers, unknown costs, percentiles, cache hits and failovers', async () => {
+  test('counts errors, unknown costs, cache hits and failovers', async () => {
     const { call, projectId } = newProject();
     const huge = Number.MAX_SAFE_INTEGER;
     const timed = (durationMs: number) =>
@@ -68,7 +68,7 @@ describeDatabases('figures', (database) => {
     });
   });
 
-  test('adds up the top groups and the rest to the total, with a group for calls without a value', async () => {
+  test('adds up the top groups and the rest to the total', async () => {
     const { call, projectId } = newProject();
     const ofTask = (taskId: string | null, costNanos: number) =>
       call({ metadata: { correlation: { ...noCorrelation, taskId } }, result: { costNanos } });
@@ -85,7 +85,7 @@ describeDatabases('figures', (database) => {
     expect(byCalls.groups).toMatchObject([{ name: null, figures: { calls: 1 } }]);
   });
 
-  test('counts attempts if figures are grouped by provider', async () => {
+  test('counts attempts when grouped by provider', async () => {
     const { call, projectId } = newProject();
     const failed = attempt({ provider: 'first', outcome: 'failed', status: 500, costNanos: 0 });
     await store(database(), [call({ result: { attempts: [failed, attempt({ n: 2, provider: 'second', costNanos: 1_000 })] } }), call()]);
@@ -105,13 +105,13 @@ describeDatabases('figures', (database) => {
 
 const outcomes: readonly Outcome[] = ['ok', 'ok', 'ok', 'refused', 'failed', 'client_left'];
 
-describeDatabases('sums', (database) => {
+describeDatabases('totals', (database) => {
   test.each([
     ['UTC', '2026-10-01T00:00:00Z'],
     ['Europe/Berlin', '2026-10-01T00:00:00Z'],
     ['Europe/Berlin', '2026-03-01T00:00:00Z'],
     ['Asia/Kolkata', '2026-10-01T00:00:00Z'],
-  ])('adds up to the same total by unit, by group, by month and by row in %s, %s', async (zone, monthStart) => {
+  ])('returns the same totals by unit, group, month and row in %s, %s', async (zone, monthStart) => {
     const seed = isExhaustive ? Math.floor(Math.random() * 2 ** 31) : 7;
     const random = createRandom(seed);
     const pick = <Item>(items: readonly Item[]): Item => items[Math.floor(random() * items.length)] as Item;

@@ -23,7 +23,7 @@ describeDatabases('finding calls', (database) => {
   const [attempt] = settledCall().result.attempts;
   if (!attempt) throw new Error('a settled call has an attempt');
 
-  test('finds the latest call of a task and of an end user, and every call with a request id', async () => {
+  test('finds calls by task, end user or request id', async () => {
     const [one, other] = [await addProject(), await addProject()];
     const memory = { mode: 'write', explicitWrite: false, subject: 'ann' } as const;
     const attempts = [attempt, { ...attempt, n: 2, requestId: 'req_7' }];

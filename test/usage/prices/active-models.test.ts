@@ -37,7 +37,7 @@ function readRows(models: JsonObject): { rows: Models<Row>; errors: string[] } {
 const pricesOf = (models: Models<Row>): Record<string, string> =>
   Object.fromEntries(Object.entries(models).map(([id, { source, perImageNanos }]) => [id, `${perImageNanos} ${source}`]));
 
-describeDatabases('models in force', (database) => {
+describeDatabases('active models', (database) => {
   const warnings: string[] = [];
   const started: ActiveModels<Row>[] = [];
   let now = 1_000_000;
@@ -76,7 +76,7 @@ describeDatabases('models in force', (database) => {
     for (const models of started.splice(0)) await models.stop();
   });
 
-  test('prefers imported rows over built-in ones but not over the file, in every process and after a restart', async () => {
+  test('prefers the file over imported rows, and imported rows over built-in ones', async () => {
     const configured = { 'a/file': row('file', 1), 'a/starter': row('starter', 2), 'a/other': row('starter', 3) };
     const seen: Record<string, string>[] = [];
     const first = await begin(configured);
@@ -96,7 +96,7 @@ describeDatabases('models in force', (database) => {
     expect(pricesOf((await begin(configured)).models())).toEqual(wanted);
   });
 
-  test('removes an imported row that is set to null and makes the built-in row active again', async () => {
+  test('restores the built-in row when an imported row is set to null', async () => {
     const models = await begin({ 'a/starter': row('starter', 2) });
     await models.import({ 'a/starter': { nanos: 20 }, 'a/new': { nanos: 30 } });
     const receipt = await models.import({ 'a/starter': null, 'a/new': null, 'a/never': null });
@@ -104,7 +104,7 @@ describeDatabases('models in force', (database) => {
     expect(pricesOf(models.models())).toEqual({ 'a/starter': '2 starter' });
   });
 
-  test('stores nothing if one row is invalid, and names every mistake', async () => {
+  test('stores nothing if one row is invalid, and reports every error', async () => {
     const models = await begin({});
     await expect(models.import({ 'a/good': { nanos: 1 }, 'a/bad': {}, 'gone/x': { nanos: 1 } })).rejects.toMatchObject({
       code: 'bad_request',
@@ -114,7 +114,7 @@ describeDatabases('models in force', (database) => {
     expect(await database().query('select model from catalog_models')).toEqual([]);
   });
 
-  test('stores more rows than fit in a batch and changes nothing for an equal row', async () => {
+  test('stores more rows than fit in a batch', async () => {
     const models = await begin({});
     const sent = Object.fromEntries(Array.from({ length: 1_201 }, (_, index) => [`a/m${index}`, { nanos: index }]));
     expect((await models.import(sent)).added).toHaveLength(1_201);
@@ -143,7 +143,7 @@ describeDatabases('models in force', (database) => {
     expect((await priceAt(database(), 'a/x', start + 1_500))?.perImageNanos).toBe(20n);
   });
 
-  test('skips a stored row without its provider until the provider returns', async () => {
+  test('skips a stored row while its provider is missing', async () => {
     await database().query(
       `insert into catalog_models (model, content, imported_at) values ('gone/x', '{"nanos": 1}', now()), ('a/x', '{"nanos": 2}', now())`,
     );
@@ -152,7 +152,7 @@ describeDatabases('models in force', (database) => {
     expect(warnings).toEqual(['invalid imported models skipped']);
   });
 
-  test('uses the configuration during an outage at the start and retries until it ends', async () => {
+  test('uses the configuration if the database is down at startup', async () => {
     await database().query(`insert into catalog_models (model, content, imported_at) values ('a/x', '{"nanos": 2}', now())`);
     let isDown = true;
     const failing: Database = {

@@ -21,11 +21,11 @@ describe('a stored price', () => {
       of({ ...tokens, tierMillionths: { priority: 2_000_000n, flex: 500_000n }, perToolUseNanos: { web_search: 10_000_000n } }),
     ],
     ['of images, characters and seconds', { price: null, perImageNanos: 1n, perMillionCharactersNanos: 2n, perSecondNanos: 3n }],
-  ])('%s is read as it was written', (_title, prices) => {
+  ])('reads back a price %s', (_title, prices) => {
     expect(parseStoredPrice(JSON.parse(JSON.stringify(toStoredPrice(prices))))).toEqual(prices);
   });
 
-  test('has a separate line for image tokens, and the lines add up to the cost', () => {
+  test('adds a separate cost line for image tokens', () => {
     const price = { ...tokens, inputNanos: 5_000_000_000n, imageInputNanos: 8_000_000_000n };
     const call = {
       route: 'images',
@@ -43,7 +43,7 @@ describe('a stored price', () => {
     expect([sumNanos, comparison]).toEqual([7_400_000, 'equal']);
   });
 
-  test('includes the service tier and tools in the lines, which add up to the cost', () => {
+  test('adds the service tier and tools to the cost lines', () => {
     const price = {
       ...{ ...tokens, inputNanos: 1_000_000_000n, outputNanos: 2_000_000_000n },
       ...{ tierMillionths: { priority: 2_000_000n }, perToolUseNanos: { web_search: 10_000_000n } },
@@ -66,7 +66,7 @@ describe('a stored price', () => {
     expect([sumNanos, comparison, serviceTier]).toEqual([34_000_000, 'equal', 'priority']);
   });
 
-  test('has a line for earlier attempts, which are part of the cost', () => {
+  test('adds a cost line for earlier attempts', () => {
     const price = { ...tokens, outputNanos: 2_000_000_000n };
     const call = { route: 'chat', model: 'a/x', cache: null, tokens: { ...noTokens, output: 500 }, units: null } as const;
     const { lines, sumNanos, comparison } = explainCost({ ...call, costNanos: 1_000_300, earlierNanos: [100, 200] }, of(price));
@@ -77,7 +77,7 @@ describe('a stored price', () => {
     expect([sumNanos, comparison]).toEqual([1_000_300, 'equal']);
   });
 
-  test('is null if no price is known, and rejects other JSON', () => {
+  test('returns null if no price is known', () => {
     expect(toStoredPrice(nothing)).toBeNull();
     expect(() => parseStoredPrice({ input: 1.5 })).toThrow(TypeError);
   });
@@ -94,7 +94,7 @@ describeDatabases('price history', (database) => {
       `select model, effective_from as "from", source from model_prices order by model, effective_from`,
     );
 
-  test('adds a row for changed prices only', async () => {
+  test('adds a row only when the price changes', async () => {
     expect(await recordPrices(database(), [entry('a/x', cheap), entry('a/y', null), entry('a/z', cheap, 'starter')], 1_000)).toEqual([
       'a/x',
       'a/z',
@@ -109,7 +109,7 @@ describeDatabases('price history', (database) => {
     ]);
   });
 
-  test('returns the latest row before a time as its price', async () => {
+  test('returns the latest price before a given time', async () => {
     await recordPrices(database(), [entry('a/x', cheap)], 1_000);
     await recordPrices(database(), [entry('a/x', dear)], 2_000);
     await recordPrices(database(), [entry('a/x', null)], 3_000);
@@ -127,7 +127,7 @@ describeDatabases('price history', (database) => {
     expect((await priceAt(database(), 'a/x', 6_000))?.price?.inputNanos).toBe(9n);
   });
 
-  test('records each price once with concurrent processes', async () => {
+  test('records each price once if several processes do so concurrently', async () => {
     const entries = Array.from({ length: 600 }, (_, index) => entry(`a/m${index}`, cheap));
     const added = await Promise.all([1, 2, 3, 4].map((n) => recordPrices(database(), entries, 1_000 + n)));
     expect(added.flat()).toHaveLength(600);

@@ -47,7 +47,7 @@ describeDatabases('the recorder of refused calls', (database) => {
     return { rows, calls, recorded, byReason };
   };
 
-  test('stores what refused the call, who made it and what it asked for', async () => {
+  test('stores the reason, the caller and the requested model', async () => {
     refuse(recorder, key, { reason: 'key_ceiling', rule: 'calls/day', limit: 100 });
     const { rows, ...counts } = await stored(key);
     expect(rows).toEqual([
@@ -65,7 +65,7 @@ describeDatabases('the recorder of refused calls', (database) => {
     expect((await stored(key)).rows).toEqual([expect.objectContaining({ keyPrefix: key.keyPrefix, reason: 'key_expired' })]);
   });
 
-  test('ignores refusals without a key, and errors that are no refusal', async () => {
+  test('ignores refusals without a key and unrelated errors', async () => {
     refuse(recorder, null, { reason: 'no_model' });
     const call = { id: newId(noon), startedAt: noon, route: 'chat', caller: key, source: null, requestedModel: null };
     recorder.record(gatewayError('bad_json'), call);
@@ -74,7 +74,7 @@ describeDatabases('the recorder of refused calls', (database) => {
     expect(recorder.totals()).toEqual({ recorded: 0, counted: 0, lost: 0 });
   });
 
-  test('records an error once, although it passes through two places', async () => {
+  test('records the same error only once', async () => {
     const error = gatewayError('no_route', { refusal: { reason: 'no_model' } });
     const call = { id: newId(noon), startedAt: noon, route: 'chat', caller: key, source: null, requestedModel: null };
     recorder.record(error, call);
@@ -82,7 +82,7 @@ describeDatabases('the recorder of refused calls', (database) => {
     expect(await stored(key)).toMatchObject({ calls: 1, recorded: 1 });
   });
 
-  test('stores at most 60 rows per key and minute in a flood, and counts all calls', async () => {
+  test('stores at most 60 rows per key and minute but counts all calls', async () => {
     const quiet = { ...key, keyId: newId(noon), keyPrefix: 'gk_quiet' };
     for (let n = 0; n < 50_000; n += 1) refuse(recorder, key, { reason: n % 2 === 0 ? 'key_ceiling' : 'model_unknown' });
     refuse(recorder, quiet, { reason: 'content_rule', rule: 'email' }, noon + 1);
@@ -97,7 +97,7 @@ describeDatabases('the recorder of refused calls', (database) => {
     ]);
   });
 
-  test('does not give a key more rows when its calls come from different minutes', async () => {
+  test('applies the row limit even if calls come from different minutes', async () => {
     for (let n = 0; n < 1_000; n += 1) refuse(recorder, key, { reason: 'key_ceiling' }, noon + (n % 2) * minuteMs);
     const { rows, calls } = await stored(key);
     expect({ rows: rows.length, calls }).toEqual({ rows: maxRowsPerMinute, calls: 1_000 });
@@ -113,7 +113,7 @@ describeDatabases('the recorder of refused calls', (database) => {
     expect(await stored(key)).toMatchObject({ calls: 200, recorded: 2 * maxRowsPerMinute });
   });
 
-  test('keeps counts while the database is unavailable, and says how many calls have no row', async () => {
+  test('keeps counting while the database is unavailable', async () => {
     let isDown = true;
     const flaky: Database = {
       ...database(),
@@ -138,7 +138,7 @@ describeDatabases('the recorder of refused calls', (database) => {
     expect(count?.rows).toBe(recorded);
   });
 
-  test('reports what it lost when too many keys are refused during an outage', async () => {
+  test('reports how many refusals it lost during an outage', async () => {
     const down: Database = { ...database(), transaction: () => Promise.reject(new Error('connection refused')) };
     const waiting = createRefusalRecorder({ database: down, logger });
     for (let n = 0; n < 20_100; n += 1) refuse(waiting, { ...key, keyId: newId(noon), keyPrefix: `gk_${n}` }, { reason: 'key_ceiling' });
@@ -146,7 +146,7 @@ describeDatabases('the recorder of refused calls', (database) => {
     await waiting.stop();
   });
 
-  test('drops the refusals of a deleted project, and deletes those that were stored', async () => {
+  test('deletes the refusals of a deleted project', async () => {
     const other = await addProject(database());
     refuse(recorder, key, { reason: 'calls_off' });
     await recorder.flush();
@@ -157,7 +157,7 @@ describeDatabases('the recorder of refused calls', (database) => {
     expect(await stored(key)).toMatchObject({ rows: [], calls: 0 });
   });
 
-  test('stores names that PostgreSQL would reject, and shortens long ones', async () => {
+  test('sanitizes and shortens names that PostgreSQL would reject', async () => {
     const error = new GatewayError('no_route', { refusal: { reason: 'model_unknown' } });
     const call = {
       id: newId(noon),
@@ -171,7 +171,7 @@ describeDatabases('the recorder of refused calls', (database) => {
     expect((await stored(key)).rows).toEqual([expect.objectContaining({ source: 'ab', requestedModel: `\ufffd${'x'.repeat(255)}` })]);
   });
 
-  test('deletes rows and counts that are older than the period', async () => {
+  test('deletes rows and counts after the retention period', async () => {
     refuse(recorder, key, { reason: 'calls_off' }, noon);
     refuse(recorder, key, { reason: 'calls_off' }, noon + 2 * dayMs);
     await recorder.flush();

@@ -121,7 +121,7 @@ describeDatabases('rollups', (database) => {
     await database().query(`update usage_cells_fill set filled_from = 'infinity'`);
   };
 
-  test('equals the sums of the rows during inserts, corrections, deletions, backfills and merges', async () => {
+  test('matches the sums of the rows after inserts, corrections and deletions', async () => {
     const { projectId, call } = await newProject(database());
     const [from, to] = [noon - 2 * dayMs + 123_456, noon + 3_723_000];
     let number = 0;
@@ -219,7 +219,7 @@ describeDatabases('rollups', (database) => {
     expect(left).toEqual({ increments: 0 });
   });
 
-  test('stores a histogram of durations within 5 %, including corrected calls', async () => {
+  test('stores a histogram of durations that is accurate to 5 %', async () => {
     const { projectId, call } = await newProject(database());
     const durations = [0, 1, 3, 12, 99, 1_000, 12_345, 2_000_000_000];
     const calls = durations.map((durationMs) => call({ result: { durationMs } }));
@@ -246,7 +246,7 @@ describeDatabases('rollups', (database) => {
       expect(Math.abs(value - (durations[index] ?? 0))).toBeLessThanOrEqual((durations[index] ?? 0) * 0.052);
   });
 
-  test('gives a new counter the usage of its window while older calls are backfilled', async () => {
+  test('initializes a new counter correctly during a backfill', async () => {
     const { projectId, keyId, call } = await newProject(database());
     const starts = [noon, noon - dayMs, noon - 40 * dayMs, noon + 10];
     await store(
@@ -295,7 +295,7 @@ describeDatabases('rollups', (database) => {
     await acquireAll('with increments');
   });
 
-  test('backfills in one process at a time without blocking others', async () => {
+  test('runs the backfill in one process at a time', async () => {
     if (database().kind === 'embedded') return; // Its single session runs one transaction after the other.
     const { call } = await newProject(database());
     const older = call();
@@ -309,7 +309,7 @@ describeDatabases('rollups', (database) => {
     await maintain(database());
   });
 
-  test('merges the notes of an unfinished hour into one', async () => {
+  test('removes duplicate notes about an outdated hour', async () => {
     const { projectId } = await newProject(database());
     await database().query(
       `insert into usage_outdated (project_id, span, start)
@@ -374,7 +374,7 @@ describeDatabases('rollups', (database) => {
     expect(rollups).toEqual(rows);
   });
 
-  test('returns percentiles of many calls within 5 %', async () => {
+  test('returns percentiles that are accurate to 5 %', async () => {
     const { projectId, call } = await newProject(database());
     await store(database(), [call({ metadata: { stream: true } })]);
     await database().query(
