@@ -203,9 +203,9 @@ describe('a request of the Temporal UI', () => {
   test.each([
     [400, 'is not JSON', '{'],
     [400, 'has no payloads', '{"payloads": 1}'],
-    [400, 'has a payload that is none', '{"payloads": [null]}'],
-    [400, 'has data that is not base64', '{"payloads": [{"metadata": {}, "data": "{}"}]}'],
-    [400, 'has metadata that is not base64', '{"payloads": [{"metadata": {"encoding": 1}}]}'],
+    [400, 'has a null payload', '{"payloads": [null]}'],
+    [400, 'has invalid base64 data', '{"payloads": [{"metadata": {}, "data": "{}"}]}'],
+    [400, 'has invalid base64 metadata', '{"payloads": [{"metadata": {"encoding": 1}}]}'],
     [413, 'is too large', `{"payloads": [${' '.repeat(4 * 1024 * 1024)}]}`],
   ])('returns %i if the body %s', async (status, _case, body) => {
     const response = await convert('/decode', body, { cookie: await sessionCookie() });

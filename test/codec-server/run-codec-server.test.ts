@@ -42,10 +42,14 @@ test('reports all mistakes at once', async () => {
 });
 
 test.each([
-  ['no UI', [], /^--ui-origin: is required/],
-  ['a UI with a path', ['--ui-origin', 'http://localhost:8233/ui'], /^--ui-origin: "http:\/\/localhost:8233\/ui" is not an origin/],
-  ['any UI', ['--ui-origin', '*'], /^--ui-origin: "\*" is not an origin/],
-  ['http on a network', ['--ui-origin', 'http://localhost:8233', '--public-url', 'http://codec.example.com'], /^--public-url: must be/],
+  ['a missing UI origin', [], /^--ui-origin: is required/],
+  ['a UI origin with a path', ['--ui-origin', 'http://localhost:8233/ui'], /^--ui-origin: "http:\/\/localhost:8233\/ui" is not an origin/],
+  ['a wildcard UI origin', ['--ui-origin', '*'], /^--ui-origin: "\*" is not an origin/],
+  [
+    'plain http on a network',
+    ['--ui-origin', 'http://localhost:8233', '--public-url', 'http://codec.example.com'],
+    /^--public-url: must be/,
+  ],
   ['an unknown option', ['--origin', 'x'], /^Unknown option '--origin'/],
 ])('rejects %s', async (_case, args, expected) => {
   expect(await errorsOf(args)).toEqual([expect.stringMatching(expected)]);

@@ -75,7 +75,7 @@ test('keeps a name that is no longer known but rejects a new unknown one', async
   expect(decodeEntities(await (await change('seasonal\nseasonel')).text())).toContain('"seasonel" is neither a tier nor a model');
 });
 
-test("accepts a model that isn't in the catalog, with a notice", async () => {
+test("accepts a model that isn't in the catalog but shows a notice", async () => {
   const { page, prefix } = await issue({ name: 'new model', models: 'one/brand-new' });
   expect(page).toContain('The catalog does not list every model of this key');
   expect(await textOf(member.get(`${path}/keys/${prefix}`))).toContain('one/brand-new not in the catalog');

@@ -448,7 +448,7 @@ describe('members', () => {
   });
 });
 
-test('changes project settings one at a time', async () => {
+test('validates and saves project settings', async () => {
   const page = await (await owner.get(`${path}/project/edit`)).text();
   const fields = {
     read: hiddenValue(page, 'read'),

@@ -175,7 +175,7 @@ describe('tokenCost', () => {
     expect(tokenCost({ ...noTokens, input: 1_000 }, { ...free, inputNanos: 5_000_000_000n }, { imageTokens: 800 })).toBe(5_000_000);
   });
 
-  test('computes costs exactly to the nano-dollar', () => {
+  test('computes costs to the exact nano-dollar', () => {
     const count = fc.nat({ max: 50_000_000 });
     const rate = fc.bigInt({ min: 0n, max: 600_000_000_000n });
     const tokens: fc.Arbitrary<Tokens> = fc.record({

@@ -4,7 +4,7 @@ import { toArrayLiteral, toArrayParameter } from '../../src/db/array-literal.ts'
 import { describeDatabases } from './databases.ts';
 
 describeDatabases('array literals', (database) => {
-  test('keeps every text that PostgreSQL can store unchanged', async () => {
+  test("doesn't change any text that PostgreSQL can store", async () => {
     const unit = fc.oneof(fc.constantFrom('"', '\\', ',', '{', '}', '\n', 'N', '\u2028'), fc.string({ unit: 'grapheme', maxLength: 1 }));
     const short = fc.string({ unit, maxLength: 6 }).filter((value) => !value.includes('\0'));
     const text = fc.oneof(

@@ -11,7 +11,7 @@ test.each([
   ['::1', '2001:db8::1', '2001:db8::1'],
   ['10.0.0.5', '192.168.1.4', '192.168.1.4'],
   ['10.0.0.5', 'unknown, ', '10.0.0.5'],
-])('identifies the client of a connection from %s that forwards %s as %s', (remoteAddress, header, expected) => {
+])('a connection from %s with x-forwarded-for %s has the client address %s', (remoteAddress, header, expected) => {
   const headers = header === undefined ? {} : { 'x-forwarded-for': header };
   expect(clientAddress({ socket: { remoteAddress }, headers } as unknown as Parameters<typeof clientAddress>[0])).toBe(expected);
 });

@@ -126,7 +126,7 @@ describe('the subject', () => {
     ['half a character', wire('é').slice(0, 1)],
     ['a surrogate as UTF-8', '\u00ed\u00a0\u0080'],
     ['an overlong form', '\u00c0\u00af'],
-  ])('rejects a header with %s instead of using the body', (_name, value) => {
+  ])('rejects a subject header with %s', (_name, value) => {
     expect(hasSubjectHeader(headerOf(value))).toBe(true);
     expect(parseSubject(headerOf(value), 'from the body')).toBeNull();
   });

@@ -48,7 +48,7 @@ test('traces a request if its traceparent says so', async () => {
   expect(new Set(all.spans).size).toBe(3);
 });
 
-test("applies the ratio to every request if it doesn't follow the parent", async () => {
+test("samples every request by ratio if it ignores the caller's decision", async () => {
   const headers = [{ traceparent: sampled }, { traceparent: unsampled }, {}];
   expect((await request({ ratio: 0, followsParent: false }, headers)).seen).toEqual([undefined, undefined, undefined]);
   expect((await request({ ratio: 1, followsParent: false }, headers)).seen).toEqual([traceId, traceId, expect.any(String)]);

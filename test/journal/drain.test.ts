@@ -243,7 +243,7 @@ describe('during a database outage', () => {
     ['in memory', 16_000_000],
     ['in memory and on disk', 100_000],
     ['on disk', 0],
-  ])('neither loses nor duplicates calls with a backlog %s', (_place, recentBytes) =>
+  ])('stores each call exactly once from a backlog %s', (_place, recentBytes) =>
     withDrain(
       async ({ journal, drain, database, batches, logger }) => {
         database.fail(connectionError());

@@ -268,7 +268,7 @@ describe('a failing disk', () => {
       { parkedBytes: 8_000, retryIntervalMs: 50 },
     ));
 
-  test('rejects calls after a start on a full disk until there is space', () =>
+  test('starts on a full disk but rejects calls until there is space', () =>
     withFolder(async (dataDir) => {
       const disk = createBrokenDisk();
       disk.leave(10);

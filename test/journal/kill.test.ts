@@ -113,7 +113,7 @@ describePostgres('kill -9', () => {
   });
 
   test.each(Object.entries(passesOf).flatMap(([point, all]) => all.map((passes) => [point, passes] as const)))(
-    'neither loses nor duplicates calls after a kill at %s after %i passes',
+    'keeps each call exactly once if killed at %s after %i passes',
     (point, passes) =>
       withFolder(async (dataDir) => {
         const death = await runProcess('serve', dataDir, point, passes);
@@ -123,7 +123,7 @@ describePostgres('kill -9', () => {
       }),
   );
 
-  test.each([10, 300, 1_500])('neither loses nor duplicates calls after an external kill after %i confirmations', (killAfter) =>
+  test.each([10, 300, 1_500])('keeps each call exactly once if killed after %i confirmations', (killAfter) =>
     withFolder(async (dataDir) => {
       const death = await runProcess('serve', dataDir, 'never', 0, killAfter);
       expect(death.signal).toBe('SIGKILL');

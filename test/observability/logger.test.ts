@@ -112,7 +112,7 @@ test("doesn't redact key prefixes, ordinary numbers or text", () => {
   });
 });
 
-test("doesn't change other fields after text that looks like the name of a secret", () => {
+test("doesn't redact fields that follow a text like `token:`", () => {
   const { logger, lines } = recorded();
   const fields = { list: ['token:', 123456789, 'password=', [[[12345678]]]], 'secret:': 123456789 };
   logger.info(fields, 'token: ');

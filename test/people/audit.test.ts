@@ -16,7 +16,7 @@ describeDatabases('the audit log', (database) => {
   const write = (action: string, personId: string | null = null) =>
     audit.begin({ actor: personId ? 'person' : 'admin_token', personId, projectId: project, action, target: 'a1' });
 
-  test('records a change before it is made and its outcome afterwards', async () => {
+  test('records a change first and its outcome afterwards', async () => {
     const person = await insertPerson(database());
     const id = await write('key.issue', person.id);
     const list = () => audit.list({ projectId: project, limit: 10 });

@@ -14,7 +14,7 @@ describeDatabases('members', (database) => {
     project = await insertProject(database());
   });
 
-  test('gives a role in its own project only', async () => {
+  test('grants a role only in its own project', async () => {
     const [ann, admin] = [await insertPerson(database()), await insertPerson(database(), { isAdmin: true })];
     const other = await insertProject(database());
     await members.put(project, ann.id, 'member');

@@ -63,12 +63,12 @@ describeDatabases('personal tokens', (database) => {
   });
 
   test.each([
-    ['no name', { name: ' ' }, 'name: must not be empty'],
+    ['an empty name', { name: ' ' }, 'name: must not be empty'],
     ['a line break in the name', { name: 'a\nb' }, 'name: must not contain control characters'],
-    ['no scope', { scopes: [] }, 'scopes: choose at least one'],
+    ['a missing scope', { scopes: [] }, 'scopes: choose at least one'],
     ['an unknown scope', { scopes: ['admin'] }, 'scopes.0: '],
     ['more than 90 days', { days: 91 }, 'days: '],
-    ['not a number of days', { days: Number.NaN }, 'days: '],
+    ['days that are not a number', { days: Number.NaN }, 'days: '],
   ])('returns bad_request for %s', async (_title, change, message) => {
     const { id } = await insertPerson(database());
     await expect(tokens.create(id, { ...input, ...change })).rejects.toMatchObject({

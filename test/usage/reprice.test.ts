@@ -214,7 +214,7 @@ describeDatabases('reprice', (database) => {
     for (const counter of await countersIn(database(), projectId)) expect(counter.settled).toBe(counter.rows);
   });
 
-  test('prices a call of unknown cost if possible', async () => {
+  test('sets the cost of a call that had no price before', async () => {
     const run = await prepare(database(), [
       [model, noon, pricesOf(2)],
       ['openai/late', noon + hourMs, pricesOf(2)],

@@ -37,7 +37,7 @@ function statusOf(changes: Partial<StatusInput> & { spent?: number; cap?: number
   });
 }
 
-test('returns the documented members', async () => {
+test('returns the documented status fields', async () => {
   const counted = { key: { calls: { used: 412, reserved: 2 }, cost: { used: 12_340_000_000, reserved: 80_000_000 } } };
   expect(await statusOf({ countedUsage: counted })).toEqual({
     project: 'acme',

@@ -121,7 +121,7 @@ describe('/my-key', () => {
     expect((await browser.get('/my-key.csv')).status).toBe(401);
   });
 
-  test('keeps a person signed in after they enter a key', async () => {
+  test('shows the page to a signed-in person', async () => {
     const member = await signIn(lent(), 'member');
     expect(await (await member.get('/my-key')).text()).toContain('<h1>Key usage</h1>');
   });

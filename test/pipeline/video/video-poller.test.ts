@@ -86,10 +86,10 @@ const unreachable = async (): Promise<VideoState> => {
 };
 
 test.each([
-  ['that runs', { poll: running }],
-  ['whose vendor cannot be reached', { poll: unreachable }],
-  ['whose provider is not configured any more', { poll: running, hasProvider: false }],
-])('waits longer after each poll of a video %s and gives up after two days', async (_which, vendor) => {
+  ['that is still running', { poll: running }],
+  ['whose vendor is unreachable', { poll: unreachable }],
+  ['whose provider was removed', { poll: running, hasProvider: false }],
+])('polls a video %s less and less often and gives up after two days', async (_which, vendor) => {
   const { pollOnce, clock, endings } = createPoller(vendor);
   const waits: number[] = [];
   for (const ageMs of [0, 10_000, minuteMs, 10 * minuteMs, hourMs, 47 * hourMs]) {

@@ -194,7 +194,7 @@ describe('openai client, other routes', () => {
       expect(sequence).toEqual(sequence.map((_, index) => index));
     }));
 
-  test.each(['thinks', 'thinks+tool'])('gets reasoning first from %s in each dialect', (model) =>
+  test.each(['thinks', 'thinks+tool'])('gets the reasoning before the text from %s', (model) =>
     withVendor(async (vendor) => {
       const thought = 'The user said: hello 🌍';
       const { chat, responses } = openai(vendor);

@@ -18,7 +18,7 @@ describe('scripted failures', () => {
     ['quota', 429, 'insufficient_quota', 'rate_limit_error'],
     ['spend-limit', 429, 'insufficient_quota', 'rate_limit_error'],
     ['not-found', 404, 'unknown_url', 'not_found_error'],
-  ])('returns for %s a %i in the error format of each dialect', (model, status, code, type) =>
+  ])("answers %s with a %i in each dialect's error format", (model, status, code, type) =>
     withVendor(async (vendor) => {
       const inChat = await chat(vendor, model, { stream: true });
       expect(inChat.status).toBe(status);

@@ -114,7 +114,7 @@ describeDatabases('active models', (database) => {
     expect(await database().query('select model from catalog_models')).toEqual([]);
   });
 
-  test('stores more rows than fit in a batch', async () => {
+  test('imports more rows than fit in one batch', async () => {
     const models = await begin({});
     const sent = Object.fromEntries(Array.from({ length: 1_201 }, (_, index) => [`a/m${index}`, { nanos: index }]));
     expect((await models.import(sent)).added).toHaveLength(1_201);
