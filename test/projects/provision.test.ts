@@ -308,9 +308,16 @@ describeDatabases('/provision', (database) => {
   test('filters calls and returns 400 for an invalid filter', async () => {
     const { json } = await send('PUT', '/teams/acme', {});
     expect((await send('GET', '/teams/acme/calls')).json).toEqual({ object: 'list', data: [{ id: 'row' }] });
-    expect(filters.at(-1)).toEqual({ projectId: json.id, limit: 100, before: null, taskId: null, source: null, failed: false });
-    await send('GET', `/teams/acme/calls?limit=5&task_id=t-1&source=app&failed=true&before=${json.id}`);
-    expect(filters.at(-1)).toEqual({ projectId: json.id, limit: 5, before: json.id, taskId: 't-1', source: 'app', failed: true });
+    const none = { before: null, taskId: null, source: null, requestId: null, subject: null, failed: false, hideOwn: false };
+    expect(filters.at(-1)).toEqual({ ...none, projectId: json.id, limit: 100 });
+    await send(
+      'GET',
+      `/teams/acme/calls?limit=5&task_id=t-1&source=app&failed=true&before=${json.id}&request_id=r&subject=s&hide_own=true`,
+    );
+    expect(filters.at(-1)).toEqual({
+      ...{ projectId: json.id, limit: 5, before: json.id, taskId: 't-1', source: 'app' },
+      ...{ requestId: 'r', subject: 's', failed: true, hideOwn: true },
+    });
     await send('GET', '/calls');
     expect(filters.at(-1)).toMatchObject({ projectId: null, failed: false });
     for (const query of ['failed=maybe', 'limit=0', 'limit=1001', 'limit=x', 'before=1', 'source=']) {

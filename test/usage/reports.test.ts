@@ -260,7 +260,6 @@ describeDatabases('usage of a project', (database) => {
     });
   });
 
-<<<<<<< HEAD
   test('runs the statements of two reports for twelve pollers, who all see the calls that were stored before', async () => {
     const { call, projectId } = newOwner();
     let statements = 0;
@@ -282,10 +281,7 @@ describeDatabases('usage of a project', (database) => {
     expect(statements).toBe(2);
   });
 
-  test('is zero for a project without calls', async () => {
-=======
   test('returns zero for a project without calls', async () => 
->>>>>>> w-t3
     expect(await usageOf(randomUUID())).toMatchObject(spend: 0, monthly_cap: null, by_model: [], by_task: [], by_source: [] ););
 
   test('counts calls of unknown cost with their tokens', async () => {

@@ -127,6 +127,7 @@ const sentences: Readonly<Record<string, Sentence>> = {
   'person.confirm': { did: 'confirmed the address of', todo: 'confirm the address of', about: person },
   'person.delete': { did: 'deleted the account of', todo: 'delete the account of', about: person },
   'person.sign_in_link': { did: 'created a sign-in link for', todo: 'create a sign-in link for', about: person },
+  'person.display': { did: 'changed their theme or time zone', todo: 'change their theme or time zone' },
   'person.rename': { did: 'changed their own name', todo: 'change their own name' },
   'person.password': { did: 'set a new password', todo: 'set a new password' },
   'session.start': { did: 'signed in', todo: 'sign in' },

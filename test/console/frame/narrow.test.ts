@@ -28,9 +28,9 @@ async function openCalls(width: number, javaScriptEnabled: boolean) {
 describe.each([390, 820])('at %i pixels', (width) => {
   test('collapses the filters until they are opened', async () => {
     const page = await openCalls(width, false);
-    expect(await page.getByLabel('Application').isVisible()).toBe(false);
+    expect(await page.locator('#field-source').isVisible()).toBe(false);
     await page.getByRole('button', { name: 'Filters' }).click();
-    await page.getByLabel('Application').fill('crm');
+    await page.locator('#field-source').fill('crm');
     await page.getByRole('button', { name: 'Apply' }).click();
     await page.getByRole('button', { name: 'Filters (1)' }).waitFor();
     const rows = page.locator('main tbody tr.linked');
@@ -55,6 +55,6 @@ describe.each([390, 820])('at %i pixels', (width) => {
 test('shows filters and columns at once on a wide screen', async () => {
   const page = await openCalls(1280, false);
   expect(await page.getByRole('button', { name: 'Filters' }).isVisible()).toBe(false);
-  expect(await page.getByLabel('Application').isVisible()).toBe(true);
+  expect(await page.locator('#field-source').isVisible()).toBe(true);
   expect(await page.getByRole('columnheader', { name: 'Latency' }).isVisible()).toBe(true);
 });
