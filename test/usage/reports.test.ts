@@ -281,8 +281,9 @@ describeDatabases('usage of a project', (database) => {
     expect(statements).toBe(2);
   });
 
-  test('returns zero for a project without calls', async () => 
-    expect(await usageOf(randomUUID())).toMatchObject(spend: 0, monthly_cap: null, by_model: [], by_task: [], by_source: [] ););
+  test('returns zero for a project without calls', async () => {
+    expect(await usageOf(randomUUID())).toMatchObject({ spend: 0, monthly_cap: null, by_model: [], by_task: [], by_source: [] });
+  });
 
   test('counts calls of unknown cost with their tokens', async () => {
     const { call, projectId } = newOwner();
