@@ -14,6 +14,6 @@ export function refusedLine(context: ConsoleContext, { calls, recorded }: Refusa
   const missing = calls - recorded;
   const more = missing > 0 ? ` ${formatCount(missing)} of them ${missing === 1 ? 'was' : 'were'} counted but not recorded.` : '';
   return notice(
-    html`The gateway also refused <a href="${href}">${formatCount(calls)} ${calls === 1 ? 'call' : 'calls'}</a> in this period before a model was called. They are not among the calls and errors below.${more}`,
+    html`The gateway also refused <a href="${href}">${formatCount(calls)} ${calls === 1 ? 'call' : 'calls'}</a> in this period before a model was called, not counted in the calls and errors below.${more}`,
   );
 }
