@@ -62,9 +62,10 @@ function randomLetters(length) {
   return Array.from({ length }, () => (Math.random() < 0.5 ? 'a' : 'b')).join('');
 }
 
-/** A form's CSRF token is derived from a cookie, and clients can choose the cookie's value. */
+/** A form's CSRF token is derived from a cookie and masked, and clients can choose the cookie's value and the mask. */
 const formSecret = 'secret-of-a-form';
-const csrf = createHash('sha256').update(`csrf ${formSecret}`).digest('base64url');
+const token = createHash('sha256').update(`csrf ${formSecret}`).digest();
+const csrf = Buffer.concat([Buffer.alloc(token.length), token]).toString('base64url');
 
 const largeText = 'a long prompt of an ordinary document; '.repeat(750_000);
 const mebibyteText = largeText.slice(0, 1_048_576);
