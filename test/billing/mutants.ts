@@ -16,7 +16,7 @@ export interface BillingMutant extends Mutant {
 }
 
 const bounds = 'src/pipeline/call/usage-bounds.ts';
-const settle = 'src/pipeline/call/settle.ts';
+const charge = 'src/pipeline/call/charge.ts';
 const handleCall = 'src/pipeline/call/handle-call.ts';
 
 export const billingMutants: readonly BillingMutant[] = [
@@ -70,7 +70,7 @@ export const billingMutants: readonly BillingMutant[] = [
   },
   {
     name: 'a background response is charged by its prompt',
-    file: settle,
+    file: charge,
     passage: 'if (summary.isPending) return',
     replacement: 'if (summary.isPending && call.stream) return',
     breaks: 'background',

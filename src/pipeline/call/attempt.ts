@@ -21,13 +21,14 @@ import type { Provider } from '../../vendors/vendor.ts';
 import { refersToState } from './affinity.ts';
 import { recordFailure, requestReader } from './attempt-error.ts';
 import type { CallCancellation } from './cancellation.ts';
+import { computeCharge } from './charge.ts';
 import { adapterFor } from './dialect-adapter.ts';
 import { estimateRequest, isCutOff } from './estimate.ts';
 import { forwardedHeadersFor, withDroppedFlags } from './forwarded-headers.ts';
 import { createIdempotencyKeyFilter } from './idempotency.ts';
 import { reportAttempt } from './report-attempt.ts';
 import { createResponsesRoutes, type ResponsesForm } from './responses-routes.ts';
-import { computeCharge, type WinningAttempt } from './settle.ts';
+import type { WinningAttempt } from './settle.ts';
 import { reservedUsage, usageBounds } from './usage-bounds.ts';
 import { type WaitEnd, watchContent } from './watch-content.ts';
 

@@ -14,24 +14,20 @@ import {
   type SettledCall,
 } from '../../core/call.ts';
 import type { Candidate } from '../../core/candidate.ts';
-import { tokenCost } from '../../core/cost.ts';
 import type { GatewayError } from '../../core/errors.ts';
-import { type CallUnits, noTokens, type Tokens } from '../../core/pricing.ts';
+import { noTokens, type Tokens } from '../../core/pricing.ts';
 import type { ResponseSummary } from '../../dialects/contract/route-codec.ts';
-import { estimateTokens } from '../../dialects/contract/token-usage.ts';
 import { hasEncodedData } from '../../dialects/routes/input-size.ts';
 import type { Logger } from '../../observability/logger.ts';
 import { traceCall } from '../../observability/trace-call.ts';
 import { activeTrace } from '../../observability/tracing.ts';
 import type { Plan } from '../../routing/plan.ts';
 import type { CacheHit } from '../cache/response-cache.ts';
-import { estimateInput, estimateSearches, isChargedBySearch, tokensWithin } from './estimate.ts';
-import { extraUnits } from './extra-charges.ts';
-import { maxOutputTokens, reservedUsage } from './usage-bounds.ts';
+import { computeCharge } from './charge.ts';
+import { estimateInput } from './estimate.ts';
 
 /** The maximum length of every name that we record, because the caller may have sent megabytes. */
 const maxNameLength = 256;
-const noUnits: CallUnits = {};
 
 /** The attempt that got a response. It lasts until the response ends. */
 export interface WinningAttempt {
@@ -160,40 +156,6 @@ export function settleResponse(
   return { metadata, result: units === null ? result : { ...result, units }, content: toCallContent(callEnd, summary.turn) };
 }
 
-interface Charge {
-  readonly tokens: Tokens;
-  /** Null if the price is unknown. */
-  readonly costNanos: number | null;
-  /** Null if the call is charged only by tokens. */
-  readonly units: CallUnits | null;
-  readonly isEstimated: boolean;
-}
-
-interface ResponseEnd {
-  readonly outcome: Outcome;
-  /**
-   * The time before the first content. The model may have generated reasoning during this time that it doesn't show.
-   */
-  readonly hiddenMs: number;
-}
-
-export function computeCharge(call: Call, candidate: Candidate, summary: ResponseSummary, end: ResponseEnd): Charge {
-  const { price } = candidate;
-  const lacksSearches = summary.searches === undefined && price !== null && isChargedBySearch(call, price);
-  const searches = lacksSearches ? estimateSearches(call) : summary.searches;
-  const { reportedCostNanos } = summary;
-  const extra = extraUnits(call, candidate, summary);
-  const units =
-    searches === undefined && reportedCostNanos === undefined && extra === null
-      ? null
-      : { ...extra?.units, ...(searches !== undefined && { searches }), ...(reportedCostNanos !== undefined && { reportedCostNanos }) };
-  // The vendor keeps generating after we've seen the last byte, and bills that too.
-  if (summary.isPending) return { ...reservedUsage(call, candidate), isEstimated: true };
-  const { tokens, isEstimated } = resolveTokens(call, candidate, summary, end);
-  const costNanos = price === null ? null : tokenCost(tokens, price, units ?? noUnits);
-  return { tokens, costNanos, units, isEstimated: isEstimated || lacksSearches || extra?.isPriced === false };
-}
-
 /**
  * Settles a call whose response isn't sent, because a content rule blocked it (`refused`) or the gateway failed
  * (`failed`). We charge the call because the vendor bills it, but its record contains no text of the response.
@@ -293,30 +255,6 @@ export function cacheStatusFor({ route }: Call): 'miss' | null {
 function toCallContent({ call: { route, body, isInternal }, recalled }: CallEnd, turn: AssistantTurn | null): CallContent | null {
   if (isInternal || !isPromptRoute(route)) return null;
   return recalled.length === 0 ? { request: body, response: turn } : { request: body, response: turn, recalled };
-}
-
-/**
- * Returns the vendor's final token counts. If there are none, it estimates the tokens that we sent and those that the
- * vendor generated, whether or not the caller received them. If the response ended early, that includes the reasoning
- * that the model may have generated before its first content.
- */
-function resolveTokens(
-  call: Call,
-  candidate: Candidate,
-  { tokens, isFinal, generatedCharacters }: ResponseSummary,
-  { outcome, hiddenMs }: ResponseEnd,
-): { tokens: Tokens; isEstimated: boolean } {
-  if (tokens !== null && isFinal) return { tokens, isEstimated: false };
-  const generated = estimateTokens(generatedCharacters);
-  const reported = tokens ?? noTokens;
-  // Some vendors report zero input tokens until the final usage event.
-  const isInputKnown = reported.input + reported.cachedInput + reported.cacheWrite + reported.cacheWrite1h > 0;
-  const input = isInputKnown ? reported.input : estimateInput(call.body);
-  const hidden = outcome === 'ok' ? 0 : Math.min(tokensWithin(hiddenMs), maxOutputTokens(call, candidate));
-  return {
-    tokens: { ...reported, input, output: Math.max(reported.output, generated + hidden) },
-    isEstimated: outcome !== 'ok' || generated > 0 || !isInputKnown,
-  };
 }
 
 /**

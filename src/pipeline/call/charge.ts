@@ -1,0 +1,70 @@
+/** Computes what a vendor charges for a response, from what it reported or else from estimates. */
+import type { Call, Outcome } from '../../core/call.ts';
+import type { Candidate } from '../../core/candidate.ts';
+import { tokenCost } from '../../core/cost.ts';
+import { type CallUnits, noTokens, type Tokens } from '../../core/pricing.ts';
+import type { ResponseSummary } from '../../dialects/contract/route-codec.ts';
+import { estimateTokens } from '../../dialects/contract/token-usage.ts';
+import { estimateInput, estimateSearches, isChargedBySearch, tokensWithin } from './estimate.ts';
+import { extraUnits } from './extra-charges.ts';
+import { maxOutputTokens, reservedUsage } from './usage-bounds.ts';
+
+const noUnits: CallUnits = {};
+
+interface Charge {
+  readonly tokens: Tokens;
+  /** Null if the price is unknown. */
+  readonly costNanos: number | null;
+  /** Null if the call is charged only by tokens. */
+  readonly units: CallUnits | null;
+  readonly isEstimated: boolean;
+}
+
+interface ResponseEnd {
+  readonly outcome: Outcome;
+  /**
+   * The time before the first content. The model may have generated reasoning during this time that it doesn't show.
+   */
+  readonly hiddenMs: number;
+}
+
+export function computeCharge(call: Call, candidate: Candidate, summary: ResponseSummary, end: ResponseEnd): Charge {
+  const { price } = candidate;
+  const lacksSearches = summary.searches === undefined && price !== null && isChargedBySearch(call, price);
+  const searches = lacksSearches ? estimateSearches(call) : summary.searches;
+  const { reportedCostNanos } = summary;
+  const extra = extraUnits(call, candidate, summary);
+  const units =
+    searches === undefined && reportedCostNanos === undefined && extra === null
+      ? null
+      : { ...extra?.units, ...(searches !== undefined && { searches }), ...(reportedCostNanos !== undefined && { reportedCostNanos }) };
+  // The vendor keeps generating after we've seen the last byte, and bills that too.
+  if (summary.isPending) return { ...reservedUsage(call, candidate), isEstimated: true };
+  const { tokens, isEstimated } = resolveTokens(call, candidate, summary, end);
+  const costNanos = price === null ? null : tokenCost(tokens, price, units ?? noUnits);
+  return { tokens, costNanos, units, isEstimated: isEstimated || lacksSearches || extra?.isPriced === false };
+}
+
+/**
+ * Returns the vendor's final token counts. If there are none, it estimates the tokens that we sent and those that the
+ * vendor generated, whether or not the caller received them. If the response ended early, that includes the reasoning
+ * that the model may have generated before its first content.
+ */
+function resolveTokens(
+  call: Call,
+  candidate: Candidate,
+  { tokens, isFinal, generatedCharacters }: ResponseSummary,
+  { outcome, hiddenMs }: ResponseEnd,
+): { tokens: Tokens; isEstimated: boolean } {
+  if (tokens !== null && isFinal) return { tokens, isEstimated: false };
+  const generated = estimateTokens(generatedCharacters);
+  const reported = tokens ?? noTokens;
+  // Some vendors report zero input tokens until the final usage event.
+  const isInputKnown = reported.input + reported.cachedInput + reported.cacheWrite + reported.cacheWrite1h > 0;
+  const input = isInputKnown ? reported.input : estimateInput(call.body);
+  const hidden = outcome === 'ok' ? 0 : Math.min(tokensWithin(hiddenMs), maxOutputTokens(call, candidate));
+  return {
+    tokens: { ...reported, input, output: Math.max(reported.output, generated + hidden) },
+    isEstimated: outcome !== 'ok' || generated > 0 || !isInputKnown,
+  };
+}
