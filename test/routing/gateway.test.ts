@@ -120,7 +120,7 @@ describe('400 no_route', () => {
       'model not permitted for this key: one/echo',
     ],
   ])('returns 400 no_route for %s', async (name, settings, keyModels, path, body, message) => {
-    const slug = `refused-${name.replaceAll(' ', '-')}`;
+    const slug = `refused-${name.replaceAll(/[^a-z0-9]+/g, '-')}`;
     const lent = await gateway().withProject(slug);
     await lent.admin('PUT', `/provision/teams/${slug}`, settings);
     const { key } = await jsonOf<{ key: string }>(lent.admin('POST', `/provision/teams/${slug}/keys`, { name: 'k', models: keyModels }));
